@@ -11,17 +11,19 @@ from os.path import realpath
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.core.report import Report
+from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
 from pytest_queryeval.reports.leaderboard import leaderboard_blocks, leaderboard_csv, leaderboard_latex
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
+from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.formatting import minute_of
+from pytest_queryeval.text.formatting import minute_of, pluralize
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1
@@ -66,7 +68,15 @@ def run(arguments: argparse.Namespace) -> Result:
             raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
         check_place(target)
     has_page = any(target.suffix == ".html" for target in targets)
-    reports = _named([(path, read_report(path) if has_page else _without_answers(read_report(path))) for path in paths])
+    tell = teller("compare")
+    reports = _named(
+        [
+            (path, read_report(path) if has_page else read_report(path, each=_without_answers))
+            for path in with_progress(paths, tell, total=len(paths), noun="report")
+        ]
+    )
+    if not all(fit_in_memory(report["cases"]) for report in reports.values()):
+        tell(f"comparing {pluralize(sum(len(report['cases']) for report in reports.values()), 'case')}")
     try:
         board = leaderboard(reports, arguments.by)
         if len(reports) == 2:
@@ -79,15 +89,15 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(status=FAILED if written.problems else OK, lines=lines, data={**board, **written.data()})
 
 
-def _without_answers(report: Report) -> Report:
-    """Drop what only a page shows of the cases: it is most of a report, and all reports are in memory at once."""
-    for case in report["cases"]:
-        case["gold"], case["prediction"], case["trials"], case["details"] = None, None, [], {}
-        if case["predicted"] is not None:
-            case["predicted"]["sample"] = []
-        if case["difference"] is not None:
-            case["difference"] |= {"missing": [], "extra": [], "changed": [], "repeated": []}
-    return report
+def _without_answers(case: CaseReport) -> CaseReport:
+    """Drop what only a page shows of a case: it is most of a report, and all reports are kept at once."""
+    case["gold"], case["prediction"], case["scoring"], case["message"] = None, None, None, ""
+    case["trials"], case["violations"], case["details"] = [], [], {}
+    if case["predicted"] is not None:
+        case["predicted"]["sample"] = []
+    if case["difference"] is not None:
+        case["difference"] |= {"missing": [], "extra": [], "changed": [], "repeated": []}
+    return case
 
 
 def _named(read: Sequence[tuple[Path, Report]]) -> dict[str, Report]:

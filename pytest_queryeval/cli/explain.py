@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
-from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
+from pytest_queryeval.cli.reported_case import case_of, one_of, read_reported, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
@@ -28,7 +28,6 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
-from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
@@ -70,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     reported: CaseReport | None = None
     if arguments.report is not None:
-        reported = find_reported(read_report(arguments.report), arguments.case)
+        reported = read_reported(arguments.report, arguments.case)
     path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
     levels: CaseLevels | None = None
     case: Case | None = None

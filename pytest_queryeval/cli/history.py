@@ -10,6 +10,7 @@ from os.path import realpath
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, first_lines
+from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
@@ -87,7 +88,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:
     """Yield the reports, and add to `skipped` why a file is none, but for an earlier history, which is `replaced`."""
-    for path in files:
+    for path in with_progress(files, teller("history"), total=len(files), noun="report"):
         try:
             yield str(path), read_report(path)
         except ReportError as error:

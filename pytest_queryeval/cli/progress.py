@@ -20,15 +20,15 @@ def teller(command: str) -> Callable[[str], None]:
     return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
 
 
-def with_progress(cases: Iterable[T], tell: Callable[[str], None], *, total: int) -> Iterator[T]:
-    """Yield the cases, of which there are `total`, and tell from time to time how many are left."""
+def with_progress(items: Iterable[T], tell: Callable[[str], None], *, total: int, noun: str = "case") -> Iterator[T]:
+    """Yield the items, of which there are `total`, and tell from time to time how many are left."""
     began = shown = time.monotonic()
     is_seen = sys.stderr is not None and sys.stderr.isatty()
     pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)
-    for number, case in enumerate(cases):
+    for number, item in enumerate(items):
         now = time.monotonic()
         if number and now - shown >= pause:
             shown = now
             left = (now - began) / number * (total - number)
-            tell(f"{number:,} of {pluralize(total, 'case')}, about {left:.0f} s left")
-        yield case
+            tell(f"{number:,} of {pluralize(total, noun)}, about {left:.0f} s left")
+        yield item

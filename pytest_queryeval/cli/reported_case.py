@@ -10,6 +10,7 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites.suites import SUITE_NAMES, Suite, is_suite_file, load_suites
 
 MAX_LISTED = 5
@@ -17,8 +18,19 @@ MAX_LISTED = 5
 
 def find_reported(report: Report, name: str) -> CaseReport:
     """Return the case of a report with this node id, or this id; raise `ReportError` unless there is exactly one."""
-    nodeid = one_of([case["nodeid"] for case in report["cases"]], name)
-    return next(case for case in report["cases"] if case["nodeid"] == nodeid)
+    nodeids = [case["nodeid"] for case in report["cases"]]
+    return report["cases"][nodeids.index(one_of(nodeids, name))]
+
+
+def read_reported(path: Path, name: str) -> CaseReport:
+    """Return the case with this name of the report in a file; raise `ReportError` as `find_reported` and `read_report`.
+
+    Of cases in a file of their own, only those in which the name occurs are parsed, unless none of them is the one.
+    """
+    try:
+        return find_reported(read_report(path, naming=name), name)
+    except ReportError:  # the message about the whole report tells of names that are like this one
+        return find_reported(read_report(path), name)
 
 
 def one_of(nodeids: Sequence[str], name: str) -> str:

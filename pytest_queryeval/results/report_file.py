@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import CaseReport, CasesFile, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
-from pytest_queryeval.results.case_store import Cases, gathered
+from pytest_queryeval.results.case_store import gathered
 from pytest_queryeval.text.truncation import one_line
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 RUN_AGAIN = "run the suites again with this version of pytest-queryeval"
 WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
+_JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
 MAX_LEVELS = 100  # this package writes some thirty
@@ -48,8 +49,13 @@ def read_weak_cases(path: Path) -> list[WeakCase]:
     return [case for case in found["cases"] if case["survivors"]]
 
 
-def read_report(path: Path) -> Report:
+def read_report(
+    path: Path, *, naming: str = "", each: Callable[[CaseReport], CaseReport] = lambda case: case
+) -> Report:
     """Return the report in a file; more cases than fit in memory are read one by one, when they are needed.
+
+    Where cases have a file of their own, only those in which `naming` occurs are returned, and no other is parsed. What
+    `each` returns is kept of a case.
 
     Raise `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
     is not JSON or no report, or is one of another schema, and where the file of its cases is not the one that was
@@ -57,11 +63,12 @@ def read_report(path: Path) -> Report:
     """
     found = _read(path, _problem, "report", WRITE_ONE)
     cases = found["cases"]
-    return cast(Report, {**found, "cases": gathered(cases) if isinstance(cases, list) else _read_cases(path, cases)})
+    read = cases if isinstance(cases, list) else _read_cases(path, cases, naming)
+    return cast(Report, {**found, "cases": gathered(map(each, read))})
 
 
-def _read_cases(report: Path, stated: CasesFile) -> Cases:
-    """Return the cases in the file that a report names."""
+def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseReport]:
+    """Yield the cases in the file that a report names; raise `ReportError` at its end where it is another one."""
     name = stated["file"]
     if PureWindowsPath(name).name != name or name in ("", ".."):  # what is a name there is one everywhere
         raise ReportError(
@@ -73,32 +80,32 @@ def _read_cases(report: Path, stated: CasesFile) -> Cases:
             raise ValueError("a symbolic link may lead anywhere: put the file itself there")
         if place.exists() and not place.is_file():
             raise ValueError("no regular file")
-        digest = sha256()
+        text = json.dumps(naming, ensure_ascii=False)[1:-1].encode(errors="backslashreplace")
+        digest, number = sha256(), 0
         with place.open("rb") as file:
-            cases = gathered(_checked_lines(file, digest.update))
-        if digest.hexdigest() != stated["sha256"] or len(cases) != stated["count"]:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                digest.update(line)
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise ValueError(f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
+                if text in line:
+                    yield _case_in(line, number)
+        if digest.hexdigest() != stated["sha256"] or number != stated["count"]:
             raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
-    return cases
 
 
-def _checked_lines(file: BinaryIO, update: Callable[[bytes], object]) -> Iterator[CaseReport]:
-    """Yield the case in each line; raise ValueError for the first that has none."""
-    reader, validator, number = StrictJson(), _validator("CaseReport"), 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        update(line)
-        number += 1
-        try:
-            if len(line) > MAX_LINE_BYTES:
-                raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
-            case = reader.read(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"line {number}: {syntax_problem(error)}") from error
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
-        wrong = next(validator.iter_errors([case]), None)
-        if problem := _excess(case) or (_explain(wrong) if wrong is not None else ""):
-            raise ValueError(f"line {number}: {problem.removeprefix('[0]').removeprefix('.').removeprefix(': ')}")
-        yield case
+def _case_in(line: bytes, number: int) -> CaseReport:
+    """Return the case in a line; raise ValueError where there is none."""
+    try:
+        case: CaseReport = _JSON.read(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {number}: {syntax_problem(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from error
+    wrong = next(_validator("CaseReport").iter_errors([case]), None)
+    if problem := _excess(case) or (_explain(wrong) if wrong is not None else ""):
+        raise ValueError(f"line {number}: {problem.removeprefix('[0]').removeprefix('.').removeprefix(': ')}")
+    return case
 
 
 def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) -> Any:
@@ -108,7 +115,7 @@ def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) 
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
-        value = StrictJson().read(content)
+        value = _JSON.read(content)
         problem = problem_of(value)
     if problem:
         raise ReportError(f"{one_line(str(path))}: {problem}")

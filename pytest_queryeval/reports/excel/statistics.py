@@ -108,16 +108,15 @@ def _group(
             value,
             member["totals"]["cases"] - member["totals"]["not_run"],
             member["totals"]["passed"],
-            *(value for name in names for value in _mean_and_n(member, name)),
+            *(
+                member["metrics"][name][number] if name in member["metrics"] else None
+                for name in names
+                for number in NUMBERS[:2]
+            ),
         ]
         for value, member in list(members.items())[:MAX_LISTED]
     ]
     return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _more(members)
-
-
-def _mean_and_n(member: GroupReport, metric: str) -> tuple[Cell, Cell]:
-    found = member["metrics"].get(metric)
-    return (None, None) if found is None else (found["mean"], found["n"])
 
 
 def _more(listed: Sized) -> list[list[Cell]]:

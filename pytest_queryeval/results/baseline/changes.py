@@ -43,7 +43,7 @@ _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
     """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
-    cases: dict[str, Sequence[str]] = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped}
+    cases: dict[str, Sequence[str]] = {REMOVED: list(found.removed), LEFT_OUT: found.left_out, SKIPPED: found.skipped}
     lowered: defaultdict[str, list[str]] = defaultdict(list)
     raised: defaultdict[str, list[str]] = defaultdict(list)
     edited: dict[str, list[str]] = {what: [] for what in CASE_CHANGES}
@@ -79,10 +79,6 @@ def _edited(
         return both is not None and any(both[0][name] != both[1][name] for name in names)
 
     return is_edited
-
-
-def _is_question_edited(old: CaseReport, new: CaseReport) -> bool:
-    return ((old["question"], old["evidence"]) != (new["question"], new["evidence"])) or _edited("context")(old, new)
 
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
@@ -168,7 +164,9 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     "answers stated in the suite": _answers_moved("asked", "stated"),
     "answers asked of a predictor": _answers_moved("stated", "asked"),
     "gold edited": _edited("golds"),
-    "question, evidence or metadata edited": _is_question_edited,
+    "question, evidence or metadata edited": lambda old, new: (
+        (old["question"], old["evidence"]) != (new["question"], new["evidence"]) or _edited("context")(old, new)
+    ),
     "comparison policy edited": _edited("compare"),
     "metric options edited": _edited("options"),
     "JSON Schema, structure or tables edited": _edited("schemas"),
@@ -180,8 +178,7 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
 
 def _smaller_files(before: RunResults, after: RunResults, found: MatchedCases) -> Iterator[str]:
     """Name files that lost more cases than are listed as removed: a run with a selection lists none."""
-    paths = {case["nodeid"]: case["path"] for case in before["cases"]}
-    removed = Counter(paths[nodeid] for nodeid in found.removed)
+    removed = Counter(found.removed.values())
     collected = after["collected"]
     is_complete = collected and not after["stopped"]
     for path, old in before["collected"].items():

@@ -53,6 +53,8 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
             both = score_of(name, old), score_of(name, new)
             for score, own in zip(both, scores[name], strict=True):
                 own.extend([score] if score is not None and None not in both else [])
+    was, now = labels
+    causes = {name: CauseChange(before=was[name], after=now[name]) for name in now | was}
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
@@ -71,7 +73,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "regressions": found.regressions,
         "errors": found.errors,
         "metrics": _metric_changes(scores, costs(before["metrics"])),
-        "causes": _cause_changes(*labels),
+        "causes": dict(sorted(causes.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0]))),
         "changes": changes(before, after, found),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped},
     }
@@ -92,12 +94,6 @@ def _earlier(case: CaseReport) -> EarlierCase:
         "error": None if error is None else {"kind": error["kind"], "message": shown(error["message"])},
         "summary": "" if difference is None else shown(difference["summary"]),
     }
-
-
-def _cause_changes(before: Counter[str], after: Counter[str]) -> dict[str, CauseChange]:
-    """Return how often each cause was and is the first one of a case in both reports, the most frequent ones first."""
-    changed = {name: CauseChange(before=before[name], after=after[name]) for name in after | before}
-    return dict(sorted(changed.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0])))
 
 
 def _metric_changes(scores: Mapping[str, Scores], lower: Collection[str]) -> dict[str, MetricChange]:

@@ -24,7 +24,7 @@ PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed": 
 class MatchedCases:
     """The cases of a baseline and of a run; `common` are pairs of the case before and the case after.
 
-    `added` are in the run only. `removed` were taken out of files that the run has read, or with their files;
+    `added` are in the run only. `removed`, each with its file, were taken out of one that the run has read, or with it;
     `not_run` have no result in the run for another reason: a selection, an early end, gates that were decided before
     them, a file that could not be read or was not requested. Of these, `left_out` are in files that the run has read
     and were selected in the baseline, but not in the run: they may have other tags now, or be taken out.
@@ -35,7 +35,7 @@ class MatchedCases:
 
     common: Sequence[tuple[CaseReport, CaseReport]]
     added: Sequence[str]
-    removed: Sequence[str]
+    removed: Mapping[str, str]
     not_run: Sequence[str]
     left_out: Sequence[str]
     regressions: list[str]
@@ -79,7 +79,7 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
     gone = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
-    removed = {nodeid: None for nodeid, path in gone.items() if is_whole and in_scope(path, after)}
+    removed = {nodeid: path for nodeid, path in gone.items() if is_whole and in_scope(path, after)}
 
     def flipped(*, met: bool) -> list[str]:
         return [
@@ -94,7 +94,7 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
             select(after["cases"], (now.number for _, now in common.values())),
         ),
         added=[nodeid for nodeid in new if nodeid not in old],
-        removed=list(removed),
+        removed=removed,
         not_run=[
             *(nodeid for nodeid in gone if nodeid not in removed),
             *(nodeid for nodeid, (then, now) in both.items() if now.outcome == "not_run" != then.outcome),

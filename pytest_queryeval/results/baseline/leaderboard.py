@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import PASS_RATE, GroupName
+from pytest_queryeval.core.model import PASS_RATE, GroupName, Outcome
 from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, ScoreStatistics, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import (
     costs,
@@ -17,14 +17,27 @@ from pytest_queryeval.results.aggregation import (
     metric_statistics,
     shown_interval,
     statistics_of,
-    totals,
 )
-from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
-from pytest_queryeval.results.baseline.flips import match_cases, score_of
-from pytest_queryeval.results.case_store import CasesByNodeid
+from pytest_queryeval.results.baseline.changes import (
+    CASE_CHANGES,
+    LEFT_OUT,
+    METRICS,
+    REMOVED,
+    SKIPPED,
+    XFAIL,
+    IsChanged,
+    changes,
+)
+from pytest_queryeval.results.baseline.flips import MatchedCases, match_cases, score_of
+from pytest_queryeval.results.case_store import select
 
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
-EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
+# The changes that are found in one direction only.
+EASED: Mapping[str, IsChanged] = {
+    SKIPPED: lambda old, new: new["outcome"] == "skipped" != old["outcome"],
+    XFAIL: CASE_CHANGES[XFAIL],
+    METRICS: CASE_CHANGES[METRICS],
+}
 GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source", "feature")
 MIN_GROUP = 10  # cases, below which the means of a group say little
 Reason: TypeAlias = Literal[
@@ -98,6 +111,15 @@ class Leaderboard(TypedDict):
     baseline: NotRequired[BaselineReport]
 
 
+class _Scored(NamedTuple):
+    """Where a report has a case, and what the ranking needs of it."""
+
+    place: int
+    outcome: Outcome
+    source: str | None
+    score: float | None
+
+
 def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leaderboard:
     """Return the systems by name, ranked by the mean of `metric` over the common cases.
 
@@ -110,12 +132,18 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
 
     Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
-    by_nodeid = {name: CasesByNodeid(report["cases"]) for name, report in reports.items()}
     known = dict.fromkeys([PASS_RATE, *(each for report in reports.values() for each in report["metrics"])])
     if metric not in known:
         raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
+    by_nodeid = {
+        name: {
+            case["nodeid"]: _Scored(place, case["outcome"], case["source"], score_of(metric, case))
+            for place, case in enumerate(report["cases"])
+        }
+        for name, report in reports.items()
+    }
     scores = {
-        name: {nodeid: score for nodeid, case in cases.items() if (score := score_of(metric, case)) is not None}
+        name: {nodeid: case.score for nodeid, case in cases.items() if case.score is not None}
         for name, cases in by_nodeid.items()
     }
     ranked = {name: own for name, own in scores.items() if own}
@@ -127,7 +155,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     sign = -1.0 if is_lower else 1.0
     values = {name: [own[nodeid] for nodeid in common] for name, own in ranked.items()}
     means = {
-        name: statistics_of(metric, own, [by_nodeid[name][nodeid]["source"] for nodeid in common])
+        name: statistics_of(metric, own, [by_nodeid[name][nodeid].source for nodeid in common])
         for name, own in values.items()
     }
     points = {name: sign * means[name]["mean"] if name in means else -math.inf for name in reports}
@@ -136,22 +164,25 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     systems: list[System] = []
     for name in (best, *others):
         found, cases = means.get(name), by_nodeid[name]
-        others_means = metric_statistics(cases[nodeid] for nodeid in common if nodeid in cases)
+        places = [cases[nodeid].place for nodeid in common if nodeid in cases]
+        others_means = metric_statistics(select(reports[name]["cases"], places))
+        matched = match_cases(reports[best], reports[name]) if name != best else None
         systems.append(
             {
                 "name": name,
                 "rank": 1 + sum(other > points[name] for other in points.values()) if found else None,
-                "totals": totals(reports[name]["cases"]),
+                "totals": reports[name]["totals"],
                 "score": mean_of(found) if found else None,
                 "difference": differences.get(name),
                 "metrics": {each: mean_of(one) for each, one in others_means.items() if each != metric},
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
-                "changes": _changes(reports[best], reports[name]) if name != best else [],
-                "eased": [
+                # Added and removed cases are counted for all systems together.
+                "changes": [
                     change
-                    for change in changes(reports[name], reports[best], match_cases(reports[name], reports[best]))
-                    if change["what"] in EASED
+                    for change in (changes(reports[best], reports[name], matched) if matched is not None else ())
+                    if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)
                 ],
+                "eased": _eased(matched) if matched is not None else [],
             }
         )
     return {
@@ -161,7 +192,12 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         "scored": len(scored),
         "common": len(common),
         "systems": systems,
-        "groups": _groups(reports[best], map(by_nodeid[best].__getitem__, common), values, sign),
+        "groups": _groups(
+            reports[best],
+            select(reports[best]["cases"], (by_nodeid[best][nodeid].place for nodeid in common)),
+            values,
+            sign,
+        ),
         "differing": _differing(common, values, sign),
     }
 
@@ -186,11 +222,11 @@ def _differences(values: Mapping[str, Sequence[float]], best: str) -> dict[str, 
     }
 
 
-def _left_out(nodeids: Sequence[str], cases: Mapping[str, CaseReport]) -> dict[Reason, list[str]]:
+def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reason, list[str]]:
     """Return why cases that others have scores of have none in a report."""
     found: defaultdict[Reason, list[str]] = defaultdict(list)
     for nodeid in nodeids:
-        outcome = cases[nodeid]["outcome"] if nodeid in cases else None
+        outcome = cases[nodeid].outcome if nodeid in cases else None
         match outcome:
             case None:
                 found["not in the report"].append(nodeid)
@@ -207,11 +243,14 @@ def _left_out(nodeids: Sequence[str], cases: Mapping[str, CaseReport]) -> dict[R
     return dict(found)
 
 
-def _changes(best: Report, other: Report) -> list[SuiteChange]:
-    """Return the changes of cases that both have; added and removed cases are counted for all systems together."""
-    found = match_cases(best, other)
-    in_both = {new["nodeid"] for _, new in found.common}
-    return [change for change in changes(best, other, found) if change["cases"] and in_both.issuperset(change["cases"])]
+def _eased(found: MatchedCases) -> list[SuiteChange]:
+    """Return what the suite of the best system, whose cases are the old ones, requires less of cases that both have."""
+    eased: dict[str, list[str]] = {what: [] for what in EASED}
+    for best, other in found.common:
+        for what, is_changed in EASED.items():
+            if is_changed(other, best):
+                eased[what].append(best["nodeid"])
+    return [{"what": what, "cases": nodeids} for what, nodeids in eased.items() if nodeids]
 
 
 def _groups(
