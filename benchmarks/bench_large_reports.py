@@ -2,18 +2,19 @@
 
 Each size is measured in a process of its own: cases are made one by one and counted, gates are evaluated, the report is
 written in each format, and read back. Prints the seconds of each step, the peak of memory so far, and the size of what
-was written.
+was written. Commands that read such reports follow, each in its own process.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -55,11 +56,22 @@ def measure(size: int) -> None:
         for path in sorted(folder.iterdir()):
             print(f"  {path.name}: {path.stat().st_size / 2**20:,.1f} MiB")
         timed("read", lambda: read_report(folder / "report.json"))
+        write_report(gated_report(gathered(worse(made(size))), gates, about), folder / "other.json")
+        run_command(folder, "explain", cases[-1]["nodeid"], "--report", "report.json")
+        run_command(folder, "compare", "report.json", "other.json")
+        run_command(folder, "compare", "report.json", "other.json", "-o", "comparison.html")
 
 
 def made(size: int) -> Iterator[CaseReport]:
     chance = random.Random(7)
     return (make_case(number, chance, THIRD_WRONG) for number in range(size))
+
+
+def worse(cases: Iterable[CaseReport]) -> Iterator[CaseReport]:
+    for number, case in enumerate(cases):
+        if number % 7 == 0 and case["outcome"] == "passed":
+            case |= {"outcome": "failed", "scores": dict.fromkeys(case["scores"], 0.0)}
+        yield case
 
 
 def timed(what: str, run: Callable[[], T]) -> T:
@@ -68,6 +80,15 @@ def timed(what: str, run: Callable[[], T]) -> T:
     seconds, own = time.perf_counter() - started, time.process_time() - busy
     print(f"{what}: {seconds:.1f} s (busy {own:.1f} s), peak so far {peak()} MiB", flush=True)
     return found
+
+
+def run_command(folder: Path, *arguments: str) -> None:
+    code = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
+    started = time.perf_counter()
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=folder, stdout=subprocess.DEVNULL) as process:
+        _, _, usage = os.wait4(process.pid, 0)
+    seconds, own = time.perf_counter() - started, usage.ru_utime + usage.ru_stime
+    print(f"{' '.join(arguments)}: {seconds:.1f} s (busy {own:.1f} s), peak {usage.ru_maxrss // 1024} MiB", flush=True)
 
 
 def peak() -> int:

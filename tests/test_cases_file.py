@@ -6,6 +6,7 @@ import json
 import os
 import re
 import zlib
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -15,9 +16,9 @@ import report_maker
 from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.reported_case import find_reported
+from pytest_queryeval.cli.reported_case import find_reported, read_reported
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.reports import REPORTS, write_report
+from pytest_queryeval.reports import REPORTS, write_files, write_report
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.csv import render_csv
 from pytest_queryeval.reports.excel import render_excel
@@ -113,6 +114,57 @@ def test_a_report_may_be_written_over_the_one_it_was_read_from(written):
     write_report(report, written)
 
     assert whole(read_report(written)) == whole(made(8))
+
+
+def test_the_file_of_the_cases_is_listed_behind_its_report(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "latest.json").symlink_to(tmp_path / "runs/1.json")
+    targets = [tmp_path / name for name in ("report.json", "report.csv", "report.md", "latest.json")]
+
+    large, small = (write_files(targets, partial(write_report, made(size))) for size in (8, 5))
+
+    assert [path.relative_to(tmp_path).as_posix() for path in large.paths] == [
+        *("report.json", "report.cases.jsonl", "report.csv", "report.md", "latest.json", "runs/1.cases.jsonl")
+    ]
+    assert small.paths == targets
+
+
+def test_a_smaller_report_removes_the_cases_of_the_one_in_its_place(written):
+    write_report(made(5), written)
+
+    assert names(written.parent) == ["report.json"]
+    assert len(read_report(written)["cases"]) == 5
+
+
+@pytest.mark.parametrize("earlier", ["none", "small", "of another file", "garbage"])
+def test_a_file_that_is_not_of_the_report_in_its_place_stays(tmp_path, earlier):
+    path, file = tmp_path / "report.json", tmp_path / "report.cases.jsonl"
+    match earlier:
+        case "small":
+            write_report(report_maker.report_of([entry(question='\n "cases": {"file": "report.cases.jsonl"')]), path)
+        case "of another file":
+            write_report(made(8), path)
+            path.write_bytes(path.read_bytes().replace(b"report.cases.jsonl", b"other.cases.jsonl"))
+        case "garbage":
+            path.write_bytes(b"\x00")
+    file.write_text("mine")
+
+    write_report(made(5), path)
+
+    assert file.read_text() == "mine"
+    assert len(read_report(path)["cases"]) == 5
+
+
+def test_a_smaller_report_that_cannot_be_written_leaves_the_cases(written, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pytest_queryeval.reports.write_atomically", full)
+
+    with pytest.raises(ReportError, match="No space left on device"):
+        write_report(made(5), written)
+
+    assert len(read_report(written)["cases"]) == 8
 
 
 def test_texts_with_line_ends_come_back(tmp_path):
@@ -392,10 +444,13 @@ def test_commands_read_both_forms_alike(command, tmp_path, monkeypatch, capsys):
         write_report(later | {"created": "2025-06-01T00:00:00+00:00"}, folder / "later.json")
         write_report(sql, folder / "sql.json")
         status = main(command)
-        printed.append((status, capsys.readouterr()))
+        printed.append((status, *capsys.readouterr()))
         written.append({path.name: path.read_bytes() for path in folder.glob("out*") if "json" not in path.name})
 
-    assert printed[0] == printed[1]
+    (status, out, err), inline = printed
+    more = ("report: out.cases.jsonl\n", "queryeval compare: comparing 80 cases\n")  # which only stored ones have
+    assert (more[0] in out, more[1] in err) == ("out.json" in command, command[0] == "compare")
+    assert (status, out.replace(more[0], ""), err.replace(more[1], "")) == inline
     assert written[0] == written[1]
     assert {path.name for path in (tmp_path / "stored").glob("*.jsonl")} >= {"earlier.cases.jsonl", "later.cases.jsonl"}
 
@@ -404,3 +459,46 @@ def test_a_case_is_found_by_its_id_in_either_form(written):
     case = made(8)["cases"][3]
 
     assert find_reported(read_report(written), case["id"]) == case
+
+
+@pytest.mark.parametrize("text", ["plain", 'a "b" \\ c', "é\u2028\n", os.fsdecode(b"caf\xe9")], ids=ascii)
+def test_a_case_is_read_by_its_name_without_the_others(tmp_path, monkeypatch, text):
+    cases = [entry(id=id_, nodeid=f"suite::{id_}") for id_ in (text, *map(str, range(7)))]
+    write_report(report_maker.report_of(cases), tmp_path / "report.json")
+    read = []
+    monkeypatch.setattr(report_file._JSON, "read", lambda line: read.append(json.loads(line)) or read[-1])
+
+    assert read_reported(tmp_path / "report.json", text) == read_reported(tmp_path / "report.json", f"suite::{text}")
+
+    assert [value["id"] for value in read if "id" in value] == [text, text]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("caze", "no case 'caze': did you mean 'case'?"),
+        ("case", "'case' is the id of several cases: write a::case or b::case"),
+    ],
+)
+def test_a_name_of_no_case_or_of_several_is_told_as_of_any_report(tmp_path, name, problem):
+    nodeids = ["a::case", "b::case", *(f"a::{number}" for number in range(6))]
+    cases = [entry(id=nodeid.partition("::")[2], nodeid=nodeid) for nodeid in nodeids]
+    write_report(report_maker.report_of(cases), tmp_path / "report.json")
+
+    with pytest.raises(ReportError) as caught:
+        read_reported(tmp_path / "report.json", name)
+
+    assert str(caught.value) == problem
+
+
+@pytest.mark.parametrize("damage", ["another line", "another count"])
+def test_the_other_cases_have_to_be_those_that_were_written(written, damage):
+    first, *others = (case["id"] for case in made(8)["cases"])
+    if damage == "another count":
+        change(written, count=9)
+    else:
+        file = written.parent / "report.cases.jsonl"
+        file.write_bytes(file.read_bytes().replace(others[-1].encode(), b"x"))
+
+    with pytest.raises(ReportError, match=r"not the one that was written with report\.json"):
+        read_reported(written, first)

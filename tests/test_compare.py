@@ -516,6 +516,28 @@ def test_latex_of_any_name_has_no_command_but_ours(write):
     assert all(line.count("&") == 6 for line in unescaped.splitlines() if line.strip().startswith(("1 ", "2 ", "& ")))
 
 
+def test_long_names_that_differ_at_their_end_are_told_apart(write, capsys):
+    names = [f"python:{'predict/' * 20}{n}" for n in range(3)]
+    paths = [write(f"{n}.json", *scores(float(n), 1.0), name=name) for n, name in enumerate(names)]
+
+    main(["compare", *paths, "-o", "out.tex", "-o", "out.html"])
+
+    shown = re.findall(r"^python:\S+…\S+/[012]  ", capsys.readouterr().out, re.MULTILINE)
+    latex = re.findall(r"& (python:\S+…\S+/[012]) &", Path("out.tex").read_text(encoding="utf-8"))
+    page = Path("out.html").read_text(encoding="utf-8")
+    assert len(set(shown)) == len(set(latex)) == 3
+    assert all(f'<span class="name" title="{name}">' in page for name in names)
+
+
+def test_reading_large_reports_tells_its_progress_on_standard_error(write, capsys, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    paths = [write(f"{n}.json", *scores(1.0)) for n in range(2)]
+
+    main(["compare", *paths])
+
+    assert re.fullmatch("queryeval compare: 1 of 2 reports, about [0-9]+ s left\n", capsys.readouterr().err)
+
+
 def test_the_caption_of_latex_has_n_and_the_tests(write):
     write("a.json", *scores(1.0, 1.0))
     write("b.json", *scores(1.0, 0.0))

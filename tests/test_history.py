@@ -298,6 +298,16 @@ def test_a_folder_is_shown_with_a_line_for_each_run(folder, capsys):
     ]
 
 
+def test_reading_many_reports_tells_its_progress_on_standard_error(folder, capsys, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+
+    main(["history", "reports", "--json"])
+
+    captured = capsys.readouterr()
+    assert captured.err.startswith("queryeval history: 1 of 3 reports, about ")
+    assert len(json.loads(captured.out)["runs"]) == 3
+
+
 def test_reports_with_their_cases_in_files_of_their_own_are_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 5)
     for day, outcomes in enumerate(("1" * 20, "0" * 20)):
