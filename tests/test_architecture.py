@@ -3,11 +3,14 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import pytest_queryeval
 
@@ -332,6 +335,18 @@ def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
 
     assert "yaml" in loaded
     assert loaded & (OWNERS.keys() - {"yaml"}) == set()
+
+
+def test_constraints_have_a_version_of_each_package_that_pyproject_names():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    versions = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+    for requirement in map(Requirement, named):
+        if requirement.name != "pytest-queryeval":
+            assert requirement.specifier.contains(versions[requirement.name]), requirement
 
 
 def test_nothing_prints():
