@@ -439,14 +439,14 @@ class InlineExecutor(Executor):
         self.deadly = deadly
         self.error = error
 
-    def submit(self, function, job, items, secrets, attempt):
+    def submit(self, function, call):
         future = Future()
-        numbers = dispatch.pickle.loads(items)
+        numbers = dispatch.pickle.loads(call.items)
         self.sizes.append(len(numbers))
         if set(numbers) & set(self.deadly):
             future.set_exception(self.error())
         else:
-            future.set_result(function(job, items, secrets, attempt))
+            future.set_result(function(call))
         return future
 
 
@@ -507,6 +507,21 @@ def test_a_lost_chunk_is_done_again_before_others_are_sent_too_far_ahead(monkeyp
     results = run_doubled(InlineExecutor(deadly=[0]), range(12))
 
     assert results[1:] == [2 * number for number in range(1, 12)]
+
+
+def test_a_call_shows_nothing_of_what_it_sends():
+    shown = []
+
+    class Logging(InlineExecutor):
+        def submit(self, *called):
+            shown.append(repr(called))
+            return super().submit(*called)
+
+    register_secret("swordfish-79")
+
+    assert run_doubled(Logging(), ["swordfish-79"]) == ["swordfish-79" * 2]
+    assert shown
+    assert "swordfish" not in str(shown)
 
 
 def test_no_items_have_no_results():

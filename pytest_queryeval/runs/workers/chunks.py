@@ -21,7 +21,7 @@ from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.runs.workers.registrations import Registered, register_again, registered
-from pytest_queryeval.text.redaction import register_secret
+from pytest_queryeval.text.redaction import redact, register_secret
 from pytest_queryeval.text.truncation import one_line
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -70,6 +70,20 @@ class Job(Generic[T_contra, R_co]):
     run: str = field(default_factory=lambda: uuid4().hex)
 
 
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class ChunkCall:
+    """What a worker is sent: a job and the items of a chunk, both pickled, and secrets that only the sender may know.
+
+    No two attempts have the same name: Dask does not repeat what it has done. Schedulers log a call that fails with its
+    arguments, so that this one does not show what it holds.
+    """
+
+    job: bytes
+    items: bytes
+    secrets: Sequence[str]
+    attempt: str
+
+
 class WorkerId(NamedTuple):
     """What does one chunk at a time."""
 
@@ -86,20 +100,16 @@ class ChunkResult(NamedTuple):
     worker: WorkerId
 
 
-def do_chunk(job: bytes, items: bytes, secrets: Sequence[str], attempt: str) -> ChunkResult:
-    """Do the work of a job on pickled items, in a worker.
-
-    `secrets` are those in the items that only the sender may know. No two attempts have the same name: Dask does not
-    repeat what it has done. Raise `UnreadableItems`, and what the work raises.
-    """
-    for secret in secrets:
+def do_chunk(call: ChunkCall) -> ChunkResult:
+    """Do the work of a job on the items of a chunk, in a worker; raise `UnreadableItems`, and what the work raises."""
+    for secret in call.secrets:
         register_secret(secret)
-    with _opened(job) as (work, session):
+    with _opened(call.job) as (work, session):
         began = time.perf_counter()
         try:
-            received = pickle.loads(items)  # noqa: S301 - of our own
+            received = pickle.loads(call.items)  # noqa: S301 - of our own
         except Exception as error:  # objects of the user may raise anything
-            raise UnreadableItems(f"{type(error).__name__}: {one_line(str(error))}") from error
+            raise UnreadableItems(f"{type(error).__name__}: {one_line(redact(str(error)))}") from error
         results = pickle.dumps(work(received, session), pickle.HIGHEST_PROTOCOL)
         seconds = time.perf_counter() - began
     return ChunkResult(results, seconds, WorkerId(socket.gethostname(), os.getpid(), threading.get_ident()))

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.runs.workers.chunks import (
+    ChunkCall,
     ChunkResult,
     Job,
     UnreadableItems,
@@ -164,8 +165,9 @@ class Dispatcher(Generic[T, R]):
         self._item_bytes = len(items) / len(chunk.items)
         self._attempts += 1
         attempt = f"{self._run} {self._attempts}"
+        call = ChunkCall(job=self._job, items=items, secrets=secrets_in(items), attempt=attempt)
         try:
-            future = self._executor.submit(do_chunk, self._job, items, secrets_in(items), attempt)
+            future = self._executor.submit(do_chunk, call)
         except RuntimeError as error:  # which BrokenExecutor is
             raise _broken(error) from error
         self._pending[future] = chunk
