@@ -1,6 +1,7 @@
 import gc
 import os
 import random
+import resource
 import tempfile
 import warnings
 
@@ -14,7 +15,14 @@ from trees import trees
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.case_store import CasesByNodeid, StoredCases, gathered, in_report_order, select
+from pytest_queryeval.results.case_store import (
+    CasesByNodeid,
+    StoredCases,
+    case_lines,
+    gathered,
+    in_report_order,
+    select,
+)
 
 
 @pytest.fixture
@@ -111,24 +119,27 @@ def test_the_file_is_gone_with_the_last_who_reads_it(few, tmp_path, monkeypatch)
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder_and_loses_no_case(few, tmp_path, monkeypatch):
+def test_a_full_disk_is_an_error_that_names_the_folder_and_loses_no_case(few):
     found = CasesByNodeid()
     for case in made(8):
         found[case["nodeid"]] = case
 
-    def full(line):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(found.cases._lines._file, "write", full, raising=False)
-    with pytest.raises(ReportError, match=r"cases cannot be kept in .*: No space left on device: .*TMPDIR"):
-        found["new"] = entry(nodeid="new")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (sum(map(len, case_lines(found.cases))) + 10, limits[1]))
+    try:  # a part of the line is written, as on a full disk
+        with pytest.raises(ReportError, match=r"cases cannot be kept in .*: File too large: .*TMPDIR"):
+            found["new"] = entry(nodeid="new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert "new" not in found
     assert [*found.values()] == made(8)
+    found["later"] = entry(nodeid="later")
+    assert [*found.values()] == [*made(8), entry(nodeid="later")]
 
 
 def test_no_folder_of_temporary_files_is_an_error_with_its_remedy(monkeypatch):
-    def missing():
+    def missing(**_):
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr("tempfile.TemporaryFile", missing)

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.cause import CauseMode
-from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
@@ -121,44 +121,64 @@ def run(arguments: argparse.Namespace) -> Result:
     if misuse := options.misuse(to_run, suites.kinds, several):
         raise QueryEvalError(misuse)
     early = early_stop(cases, suites, suites_below)
-    results: Cases = []
-    is_interrupted, faults = False, list[str]()
-    with Session(_tell, recording=options.recording, cause=options.cause) as session:
-        try:
-            with executor as workers:
-                done = _results(cases, session, workers, early)
-                for result in with_progress(done, _tell, total=len(cases)):
-                    results = with_case(results, result)
-        except KeyboardInterrupt:
-            is_interrupted = True
-        except ExecutorBroken as error:
-            faults.append(f"the run has stopped: {error}")
-        unused = [] if is_selected else session.predictors.unused()
+    done = _evaluate(cases, options, executor, early)
     report = report_of_run(
-        results,
-        with_numbers_of_cases(merge_gates([suites.gates()]), suites, results, suites.collected, suites_below),
+        done.cases,
+        with_numbers_of_cases(merge_gates([suites.gates()]), suites, done.cases, suites.collected, suites_below),
         options,
         environment={"engines": engine_versions(to_run)},
         requested_paths={"paths": [suites.relative(path) for path in paths], "ignored": suites.left_out},
         collected=suites.collected,
         unreadable_files=[],
         selected=is_selected,
-        stopped=len(results) < len(cases),
-        interrupted=is_interrupted,
+        stopped=len(done.cases) < len(cases),
+        interrupted=done.is_interrupted,
         stop=early,
     )
     written = targets.write(report)
-    faults += written.problems
+    faults = [*done.faults, *written.problems]
+    unused = [] if is_selected else done.unused
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
     line, _ = verdict_line(report, faults, of_pytest=False)
     return Result(
-        status=INTERRUPTED if is_interrupted else status,
+        status=INTERRUPTED if done.is_interrupted else status,
         lines=[*(text for text, _ in summary), *unused, *(f"report: {path}" for path in written.paths), *faults, line],
         data={**report, "cases": [*report["cases"]]} if arguments.json else {},
         ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
     )
+
+
+class _Done(NamedTuple):
+    """The cases that were evaluated, why the others were not, and what predictors have beyond what was asked for."""
+
+    cases: Cases
+    is_interrupted: bool
+    faults: Sequence[str]
+    unused: Sequence[str]
+
+
+def _evaluate(
+    cases: Sequence[NamedCase],
+    options: RunOptions,
+    executor: AbstractContextManager[Executor | None],
+    early: EarlyStop | None,
+) -> _Done:
+    """Evaluate all cases, or those before an interrupt, the end of the executor, or a full folder for results."""
+    done: Cases = []
+    is_interrupted, faults = False, list[str]()
+    with Session(_tell, recording=options.recording, cause=options.cause) as session:
+        try:
+            with executor as workers:
+                results = _results(cases, session, workers, early)
+                for result in with_progress(results, _tell, total=len(cases)):
+                    done = with_case(done, result)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        except (ExecutorBroken, ReportError) as error:
+            faults.append(f"the run has stopped: {error}")
+        return _Done(done, is_interrupted, faults, session.predictors.unused())
 
 
 def _results(

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.sandbox.host import Host, Question
@@ -26,8 +27,15 @@ class DatabaseFile:
 
     @classmethod
     def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
-        """Open a new database, which `write` makes at the path that it is given; it is removed on close."""
-        folder = TemporaryDirectory(prefix="queryeval-")
+        """Open a new database, which `write` makes at the path that it is given; it is removed on close.
+
+        Raises `SourceError` where there is no folder for it, and what `write` raises.
+        """
+        try:
+            folder = TemporaryDirectory(prefix="queryeval-")
+        except OSError as error:
+            problem = f"{error.strerror or error}: name another folder of temporary files with TMPDIR"
+            raise SourceError(f"source '{name}': no folder for its database: {problem}") from error
         try:
             path = Path(folder.name).resolve() / "built.db"
             write(path)

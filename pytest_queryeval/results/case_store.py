@@ -5,7 +5,9 @@ Whoever reads a report need not know which of the two it has: both are sequences
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import tempfile
 import weakref
 from array import array
@@ -40,21 +42,26 @@ class Lines:
 
     def __init__(self) -> None:
         with _errors_explained():
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
-        weakref.finalize(self, self._file.close)
+            file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with this object
+        # Written past the reader: a buffer that cannot be written would keep every line from being read.
+        self._reader = io.BufferedReader(file)
+        self._end = 0
+        weakref.finalize(self, self._reader.close)
 
     def add(self, line: bytes) -> int:
         """Write a line behind the others, and return where it begins."""
+        start = self._end
+        rest = memoryview(line)
         with _errors_explained():
-            start = self._file.seek(0, 2)
-            self._file.write(line)
-            self._file.flush()
+            while rest:
+                written = os.pwrite(self._reader.fileno(), rest, self._end)
+                self._end, rest = self._end + written, rest[written:]
         return start
 
     def at(self, start: int) -> bytes:
         """Return the line that begins there."""
-        self._file.seek(start)
-        return self._file.readline()
+        self._reader.seek(start)
+        return self._reader.readline()
 
 
 @contextmanager
