@@ -18,7 +18,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.duckdb import DRIVER, READERS, SETTINGS
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytestmark = pytest.mark.process
 
@@ -389,7 +389,7 @@ def test_a_script_that_fails_in_memory_is_a_source_error_and_no_harm_to_the_next
 def test_a_database_in_memory_is_there_again_after_its_process_was_killed(hosts, build):
     run = build(SCHEMA)
     before = run("from concerts").answer.rows
-    os.kill(hosts.get("duckdb", DRIVER).pid, signal.SIGKILL)
+    os.kill(hosts.shared(Host("duckdb", DRIVER)).pid, signal.SIGKILL)
 
     assert run("from concerts").answer.rows == before
 

@@ -92,7 +92,7 @@ def driver(tmp_path):
 @pytest.fixture
 def host(driver):
     with Hosts() as hosts:
-        yield hosts.get("toy", driver)
+        yield hosts.shared(Host("toy", driver))
 
 
 def run(host, query, timeout=5, max_rows=10_000, **settings):
@@ -115,7 +115,7 @@ def test_child_imports_nothing_of_the_package_but_the_contract_of_drivers(tmp_pa
     (tmp_path / "contract.py").write_text(CONTRACT)
 
     with Hosts() as hosts:
-        rows = run(hosts.get("toy", tmp_path / "contract.py"), "modules").answer.rows
+        rows = run(hosts.shared(Host("toy", tmp_path / "contract.py")), "modules").answer.rows
 
     sandbox = ("pytest_queryeval", "pytest_queryeval.sandbox")
     modules = [f"pytest_queryeval.sandbox.{name}" for name in ("driver", "start_child")]
@@ -293,11 +293,11 @@ def test_queries_that_need_no_engine_start_no_child(host):
 
 def test_pool_hands_out_one_host_a_name_and_closes_all(driver):
     hosts = Hosts()
-    host = hosts.get("toy", driver)
+    host = hosts.shared(Host("toy", driver))
     run(host, "rows 1")
     pid = host.pid
 
-    same = hosts.get("toy", driver)
+    same = hosts.shared(Host("toy", driver))
     hosts.close()
     hosts.close()
 

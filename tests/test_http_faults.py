@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.http import DRIVER
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytestmark = pytest.mark.process
 
@@ -312,7 +312,7 @@ def test_parameters_and_user_of_the_url_are_taken_out(run):
 def test_secrets_are_not_in_the_list_of_processes(hosts, run):
     with FaultServer(says(GOOD)) as server:
         run(server.url, auth={"basic": "me:s3cret-pass"}, headers={"X-Token": "t0ken-of-mine"})
-        process = Path("/proc") / str(hosts.get("http", DRIVER).pid)
+        process = Path("/proc") / str(hosts.shared(Host("http", DRIVER)).pid)
         shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
     assert b"host_child.py" in shown

@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Failure
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.languages.json import schema as schema_module
 from pytest_queryeval.languages.json.schema import check_untrusted, violations
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.suites.json_schema import read_json_schema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -299,7 +299,7 @@ def test_a_pattern_that_never_ends_is_stopped_and_the_next_answer_is_checked():
     schema = read(CATASTROPHIC)
     with Hosts() as hosts:
         first = check_untrusted(JsonAnswer("aaa"), schema, hosts, timeout=30)
-        host = hosts.get("JSON Schema", schema_module.DRIVER)
+        host = hosts.shared(Host("JSON Schema", schema_module.DRIVER))
         pid = host.pid
 
         late = check_untrusted(JsonAnswer("a" * 60 + "b"), schema, hosts, timeout=0.3)

@@ -11,6 +11,7 @@ from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.sandbox.host import Host
 
 ANSWERS = {
     "gold": [("Graz", 1), ("Linz", 2)],
@@ -34,7 +35,7 @@ def rows(execution):
 
 
 def test_a_query_without_a_source_is_an_error_of_the_source(session):
-    with pytest.raises(SourceError, match="no source to run it on"):
+    with pytest.raises(SourceError, match="there is no source to run the query on"):
         evaluate_case(make_case(predicted=query("same")), session)
 
 
@@ -166,10 +167,10 @@ def test_an_engine_that_fails_to_close_does_not_keep_the_others_open(tmp_path, m
     database = Source(name="db", engine="sqlite", settings={"script": "s.sql"}, folder=tmp_path)
     (tmp_path / "s.sql").write_text("create table t (n)")
     evaluate_case(make_case(source=database, golds=(query("select 1"),), predicted=query("select 1")), session)
-    pid = session._hosts.get("sqlite", Path()).pid
+    pid = session._hosts.shared(Host("sqlite", Path())).pid
 
     with pytest.raises(ZeroDivisionError):
         session.close()
 
     assert pid is not None
-    assert session._hosts.get("sqlite", Path()).pid is None
+    assert session._hosts.shared(Host("sqlite", Path())).pid is None

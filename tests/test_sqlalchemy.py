@@ -17,7 +17,7 @@ from servers import HOST, free_port
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import RETRY_SECONDS, Hosts
+from pytest_queryeval.sandbox.host import RETRY_SECONDS, Host, Hosts
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("sqlglot")
@@ -335,7 +335,7 @@ def test_child_that_is_killed_leaves_no_query_running(cluster):
         asked.start()
         time.sleep(RETRY_SECONDS + 0.2)  # a child that dies sooner has a successor that is sent the query again
         began = cluster.backends()
-        os.kill(own.get("postgresql", Path()).pid, signal.SIGKILL)
+        os.kill(own.shared(Host("postgresql", Path())).pid, signal.SIGKILL)
         asked.join(30)
 
     assert began == 1

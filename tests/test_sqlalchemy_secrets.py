@@ -10,7 +10,7 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytest.importorskip("sqlalchemy")
 pytest_plugins = ["postgres"]
@@ -131,7 +131,7 @@ def test_the_password_is_not_in_the_list_of_processes(cluster):
     with Hosts() as hosts:
         engine = opened(hosts, cluster.url("guarded", password=cluster.spelled))
         assert engine.execute("select 1", timeout=5, max_rows=1).error is None
-        child = Path(f"/proc/{hosts.get('postgresql', Path()).pid}")
+        child = Path(f"/proc/{hosts.shared(Host('postgresql', Path())).pid}")
         seen = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
 
     assert b"host_child.py" in seen

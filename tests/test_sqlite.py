@@ -305,6 +305,14 @@ def test_failing_script_is_named_with_its_line(hosts, tmp_path):
         opened(hosts, tmp_path, script="bad.sql")
 
 
+def test_script_that_cannot_be_committed_is_named_with_its_last_line(hosts, tmp_path):
+    tables = "create table t (x primary key); create table u (x references t deferrable initially deferred);"
+    (tmp_path / "bad.sql").write_text(f"pragma foreign_keys = on; {tables}\nbegin;\ninsert into u values (1);\n")
+
+    with pytest.raises(SourceError, match=r"bad\.sql:\d: FOREIGN KEY constraint failed$"):
+        opened(hosts, tmp_path, script="bad.sql")
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.sandbox.host import Hosts, Question
+from pytest_queryeval.sandbox.host import Host, Hosts, Question
 
 SCRIPT = """
     create table Singer (Id integer primary key, Name text);
@@ -79,7 +79,7 @@ class Driver:
 def toy(tmp_path):
     (tmp_path / "driver.py").write_text(TOY)
     with Hosts() as pool:
-        yield pool.get("toy", tmp_path / "driver.py")
+        yield pool.shared(Host("toy", tmp_path / "driver.py"))
 
 
 @pytest.fixture

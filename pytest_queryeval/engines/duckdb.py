@@ -85,7 +85,7 @@ def build_duckdb(script: str, hosts: Hosts) -> DuckDBInMemory:
 
 
 def _host(hosts: Hosts) -> Host:
-    return hosts.get("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES)
+    return hosts.shared(Host("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES))
 
 
 class DuckDBInMemory:

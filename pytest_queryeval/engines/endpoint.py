@@ -57,7 +57,7 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     """
     settings = source.settings
     plain = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
-    host = hosts.get("endpoint", DRIVER, packages=PACKAGES)
+    host = hosts.shared(Host("endpoint", DRIVER, packages=PACKAGES))
     return EndpointEngine(
         source.name, host, plain, prefixes=declared_prefixes(settings), service=settings.get("service", False)
     )

@@ -84,7 +84,7 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
         **{name: settings.get(name) for name in PATHS},
         "page_size": settings.get("page_size"),
     }
-    return HTTPEngine(source, hosts.get("http", DRIVER, packages=PACKAGES), plain)
+    return HTTPEngine(source, hosts.shared(Host("http", DRIVER, packages=PACKAGES)), plain)
 
 
 class HTTPEngine:

@@ -96,7 +96,7 @@ def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
     chosen = []
     for name in texts(settings.get("engine", "oxigraph")):
         driver, packages, memory = EVALUATORS[name]
-        chosen.append(hosts.get(name, driver, packages=packages, memory=memory))
+        chosen.append(hosts.shared(Host(name, driver, packages=packages, memory=memory)))
     files = [GraphFile(absolute(source.folder, name)) for name in texts(settings["files"])]
     files += [GraphFile(absolute(source.folder, name), graph) for graph, name in settings.get("graphs", {}).items()]
     default = settings.get("default_graph", [])

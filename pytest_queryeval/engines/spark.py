@@ -88,8 +88,8 @@ def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
             require_file(file)
         master = settings.get("master", MASTER)
         name, plain = f"spark {master}", {"master": master, "tables": {table: str(files[table]) for table in files}}
-    host = hosts.get(name, DRIVER, packages=PACKAGES, memory=MEMORY_BYTES, file_bytes=FILE_BYTES, grace=CANCEL_SECONDS)
-    return SparkEngine(source.name, host, plain)
+    host = Host(name, DRIVER, packages=PACKAGES, memory=MEMORY_BYTES, file_bytes=FILE_BYTES, grace=CANCEL_SECONDS)
+    return SparkEngine(source.name, hosts.shared(host), plain)
 
 
 class SparkEngine:

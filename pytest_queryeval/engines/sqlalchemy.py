@@ -151,9 +151,9 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     register_secrets(source.settings)
     backend, _ = _parts(url)
     if BACKENDS.get(backend) is POSTGRES:
-        host = hosts.get("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES)
+        host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
         return SQLAlchemyEngine(source.name, host, {"url": f"postgresql+psycopg{url[url.index('://') :]}"})
-    host = hosts.get("sqlalchemy", OTHER_DRIVER, packages=OTHER_PACKAGES, memory=OTHER_MEMORY)
+    host = hosts.shared(Host("sqlalchemy", OTHER_DRIVER, packages=OTHER_PACKAGES, memory=OTHER_MEMORY))
     plain = {"url": url, "folder": str(source.folder.absolute())}
     return SQLAlchemyEngine(source.name, host, plain, guarded=dialect(source.settings))
 

@@ -17,7 +17,7 @@ from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import file_path
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.text.truncation import one_line
 
 # A quoted text or name, a comment, or a semicolon that is in none of them.
@@ -32,7 +32,7 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for a
     script that is missing or fails.
     """
-    host = hosts.get("sqlite", DRIVER)
+    host = hosts.shared(Host("sqlite", DRIVER))
     if "path" in source.settings:
         return DatabaseFile(source.name, file_path(source, "path"), host)
     return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
@@ -44,7 +44,7 @@ def build_sqlite(script: str, hosts: Hosts) -> DatabaseFile:
     What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
     """
     build = partial(run_statements, script, "script", is_trusted=False)
-    return DatabaseFile.build("script", hosts.get("sqlite", DRIVER), build)
+    return DatabaseFile.build("script", hosts.shared(Host("sqlite", DRIVER)), build)
 
 
 def run_script(script: Path, database: Path) -> None:
@@ -59,19 +59,21 @@ def run_script(script: Path, database: Path) -> None:
 
 def run_statements(text: str, name: str, database: Path, *, is_trusted: bool = True) -> None:
     """Make `database` by SQL that messages call `name`; raises `SourceError` with the line that fails."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        if not is_trusted:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
-            connection.set_progress_handler(lambda: True, MAX_STEPS)
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA journal_mode = MEMORY")
-        for start, statement in _statements(text):
-            try:
+    start = 0
+    try:
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            if not is_trusted:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
+                connection.set_progress_handler(lambda: True, MAX_STEPS)
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            for position, statement in _statements(text):
+                start = position
                 connection.execute(statement)
-            except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-                line = text.count("\n", 0, start) + 1
-                raise SourceError(f"{name}:{line}: {one_line(str(error))}") from error
-        connection.commit()
+            connection.commit()
+    except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        line = text.count("\n", 0, start) + 1
+        raise SourceError(f"{name}:{line}: {one_line(str(error))}") from error
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:

@@ -202,25 +202,14 @@ class Host:
 
 
 class Hosts:
-    """The hosts of one worker, by name; made on demand, closed together."""
+    """The hosts of one worker, by name; closed together."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}
 
-    def get(
-        self,
-        name: str,
-        driver: Path,
-        *,
-        packages: tuple[str, ...] = (),
-        memory: int = MEMORY_BYTES,
-        file_bytes: int = 0,
-        grace: float = GRACE_SECONDS,
-    ) -> Host:
-        """Return the host called `name`, made with the other arguments on first use."""
-        if name not in self._hosts:
-            self._hosts[name] = Host(name, driver, packages=packages, memory=memory, file_bytes=file_bytes, grace=grace)
-        return self._hosts[name]
+    def shared(self, host: Host) -> Host:
+        """Return the host that was given first under the name of this one."""
+        return self._hosts.setdefault(host.name, host)
 
     def close(self) -> None:
         """Kill all child processes; may be called again."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
-from pytest_queryeval.core.model import Execution, Failure
+from pytest_queryeval.core.model import Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.json.paths import path_text
+from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.text.truncation import one_line
 
 DRIVER = Path(__file__).with_name("schema_child.py")
@@ -21,20 +22,6 @@ MAX_SCHEMAS = 16  # that are kept compiled
 MAX_VIOLATIONS = 10
 MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of which is copied
 MAX_LINE = 300  # characters
-
-
-class Process(Protocol):
-    """A child process, such as `sandbox.host.Host`."""
-
-    def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run the driver for at most `timeout` seconds."""
-
-
-class Processes(Protocol):
-    """Child processes by name, such as `sandbox.host.Hosts`."""
-
-    def get(self, name: str, driver: Path, *, packages: tuple[str, ...], memory: int) -> Process:
-        """Return the process of that name, which may use `memory` bytes."""
 
 
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
@@ -54,7 +41,7 @@ def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
 
 
 def check_untrusted(
-    answer: JsonAnswer, schema: JsonSchema, processes: Processes, *, timeout: float
+    answer: JsonAnswer, schema: JsonSchema, hosts: Hosts, *, timeout: float
 ) -> tuple[str, ...] | Failure:
     """Return the `violations` of an untrusted answer, found in a child process within `timeout` seconds.
 
@@ -65,9 +52,9 @@ def check_untrusted(
         settings = {"schema": _packed(schema), "answer": marshal.dumps(answer.value)}
     except ValueError as error:
         return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
-    process = processes.get("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES)
+    host = hosts.shared(Host("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES))
     try:
-        execution = process.execute(settings, "violations", timeout=timeout, max_rows=MAX_VIOLATIONS)
+        execution = host.execute(settings, "violations", timeout=timeout, max_rows=MAX_VIOLATIONS)
     except SourceError as error:
         raise SourceError(f"{_check(schema)}: {error}") from error
     if execution.error:
