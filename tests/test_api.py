@@ -1,4 +1,5 @@
 import json
+import sqlite3
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +55,8 @@ def test_the_report_can_be_written_and_says_when_it_was_made(suite):
     assert report["name"] == "mine"
     assert datetime.fromisoformat(report["created"]).utcoffset().total_seconds() == 0
     assert (report["schema"], report["gates"]) == (2, [])
-    assert report["environment"].keys() == {"python", "pytest_queryeval", "platform"}
+    assert report["environment"].keys() == {"python", "pytest_queryeval", "platform", "engines"}
+    assert report["environment"]["engines"] == {"sqlite": sqlite3.sqlite_version}
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,25 @@ def test_cases_are_reported_in_the_order_of_their_files_whatever_order_they_came
     report = evaluate(iter(cases))
 
     assert [case["nodeid"] for case in report["cases"]] == ["a::a3", "a::a9", "b::b2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("cases.yaml", "- {id: a, gold: SELECT 1, predicted: SELECT 1}\n"),
+        ("cases.csv", "id,gold,predicted\na,SELECT 1,SELECT 1\n"),
+    ],
+)
+def test_suites_that_share_a_file_of_cases_have_node_ids_of_their_own(tmp_path, name, cases):
+    (tmp_path / name).write_text(cases)
+    for suite in ("one", "other"):
+        (tmp_path / f"{suite}.queryeval.yaml").write_text(f"kind: sql\nsource: {suite}.db\ncases: {name}\n")
+
+    report = evaluate(load_cases(tmp_path))
+
+    assert [case["nodeid"] for case in report["cases"]] == [
+        f"{tmp_path}/{suite}.queryeval.yaml::a" for suite in ("one", "other")
+    ]
 
 
 def test_no_cases_make_an_empty_report():

@@ -19,6 +19,7 @@ from suites import write
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ExecutorBroken
+from pytest_queryeval.results import case_store
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.cases import evaluated
 from pytest_queryeval.runs.root import root_of
@@ -213,6 +214,51 @@ def test_a_run_whose_executor_breaks_keeps_what_was_done(folder, evaluate, monke
         "the run has stopped: the scheduler is gone",
         "queryeval: INTERRUPTED: 1 of 2 cases: 1 passed (the run was stopped)",
     ]
+
+
+def test_a_full_folder_of_temporary_files_keeps_what_was_done(folder, evaluate, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    write(GOOD)
+    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 1)
+    monkeypatch.setattr(os, "pwrite", full)
+    status, report, output = evaluate(".")
+
+    assert status == 1
+    assert (report["totals"]["cases"], report["stopped"], report["interrupted"]) == (1, True, False)
+    assert re.fullmatch(
+        r"the run has stopped: cases cannot be kept in /.*: No space left on device: name another folder .*TMPDIR",
+        output.out.splitlines()[-2],
+    )
+
+
+def test_without_a_folder_of_temporary_files_there_is_a_report(folder, evaluate, monkeypatch):
+    def missing(**_):
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    write(GOOD)
+    monkeypatch.setattr("pytest_queryeval.engines.database_file.TemporaryDirectory", missing)
+    status, report, _ = evaluate(".")
+
+    assert (status, report["totals"]["errors"]) == (1, 2)
+    missing = "source 'singers.sql': no folder for its database: No usable temporary directory found in ['/tmp']"
+    remedy = "name another folder of temporary files with TMPDIR (s.queryeval.yaml:3)"
+    assert {case["message"] for case in report["cases"]} == {f"{missing}: {remedy}"}
+
+
+@pytest.mark.process
+def test_suites_over_one_file_of_cases_have_the_node_ids_of_pytest(folder, evaluate):
+    head, _, cases = GOOD.partition("cases:\n")
+    write(cases.replace("  - ", "- "), "cases.yaml")
+    for name in ("one", "other"):
+        write(f"{head}cases: cases.yaml\n", f"{name}.queryeval.yaml")
+
+    _, report, _ = evaluate(".")
+    _, expected = with_pytest(".")
+
+    assert same_in_all_runs(report) == same_in_all_runs(expected)
+    assert [case["nodeid"] for case in report["cases"]].count("other.queryeval.yaml::two") == 1
 
 
 @pytest.mark.slow

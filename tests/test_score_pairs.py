@@ -2,6 +2,7 @@ import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 from samples import table
@@ -88,7 +89,15 @@ def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, mu
 def test_a_source_that_is_missing_is_an_error_of_each_pair(tmp_path):
     found = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], tmp_path / "missing.db", ACCURACY))
 
-    assert "missing.db" in found[0].error
+    missing = f"{tmp_path / 'missing.db'}: no such file: correct the path, which is relative to {Path.cwd()}; a script "
+    assert missing in found[0].error
+    assert found[1].scores == {"execution_accuracy": 1.0}
+
+
+def test_a_query_without_a_source_has_an_error_with_its_remedy():
+    found = list(score_pairs([("SELECT 1", "SELECT 1"), (ONE, ONE)], metrics=ACCURACY))
+
+    assert found[0].error == "there is no source to run the query on: set `source`"
     assert found[1].scores == {"execution_accuracy": 1.0}
 
 

@@ -105,7 +105,7 @@ def test_without_a_source_an_empty_prediction_fails(session, same_text):
 def test_without_a_source_a_metric_of_answers_is_an_error_of_the_case(session, same_text, asked):
     known = {"source": None, "metrics": BY_TEXT, "thresholds": {}}
 
-    with pytest.raises(SourceError, match=r"^the case has a query and no source to run it on: set `source`$"):
+    with pytest.raises(SourceError, match=r"^there is no source to run the query on: set `source`$"):
         evaluate_case(run_case("gold", **(known | asked)), session)
 
 

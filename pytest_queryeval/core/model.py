@@ -161,6 +161,7 @@ class Message:
 class Case:
     """One question with its gold, every setting resolved.
 
+    `suite` is the file of its suite, which may name other files with cases; None where it is that of `location`.
     `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
     states, None where it is the source's. `trials` is how often the system is asked, or with `stops_trials` at most,
@@ -203,6 +204,7 @@ class Case:
     json_schema: JsonSchema | None = None
     structure: Structure | None = None
     row: Location | None = None
+    suite: Path | None = None
     on_miss_location: Location | None = field(default=None, compare=False)
     gold_columns_location: Location | None = field(default=None, compare=False)
     ignored_rules: Mapping[str, str] = field(default_factory=dict)

@@ -31,8 +31,7 @@ def check_exists(source: Source, name: str) -> None:
     """Raise `SourceError` unless there is something called `name`, with the nearest name among files of its suffix."""
     path = absolute(source.folder, name)
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
-        suite = source.location.path.name if source.location else "the suite"
-        remedy = nearest_file(path) or f": correct the path, which starts at the folder of {suite}"
+        remedy = nearest_file(path) or f": correct the path, which is relative to {source.folder}"
         if source.engine in ("sqlite", "duckdb") and "script" not in source.settings:
             remedy += f"; a script builds a database: {{{source.engine}: {{script: FILE.sql}}}}"
         raise SourceError(f"source '{source.name}': {path}: no such file{remedy}")

@@ -107,7 +107,7 @@ class Session:
     def engine(self, source: Source | None) -> Engine:
         """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
         if source is None:
-            raise SourceError("the case has a query and no source to run it on: set `source`")
+            raise SourceError("there is no source to run the query on: set `source`")
         key = source.key
         with self._opening:
             if key not in self._engines:

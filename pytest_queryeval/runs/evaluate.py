@@ -14,7 +14,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
 from pytest_queryeval.runs.options import RunOptions
-from pytest_queryeval.runs.report import report_of_run
+from pytest_queryeval.runs.report import engine_versions, report_of_run
 
 
 def evaluate(
@@ -34,26 +34,33 @@ def evaluate(
 
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised for it.
     """
-    paths = ((case, case.location.path.as_posix()) for case in cases)
-    named = [NamedCase(case, nodeid=f"{path}::{case.id}", path=path) for case, path in paths]
+    named = [
+        NamedCase(
+            case,
+            nodeid=f"{(case.suite or case.location.path).as_posix()}::{case.id}",
+            path=case.location.path.as_posix(),
+        )
+        for case in cases
+    ]
+    engines = engine_versions(each.case for each in named if each.case.skip is None)
     done: Cases = []
     with Session(cause=cause) as session:
         try:
             for report in evaluate_cases(named, session, executor=executor):
                 done = with_case(done, report)
         except ExecutorBroken as error:
-            error.report = _report(done, name, interrupted=True)
+            error.report = _report(done, name, engines, interrupted=True)
             raise
-    return _report(done, name)
+    return _report(done, name, engines)
 
 
-def _report(cases: Sequence[CaseReport], name: str, *, interrupted: bool = False) -> Report:
+def _report(cases: Sequence[CaseReport], name: str, engines: dict[str, str], *, interrupted: bool = False) -> Report:
     here = Path.cwd()
     return report_of_run(
         cases,
         (),
         RunOptions(prefix="", folder=here, root=here, name=name),
-        environment={},
+        environment={"engines": engines},
         requested_paths={"paths": ["."], "ignored": []},
         collected={},
         unreadable_files=(),

@@ -91,7 +91,8 @@ class CaseReader:
             if not problems:
                 row = node.location if isinstance(node.file, TableFile) else None
                 location = listed if row and listed else node.location
-                case = _case(location, row, values, settings, golds, predicted, schema, structure)
+                suite = (listed or location).path
+                case = _case(location, row, suite, values, settings, golds, predicted, schema, structure)
                 checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
                 if checked is not None:
                     return checked
@@ -165,7 +166,7 @@ def case_of_settings(stated: Mapping[str, object], folder: Path) -> Case:
     settings = resolve({**values, "thresholds": {}})
     schema = None if settings.db_schema is None else load_schema(settings.db_schema, settings.source, {})
     structure = None if settings.structure is None else load_structure(settings.structure)
-    return _case(node.location, None, {"id": "pair"}, settings, (), None, schema, structure)
+    return _case(node.location, None, None, {"id": "pair"}, settings, (), None, schema, structure)
 
 
 def _settings_file(node: Node) -> str:
@@ -193,6 +194,7 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
 def _case(
     location: Location,
     row: Location | None,
+    suite: Path | None,
     values: dict[str, Any],
     settings: Settings,
     golds: tuple[QueryOrAnswer, ...],
@@ -210,6 +212,7 @@ def _case(
         id=values["id"],
         location=location,
         row=row,
+        suite=suite,
         kind=settings.kind.name,
         question=get("question", ""),
         evidence=get("evidence", ""),

@@ -72,7 +72,7 @@ def test_threshold_of_answers_on_the_command_line_is_an_error_without_a_source(w
     run = run_and_parse("--queryeval-threshold=arity_f1=1")
 
     assert set(run.outcomes.values()) == {"error"}
-    assert "the case has a query and no source to run it on" in run.case("same")["message"]
+    assert "there is no source to run the query on" in run.case("same")["message"]
 
 
 def test_metric_of_texts_is_scored_where_the_prediction_does_not_run(suite, write, run_and_parse):

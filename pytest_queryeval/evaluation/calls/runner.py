@@ -192,23 +192,19 @@ class PredictorRunner:
                 try:
                     pause = self._retry_pause(call, error, attempt)
                 except PredictorError as last:
-                    self._count_unreachable(error, last)
+                    self._unreachable = self._unreachable + 1 if error.unreachable else 0
+                    if self._unreachable >= MAX_UNREACHABLE:
+                        self._failure = str(last)
                     raise
             else:
                 self._unreachable = 0
                 return answer
             await asyncio.sleep(pause)
 
-    def _count_unreachable(self, error: PredictorError, last: PredictorError) -> None:
-        """Call the predictor no more where nothing has answered at its address for several cases in a row."""
-        self._unreachable = self._unreachable + 1 if error.unreachable else 0
-        if self._unreachable >= MAX_UNREACHABLE:
-            self._failure = str(last)
-
     async def _attempt(self, call: PredictionCall) -> object:
         """Make one call within its time limit, as a task of its own: one that ignores its cancellation is given up."""
         task = asyncio.create_task(self._call(call))
-        task.add_done_callback(_take_exception)
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs what nobody takes
         try:
             await self._clock.wait(task, call.spec.timeout)
             if task.cancelled():
@@ -228,9 +224,3 @@ class PredictorRunner:
             if self._is_async:
                 return await self._predictor.predict(call.view(), call.trial)  # type: ignore[misc]
             return await asyncio.to_thread(self._predict, call)
-
-
-def _take_exception(task: asyncio.Task[Any]) -> None:
-    """Take the exception of a task that nobody may wait for any more, or asyncio logs it."""
-    if not task.cancelled():
-        task.exception()
