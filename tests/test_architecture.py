@@ -77,8 +77,10 @@ OWNERS = {
     "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
-        "languages.sql.aligned",
         "languages.sql.edits",
+        "languages.sql.edits.aligned",
+        "languages.sql.edits.changes",
+        "languages.sql.edits.parts",
         "languages.sql.order",
         "languages.sql.rewriting",
         "languages.sql.table_definitions",

@@ -163,7 +163,7 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
     """Yield the SELECTs of both queries that have the same place."""
     if predicted is None or gold is None:
         return
-    yield from _pairs_of_lists(_common_queries(predicted), _common_queries(gold))
+    yield from _pairs_of_lists(common_queries(predicted), common_queries(gold))
     if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
         yield predicted, gold
         for clause in CLAUSES:
@@ -182,7 +182,8 @@ def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> 
         yield from _pairs(one, other)
 
 
-def _common_queries(query: exp.Expr) -> list[exp.Expr]:
+def common_queries(query: exp.Expr) -> list[exp.Expr]:
+    """Return the queries in WITH."""
     common = query.args.get("with_")
     return [] if common is None else [cte.this for cte in common.expressions]
 

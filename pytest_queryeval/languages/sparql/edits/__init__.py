@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
+from pytest_queryeval.languages.sparql.edits.changes import (
+    Make,
+    adding_arm,
+    inserting,
+    inserting_item,
+    replacing,
+    setting,
+    setting_parts,
+)
+from pytest_queryeval.languages.sparql.edits.parts import (
+    alike,
+    components,
+    label_of,
+    label_of_expressions,
+    label_of_tokens,
+    optional_groups,
+    products,
+    take,
+)
 from pytest_queryeval.languages.sparql.trees.aligned import normal, operands, with_names_of
 from pytest_queryeval.languages.sparql.trees.facts import lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
@@ -16,20 +34,16 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     COUNTING,
     Bind,
     Block,
-    Data,
     Element,
     Expr,
     Filter,
     Group,
-    Item,
     Node,
     Select,
     Triple,
     Union,
     changed,
-    is_constant,
     is_variable,
-    terms,
     variables,
     walk,
 )
@@ -41,8 +55,6 @@ MAX_NODES = 1_500  # of the trees of both queries
 MAX_COMBINATIONS = 2_000  # many of them make the same query, or none
 MAX_PARTS = 3  # of an expression that are changed one by one
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
-_OPERATORS = frozenset(("=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "!", "NOT", "IN"))
-_CONNECTORS = frozenset(("&&", "||"))
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {
     "FILTER": "wrong-filter",
@@ -50,7 +62,6 @@ _OTHERWISE: dict[str, CauseLabel] = {
     "SELECT": "wrong-expression",
     "HAVING": "wrong-having",
 }
-Make: TypeAlias = Callable[[Node], "Node | tuple[Node, ...] | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +82,7 @@ class SparqlEdits:
         gold = with_names_of(gold, predicted)
         self._writer = writer
         self._lost = lost_variables(self._tree) | lost_variables(gold)
-        self._products = max(_products(self._tree), _products(gold))
+        self._products = max(products(self._tree), products(gold))
         self._variables = set(variables(self._tree))
         self._found: list[_Edit] = []
         self._selects(self._tree, gold)
@@ -106,7 +117,7 @@ class SparqlEdits:
             return found
 
         tree = changed(self._tree, change)
-        if tree is None or not lost_variables(tree) <= self._lost or _products(tree) > self._products:
+        if tree is None or not lost_variables(tree) <= self._lost or products(tree) > self._products:
             return None
         return self._writer.query(tree)
 
@@ -131,34 +142,38 @@ class SparqlEdits:
         """Add the edits of a query."""
         if mine.dataset != other.dataset:
             texts = (" ".join(mine.dataset), " ".join(other.dataset))
-            self._add("wrong-table", "FROM", texts, (mine, _setting(other, "dataset")), within=mine)
+            self._add("wrong-table", "FROM", texts, (mine, setting(other, "dataset")), within=mine)
         if mine.where is not None and other.where is not None:
             self._groups(mine.where, other.where, mine)
         if mine.form != other.form or mine.template != other.template:
             texts = (mine.form, other.form) if mine.form != other.form else ("template", "template of gold")
             head = ("form", "modifier", "items", "template")
-            self._add("wrong-column", "SELECT", texts, (mine, _setting(other, *head)), within=mine)
+            self._add("wrong-column", "SELECT", texts, (mine, setting(other, *head)), within=mine)
         else:
             self._items(mine, other)
         if mine.group != other.group:
             change = mine.group, other.group
-            self._add("wrong-grouping", "GROUP", change, (mine, _setting(other, "group")), within=mine)
+            self._add("wrong-grouping", "GROUP", change, (mine, setting(other, "group")), within=mine)
         if len(mine.having) == len(other.having):
             for one, gold_one in zip(mine.having, other.having, strict=True):
                 self._expression(one, gold_one, "HAVING", mine)
         else:
             label: CauseLabel = "wrong-having" if mine.having else "missing-having"
             change_of_having = mine.having, other.having
-            self._add(label, "HAVING", change_of_having, (mine, _setting(other, "having")), within=mine)
+            self._add(label, "HAVING", change_of_having, (mine, setting(other, "having")), within=mine)
         if mine.order != other.order:
             label = "wrong-order" if mine.order else "missing-order"
-            self._add(label, "ORDER", (mine.order, other.order), (mine, _setting(other, "order")), within=mine)
+            self._add(label, "ORDER", (mine.order, other.order), (mine, setting(other, "order")), within=mine)
         if (mine.limit, mine.offset) != (other.limit, other.offset):
             limits = (_limit(mine), _limit(other))
-            self._add("wrong-limit", "LIMIT", limits, (mine, _setting(other, "limit", "offset")), within=mine)
+            self._add("wrong-limit", "LIMIT", limits, (mine, setting(other, "limit", "offset")), within=mine)
         if mine.values != other.values:
             self._add(
-                "wrong-value", "WHERE", (mine.values, other.values), (mine, _setting(other, "values")), within=mine
+                "wrong-value",
+                "WHERE",
+                (mine.values, other.values),
+                (mine, setting(other, "values")),
+                within=mine,
             )
 
     def _items(self, mine: Select, other: Select) -> None:
@@ -166,60 +181,64 @@ class SparqlEdits:
         if mine.modifier != other.modifier:
             label: CauseLabel = "extra-distinct" if mine.modifier else "missing-distinct"
             change = mine.modifier, other.modifier
-            self._add(label, "SELECT", change, (mine, _setting(other, "modifier")), within=mine)
+            self._add(label, "SELECT", change, (mine, setting(other, "modifier")), within=mine)
         values, gold_values = [item.value for item in mine.items], [item.value for item in other.items]
-        left = [item for item in mine.items if not _take(gold_values, item.value)]
-        right = [item for item in other.items if not _take(values, item.value)]
+        left = [item for item in mine.items if not take(gold_values, item.value)]
+        right = [item for item in other.items if not take(values, item.value)]
         for one, gold_one in zip(left, right, strict=False):
             aggregates = [[part for part in item.value.parts if part in COUNTING][:1] for item in (one, gold_one)]
             if all(len(item.value.parts) > 1 for item in (one, gold_one)):
                 self._expression(one.value, gold_one.value, "SELECT", mine)
             else:
                 label = "wrong-column" if aggregates[0] == aggregates[1] else "wrong-aggregate"
-                self._add(label, "SELECT", (one, gold_one), (one, _replacing(gold_one)), within=mine)
+                self._add(label, "SELECT", (one, gold_one), (one, replacing(gold_one)), within=mine)
         for one in left[len(right) :]:
-            self._add("extra-column", "SELECT", (one, None), (one, _replacing(None)), within=mine)
+            self._add("extra-column", "SELECT", (one, None), (one, replacing(None)), within=mine)
         for gold_one in right[len(left) :]:
             place = other.items.index(gold_one)
             self._add(
-                "missing-column", "SELECT", (None, gold_one), (mine, _inserting_item(gold_one, place)), within=mine
+                "missing-column",
+                "SELECT",
+                (None, gold_one),
+                (mine, inserting_item(gold_one, place)),
+                within=mine,
             )
         if len(left) + len(right) > 1:
             label = "wrong-column" if len(left) == len(right) else "missing-column" if right else "extra-column"
             change_of_items = mine.items, other.items
-            self._add(label, "SELECT", change_of_items, (mine, _setting(other, "items")), within=mine, whole=True)
+            self._add(label, "SELECT", change_of_items, (mine, setting(other, "items")), within=mine, whole=True)
 
     def _groups(self, mine: Group, other: Group, within: Select) -> None:
         """Add the edits of a group."""
         elements, gold_elements = list(mine.elements), list(other.elements)
-        left = [each for each in mine.elements if not _take(gold_elements, each)]
-        right = [each for each in other.elements if not _take(elements, each)]
+        left = [each for each in mine.elements if not take(gold_elements, each)]
+        right = [each for each in other.elements if not take(elements, each)]
         if not left and not right:
             return
         before = len(self._found)
         self._connectors(left, right, within)
         self._optional(left, right, within)
-        for one, gold_one in _alike(left, right):
+        for one, gold_one in alike(left, right):
             left = [each for each in left if each is not one]
             right = [each for each in right if each is not gold_one]
             if isinstance(one, Triple) and isinstance(gold_one, Triple):
                 self._triples(one, gold_one, within)
             else:
                 self._elements(one, gold_one, within)
-        for part in _components(right, self._variables):
-            label, clause = _label(part[0], is_missing=True)
-            self._add(label, clause, (None, part), (mine, _inserting(part)), within=within)
+        for part in components(right, self._variables):
+            label, clause = label_of(part[0], is_missing=True)
+            self._add(label, clause, (None, part), (mine, inserting(part)), within=within)
         for one in left:
-            label, clause = _label(one, is_missing=False)
+            label, clause = label_of(one, is_missing=False)
             if len(mine.elements) > 1:
-                self._add(label, clause, (one, None), (one, _replacing(None)), within=within)
+                self._add(label, clause, (one, None), (one, replacing(None)), within=within)
         if len(left) > 1 and len(left) < len(mine.elements):
-            label, clause = _label(left[0], is_missing=False)
-            self._add(label, clause, (left, None), *((one, _replacing(None)) for one in left), within=within)
+            label, clause = label_of(left[0], is_missing=False)
+            self._add(label, clause, (left, None), *((one, replacing(None)) for one in left), within=within)
         own = sorted(self._found[before:], key=lambda edit: (edit.whole, CLAUSES.index(edit.shown.clause)))
         if len(own) > 1:  # none where only the order differs
             label = own[0].shown.label
-            self._add(label, "WHERE", (mine, other), (mine, _replacing(other)), within=within, whole=True)
+            self._add(label, "WHERE", (mine, other), (mine, replacing(other)), within=within, whole=True)
 
     def _connectors(self, left: list[Element], right: list[Element], within: Select) -> None:
         """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
@@ -230,9 +249,12 @@ class SparqlEdits:
                 if len(conditions) == 1 or len(joined) != len(conditions):
                     continue
                 if is_predicted:
-                    makes = [(element, _replacing(tuple(joined)))]
+                    makes = [(element, replacing(tuple(joined)))]
                 else:
-                    makes = [(joined[0], _replacing(element)), *((each, _replacing(None)) for each in joined[1:])]
+                    makes = [
+                        (joined[0], replacing(element)),
+                        *((each, replacing(None)) for each in joined[1:]),
+                    ]
                 names = ("||", "&&") if is_predicted else ("&&", "||")
                 self._add("wrong-connector", "FILTER", names, *makes, within=within)
                 mine.remove(element)
@@ -241,20 +263,23 @@ class SparqlEdits:
     def _optional(self, left: list[Element], right: list[Element], within: Select) -> None:
         """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
         for element in list(right):
-            for group in element.arms if isinstance(element, Union) else _optional_groups(element):
+            for group in element.arms if isinstance(element, Union) else optional_groups(element):
                 found = [each for each in left if each in group.elements]
                 if group.elements and len(found) == len(group.elements):
                     label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
-                    makes = [(found[0], _replacing(element)), *((each, _replacing(None)) for each in found[1:])]
+                    makes = [
+                        (found[0], replacing(element)),
+                        *((each, replacing(None)) for each in found[1:]),
+                    ]
                     self._add(label, "WHERE", (found, element), *makes, within=within)
                     left[:] = [each for each in left if not any(each is one for one in found)]
                     right.remove(element)
                     break
         for element in list(left):
-            for group in element.arms if isinstance(element, Union) else _optional_groups(element):
+            for group in element.arms if isinstance(element, Union) else optional_groups(element):
                 if group.elements and all(each in right for each in group.elements):
                     label = "optional" if isinstance(element, Block) else "set-operation"
-                    make = (element, _replacing(group.elements))
+                    make = (element, replacing(group.elements))
                     self._add(label, "WHERE", (element, group.elements), make, within=within)
                     left[:] = [each for each in left if each is not element]
                     right[:] = [each for each in right if each not in group.elements]
@@ -265,10 +290,10 @@ class SparqlEdits:
         if one.path != other.path or (one.subject, one.object) == (other.object, other.subject):
             is_path = (one.subject, one.object) == (other.subject, other.object)
             change = (self._writer.path(one.path), self._writer.path(other.path)) if is_path else (one, other)
-            self._add("wrong-predicate", "WHERE", change, (one, _replacing(other)), within=within)
+            self._add("wrong-predicate", "WHERE", change, (one, replacing(other)), within=within)
             if not is_path and one.path != other.path and one.subject == other.subject:
                 own = replace(one, path=other.path)
-                self._add("wrong-predicate", "WHERE", (one, own), (one, _replacing(own)), within=within)
+                self._add("wrong-predicate", "WHERE", (one, own), (one, replacing(own)), within=within)
             return
         ends = [(one.subject, other.subject), (one.object, other.object)]
         different = [pair for pair in ends if pair[0] != pair[1]]
@@ -276,7 +301,7 @@ class SparqlEdits:
         label: CauseLabel = "wrong-join-condition" if are_variables else "wrong-value"
         texts = (self._writer.term(different[0][0]), self._writer.term(different[0][1]))
         shown = texts if len(different) == 1 and not are_variables else (one, other)
-        self._add(label, "WHERE", shown, (one, _replacing(other)), within=within)
+        self._add(label, "WHERE", shown, (one, replacing(other)), within=within)
 
     def _elements(self, one: Element, other: Element, within: Select) -> None:
         """Add the edits of two elements of one type."""
@@ -291,17 +316,17 @@ class SparqlEdits:
                 self._selects(one, other)
             case Union(), Union():
                 arms, gold_arms = list(one.arms), list(other.arms)
-                left = [arm for arm in one.arms if not _take(gold_arms, arm)]
-                right = [arm for arm in other.arms if not _take(arms, arm)]
+                left = [arm for arm in one.arms if not take(gold_arms, arm)]
+                right = [arm for arm in other.arms if not take(arms, arm)]
                 for arm, gold_arm in zip(left, right, strict=False):
                     self._groups(arm, gold_arm, within)
                 for arm in left[len(right) :]:
-                    self._add("set-operation", "WHERE", (arm, None), (arm, _replacing(None)), within=within)
+                    self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), within=within)
                 for arm in right[len(left) :]:
-                    self._add("set-operation", "WHERE", (None, arm), (one, _adding_arm(arm)), within=within)
+                    self._add("set-operation", "WHERE", (None, arm), (one, adding_arm(arm)), within=within)
             case _:
                 label: CauseLabel = "wrong-expression" if isinstance(one, Bind) else "wrong-value"
-                self._add(label, "WHERE", (one, other), (one, _replacing(other)), within=within)
+                self._add(label, "WHERE", (one, other), (one, replacing(other)), within=within)
 
     def _expression(self, mine: Expr, other: Expr, clause: str, within: Select) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
@@ -317,19 +342,20 @@ class SparqlEdits:
                 if isinstance(one, Group) and isinstance(gold_one, Group):
                     self._groups(one, gold_one, within)
                 elif isinstance(one, str) and isinstance(gold_one, str):
-                    label = _label_of_tokens(one, gold_one, otherwise)
+                    label = label_of_tokens(one, gold_one, otherwise)
                     texts = (self._writer.term(one), self._writer.term(gold_one))
-                    self._add(label, clause, texts, (mine, _setting_part(at, gold_one)), within=within)
+                    make = setting_parts(slice(at, at + 1), [gold_one])
+                    self._add(label, clause, texts, (mine, make), within=within)
         elif isinstance(mine.parts[-1], Group) and isinstance(other.parts[-1], Group):
             names = " ".join(map(str, mine.parts[:-1])), " ".join(map(str, other.parts[:-1]))
             if names[0] != names[1]:
-                make = _setting_head(other.parts[:-1])
+                make = setting_parts(slice(-1), other.parts[:-1])
                 self._add("wrong-operator", clause, names, (mine, make), within=within)
             self._groups(mine.parts[-1], other.parts[-1], within)
         own = self._found[before:]
         if len(own) != 1 or own[0].whole:
-            label = own[0].shown.label if own else _label_of_expressions(mine, other, otherwise)
-            self._add(label, clause, (mine, other), (mine, _replacing(other)), within=within)
+            label = own[0].shown.label if own else label_of_expressions(mine, other, otherwise)
+            self._add(label, clause, (mine, other), (mine, replacing(other)), within=within)
 
 
 def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
@@ -351,162 +377,6 @@ def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
     return SparqlEdits(*trees, Writer({**theirs.prefixes, **mine.prefixes}))
 
 
-def _setting(other: Select, *names: str) -> Make:
-    return lambda node: replace(node, **{name: getattr(other, name) for name in names})
-
-
-def _replacing(new: Node | tuple[Node, ...] | None) -> Make:
-    return lambda _: new
-
-
-def _inserting(elements: Sequence[Element]) -> Make:
-    """Return what inserts triples after those that a group begins with, and other elements at its end."""
-
-    def make(group: Node) -> Node:
-        assert isinstance(group, Group)
-        old = group.elements
-        if not isinstance(elements[0], Triple):
-            return Group((*old, *elements))
-        place = next((at for at, each in enumerate(old) if not isinstance(each, Triple)), len(old))
-        return Group((*old[:place], *elements, *old[place:]))
-
-    return make
-
-
-def _inserting_item(item: Item, place: int) -> Make:
-    def make(select: Node) -> Node:
-        assert isinstance(select, Select)
-        return replace(select, items=(*select.items[:place], item, *select.items[place:]))
-
-    return make
-
-
-def _adding_arm(arm: Group) -> Make:
-    return lambda union: Union((*union.arms, arm)) if isinstance(union, Union) else union
-
-
-def _setting_part(at: int, part: str) -> Make:
-    return lambda node: Expr((*node.parts[:at], part, *node.parts[at + 1 :])) if isinstance(node, Expr) else node
-
-
-def _setting_head(head: Sequence[str | Group]) -> Make:
-    return lambda node: Expr((*head, node.parts[-1])) if isinstance(node, Expr) else node
-
-
-def _take(found: list[Node] | list[Element] | list[Expr] | list[Group], node: Node) -> bool:
-    """Remove a node from a list, once; return whether it was there."""
-    for place, each in enumerate(found):
-        if each == node:
-            del found[place]
-            return True
-    return False
-
-
-def _alike(left: Sequence[Element], right: Sequence[Element]) -> list[tuple[Element, Element]]:
-    """Return pairs of elements of one type, those first that have most in common; triples with one difference only."""
-    scored = []
-    for at, one in enumerate(left):
-        for gold_at, other in enumerate(right):
-            if type(one) is not type(other):
-                continue
-            if isinstance(one, Triple) and isinstance(other, Triple):
-                same = (one.subject == other.subject) + (one.path == other.path) + (one.object == other.object)
-                is_turned = one.path == other.path and {one.subject, one.object} == {other.subject, other.object}
-                alone = sum(isinstance(each, Triple) for each in left) == 1 == sum(isinstance(e, Triple) for e in right)
-                score = 2.5 if is_turned else same if same > 1 else 1 if same and alone else 0
-                score += 0.5 * (one.path == other.path)
-                score = 0 if score < 1 else score
-            elif isinstance(one, Block) and isinstance(other, Block) and one.head[0] != other.head[0]:
-                continue
-            else:
-                mine, theirs = set(terms(one)), set(terms(other))
-                score = 0.5 + len(mine & theirs) / max(len(mine | theirs), 1)
-            if score:
-                scored.append((-score, at, gold_at))
-    pairs: list[tuple[Element, Element]] = []
-    used: tuple[set[int], set[int]] = (set(), set())
-    for _, at, gold_at in sorted(scored):
-        if at not in used[0] and gold_at not in used[1]:
-            used[0].add(at)
-            used[1].add(gold_at)
-            pairs.append((left[at], right[gold_at]))
-    return pairs
-
-
-def _components(missing: Sequence[Element], known: set[str]) -> list[tuple[Element, ...]]:
-    """Return missing elements, together where they share a variable that is new; then all of them at once."""
-    parts: list[list[Element]] = []
-    for element in missing:
-        new = set(variables(element)) - known
-        joined = [part for part in parts if any(new & set(variables(each)) for each in part)]
-        parts = [part for part in parts if not any(part is one for one in joined)]
-        parts.append([*(each for part in joined for each in part), element])
-    found = [tuple(sorted(part, key=lambda each: not isinstance(each, Triple))) for part in parts]
-    if len(found) > 1:
-        found.append(tuple(sorted(missing, key=lambda each: not isinstance(each, Triple))))
-    return found
-
-
-def _label(element: Element, *, is_missing: bool) -> tuple[CauseLabel, str]:
-    """Return the label of an element that is missing or superfluous, and its clause."""
-    match element:
-        case Filter() | Data():
-            return ("missing-condition" if is_missing else "extra-condition"), "FILTER"
-        case Bind():
-            return "wrong-expression", "BIND"
-        case Select():
-            return "nesting", "WHERE"
-        case Union(arms):
-            is_nested = any(isinstance(each, Select) for arm in arms for each in arm.elements)
-            return ("nesting" if is_nested else "set-operation"), "WHERE"
-        case Block(("MINUS",)):
-            return "set-operation", "WHERE"
-        case _:
-            return ("missing-pattern" if is_missing else "extra-pattern"), "WHERE"
-
-
-def _label_of_tokens(one: str, other: str, otherwise: CauseLabel) -> CauseLabel:
-    if one in _CONNECTORS and other in _CONNECTORS:
-        return "wrong-connector"
-    if one in _OPERATORS and other in _OPERATORS:
-        return "wrong-operator"
-    if one in COUNTING and other in COUNTING:
-        return "wrong-aggregate"
-    if is_constant(one) and is_constant(other):
-        return "wrong-value"
-    return "wrong-column" if otherwise == "wrong-expression" and is_variable(one) and is_variable(other) else otherwise
-
-
-def _label_of_expressions(one: Expr, other: Expr, otherwise: CauseLabel) -> CauseLabel:
-    if "DISTINCT" in other.parts and "DISTINCT" not in one.parts:
-        return "missing-distinct"
-    if "DISTINCT" in one.parts and "DISTINCT" not in other.parts:
-        return "extra-distinct"
-    if one.parts in (("!", *other.parts), other.parts[1:]) or "NOT" in {*one.parts} ^ {*other.parts}:
-        return "wrong-operator"
-    has_aggregates = [any(part in COUNTING for part in each.parts) for each in (one, other)]
-    return "wrong-aggregate" if any(has_aggregates) and otherwise == "wrong-expression" else otherwise
-
-
-def _optional_groups(element: Element) -> tuple[Group, ...]:
-    return (element.group,) if isinstance(element, Block) and element.head == ("OPTIONAL",) else ()
-
-
 def _limit(select: Select) -> str:
     parts = (("LIMIT", select.limit), ("OFFSET", select.offset))
     return " ".join(f"{word} {number}" for word, number in parts if number)
-
-
-def _products(tree: Select) -> int:
-    """Return the number of patterns without a variable in common with others, of the group that has most."""
-    return max((_unconnected(node) for node in walk(tree) if isinstance(node, Group)), default=0)
-
-
-def _unconnected(group: Group) -> int:
-    parts: list[set[str]] = []
-    for element in group.elements:
-        if own := set(variables(element)):
-            joined = [part for part in parts if part & own]
-            parts = [part for part in parts if not part & own]
-            parts.append(own.union(*joined))
-    return len(parts)

@@ -1,0 +1,458 @@
+"""Single edits of a predicted SQL query, from its differences to gold, clause by clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from sqlglot import Dialect, ErrorLevel, exp
+
+from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.edits import changes, parts
+from pytest_queryeval.languages.sql.edits.aligned import (
+    align,
+    common_queries,
+    key,
+    key_of_parts,
+    query_within,
+    sources,
+)
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.text.truncation import one_line
+
+MAX_CHANGE = 120  # characters of each side
+# Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
+MAX_NODES = 1_500
+MAX_SELECTS = 12
+CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT", "SET")  # in the order of reports
+# Of each clause, the label of what differs there in a way that has no label of its own.
+_OTHERWISE: dict[str, CauseLabel] = {
+    "FROM": "wrong-join-condition",
+    "WHERE": "wrong-expression",
+    "SELECT": "wrong-expression",
+    "HAVING": "wrong-having",
+}
+Make: TypeAlias = Callable[[exp.Expr], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edit:
+    """What `make` does to the copy of a node; `whole` edits replace a clause where several things differ."""
+
+    shown: CausingEdit
+    within: int
+    whole: bool
+    node: exp.Expr
+    make: Make
+
+
+class SqlEdits:
+    """The edits that lead from a predicted query to gold, those of single expressions before those of whole clauses."""
+
+    def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
+        align(predicted, gold, schema, dialect)
+        self._writer = Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
+        self._gold = gold
+        self._root = exp.Paren(this=predicted)  # so that the query itself has a place
+        self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
+        self._products = max(parts.products(query.walk()) for query in (predicted, gold))
+        self._found: list[_Edit] = []
+        self._queries(predicted, gold)
+        self._found.sort(key=_rank)
+
+    @property
+    def edits(self) -> Sequence[CausingEdit]:
+        """All edits, in the order in which they are to be tried."""
+        return [edit.shown for edit in self._found]
+
+    def combinations(self) -> Iterator[tuple[int, ...]]:
+        """Yield which edits to make together."""
+        areas = [(edit.within, edit.shown.clause) for edit in self._found]
+        return in_order(areas, [edit.whole for edit in self._found])
+
+    def applied(self, numbers: Sequence[int]) -> str | None:
+        """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.
+
+        That is to join them without a condition, which is slow, where neither predicted nor gold does.
+        """
+        root = self._root.copy()
+        nodes = list(root.walk())
+        for number in numbers:
+            edit = self._found[number]
+            edit.make(nodes[self._numbers[id(edit.node)]])
+        tree = root.this
+        if self._gold.args.get("with_") is not None:
+            changes.add_common_queries(tree, self._gold.args["with_"])
+        nodes = list(tree.walk())
+        columns = [node for node in nodes if isinstance(node, exp.Column)]
+        names = {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery)}
+        if any(column.table and column.table.lower() not in names for column in columns):
+            return None
+        if parts.products(nodes) > self._products:
+            return None
+        if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
+            changes.drop_table_names(columns)
+        return self._written(tree)
+
+    def _written(self, tree: exp.Expr) -> str | None:
+        """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""
+        try:
+            return self._writer.generate(tree, copy=False)
+        except Exception:  # noqa: BLE001
+            return None
+
+    def _add(
+        self,
+        label: CauseLabel,
+        clause: str,
+        change: tuple[exp.Expr | str | None, exp.Expr | str | None],
+        node: exp.Expr,
+        make: Make,
+        *,
+        within: exp.Expr,
+        whole: bool = False,
+    ) -> None:
+        old, new = (self._text(side, within) for side in change)
+        shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
+        self._found.append(_Edit(shown=shown, within=id(within), whole=whole, node=node, make=make))
+
+    def _replace(
+        self, label: CauseLabel, clause: str, old: exp.Expr, new: exp.Expr, *, within: exp.Expr, whole: bool = False
+    ) -> None:
+        """Add the edit that puts one expression in the place of another."""
+        make = partial(changes.replace, new=new)
+        self._add(label, clause, (old, new), old, make, within=within, whole=whole)
+
+    def _text(self, side: exp.Expr | str | None, within: exp.Expr) -> str:
+        if not isinstance(side, exp.Expr):
+            return side or NOTHING
+        shown, name = side.copy(), parts.only_table(within)
+        columns = list(shown.find_all(exp.Column))
+        changes.drop_table_names(columns)
+        for column in columns if name else ():
+            if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
+                column.set("table", None)
+        return one_line(self._written(shown) or shown.key, MAX_CHANGE)
+
+    def _queries(self, predicted: exp.Expr | None, gold: exp.Expr | None, *, clause: str = "") -> None:
+        """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
+        if predicted is None or gold is None or key(predicted) == key(gold):
+            return
+        for one, other in zip(common_queries(predicted), common_queries(gold), strict=False):
+            self._queries(one, other, clause="FROM")
+        if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
+            self._selects(predicted, gold)
+        elif isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
+            if (type(predicted), predicted.args.get("distinct")) != (type(gold), gold.args.get("distinct")):
+                names = parts.set_operation(predicted), parts.set_operation(gold)
+                make = partial(changes.change_operation, gold=gold)
+                self._add("set-operation", "SET", names, predicted, make, within=predicted)
+            self._queries(query_within(predicted.this), query_within(gold.this))
+            self._queries(query_within(predicted.expression), query_within(gold.expression))
+            self._order_and_limit(predicted, gold)
+        elif isinstance(gold, exp.SetOperation):
+            make = partial(changes.combine, gold=gold)
+            text = f"{parts.set_operation(gold)} {self._text(gold.expression, gold)}"
+            self._add("set-operation", "SET", (None, text), predicted, make, within=predicted)
+            self._queries(predicted, query_within(gold.this))
+        elif isinstance(predicted, exp.SetOperation):
+            for kept, dropped in ((predicted.this, predicted.expression), (predicted.expression, predicted.this)):
+                text = f"{parts.set_operation(predicted)} {self._text(dropped, predicted)}"
+                make = partial(changes.replace, new=kept)
+                self._add("set-operation", "SET", (text, None), predicted, make, within=predicted)
+            self._queries(query_within(predicted.this), gold)
+        if clause:
+            self._replace("nesting", clause, predicted, gold, within=predicted, whole=True)
+
+    def _selects(self, predicted: exp.Select, gold: exp.Select) -> None:
+        self._from(predicted, gold)
+        self._conditions("where", predicted, gold)
+        self._items(predicted, gold)
+        if parts.clause_key(predicted, "group") != parts.clause_key(gold, "group"):
+            change = predicted.args.get("group"), gold.args.get("group")
+            make = partial(changes.copy_arguments, gold=gold, names=["group"])
+            self._add("wrong-grouping", "GROUP", change, predicted, make, within=predicted)
+        self._conditions("having", predicted, gold)
+        self._order_and_limit(predicted, gold)
+
+    def _from(self, predicted: exp.Select, gold: exp.Select) -> None:
+        before = len(self._found)
+        mine, others = sources(predicted), sources(gold)
+        missing = [alias for alias in others if alias not in mine]
+        extra = [alias for alias in mine if alias not in others]
+        for alias, other in zip(extra, missing, strict=False):
+            old, new = mine[alias], others[other].copy()
+            new.set("alias", exp.TableAlias(this=exp.to_identifier(old.alias_or_name)))
+            is_nested = bool(query_within(old) or query_within(new))
+            label: CauseLabel = "nesting" if is_nested else "wrong-table"
+            change = (old, new) if is_nested else (old.name, new.name)
+            make = partial(changes.replace, new=new)
+            self._add(label, "FROM", change, old, make, within=predicted)
+        for aliases in [missing] if len(missing) < 2 else [missing, *([alias] for alias in missing)]:
+            if aliases:
+                text = ", ".join(self._text(others[alias], gold) for alias in aliases)
+                make = partial(changes.add_sources, gold=gold, aliases=aliases)
+                self._add("missing-join", "FROM", (None, text), predicted, make, within=predicted, whole=bool(extra))
+        for aliases in [extra] if len(extra) < 2 else [extra, *([alias] for alias in extra)]:
+            if aliases and len(aliases) < len(mine):
+                text = ", ".join(self._text(mine[alias], predicted) for alias in aliases)
+                make = partial(changes.drop_sources, aliases=aliases)
+                self._add("extra-join", "FROM", (text, None), predicted, make, within=predicted, whole=bool(missing))
+        for alias in mine:
+            self._queries(query_within(mine[alias]), query_within(others.get(alias)), clause="FROM")
+        self._joins(predicted, gold)
+        self._whole(before, "FROM", predicted, gold, ("from_", "joins"))
+
+    def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
+        """Add the edits of joins that both queries have."""
+        joins, partners = (
+            {parts.joined_name(join): join for join in select.args.get("joins") or ()} for select in (predicted, gold)
+        )
+        has_other_conditions = sorted(map(key, parts.join_conditions(predicted))) != sorted(
+            map(key, parts.join_conditions(gold))
+        )
+        for alias, join in joins.items():
+            partner = partners.get(alias)
+            if partner is None and len(joins) == len(partners) == 1:
+                partner = next(iter(partners.values()))  # where FROM names both tables in another order
+            if partner is None:
+                continue
+            names = parts.join_type(join), parts.join_type(partner)
+            if names[0] != names[1]:
+                make = partial(changes.copy_arguments, gold=partner, names=("side", "kind", "method"))
+                self._add("wrong-join-type", "FROM", names, join, make, within=predicted)
+            conditions = parts.join_condition(join), parts.join_condition(partner)
+            if has_other_conditions and key(conditions[0]) != key(conditions[1]):
+                make = partial(changes.change_join_condition, gold=partner)
+                self._add("wrong-join-condition", "FROM", conditions, join, make, within=predicted)
+
+    def _whole(
+        self, before: int, clause: str, predicted: exp.Select, gold: exp.Select, arguments: Sequence[str]
+    ) -> None:
+        """Add the replacement of a clause in which several things differ, under the label of the first of them."""
+        own = sorted(self._found[before:], key=_rank)
+        is_equal = all(parts.clause_key(predicted, name) == parts.clause_key(gold, name) for name in arguments)
+        if is_equal or len(own) == 1:
+            return
+        first: CauseLabel = own[0].shown.label if own else _OTHERWISE[clause]
+        texts = self._clause_text(predicted, arguments), self._clause_text(gold, arguments)
+        make = partial(changes.copy_arguments, gold=gold, names=arguments)
+        self._add(first, clause, texts, predicted, make, within=predicted, whole=True)
+
+    def _clause_text(self, query: exp.Expr, arguments: Sequence[str]) -> str:
+        found = [query.args.get(name) for name in arguments]
+        shown = [each for part in found for each in (part if isinstance(part, list) else [part])]
+        between = ", " if "expressions" in arguments else " "
+        return between.join(self._text(each, query).strip(" ,") for each in shown if isinstance(each, exp.Expr))
+
+    def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
+        """Add the edits of WHERE or HAVING."""
+        clause, before = name.upper(), len(self._found)
+        mine, other = predicted.args.get(name), gold.args.get(name)
+        if parts.clause_key(predicted, name) == parts.clause_key(gold, name):
+            return
+        if mine is None or other is None:
+            missing: CauseLabel = "missing-having" if clause == "HAVING" else "missing-condition"
+            extra: CauseLabel = "wrong-having" if clause == "HAVING" else "extra-condition"
+            label = missing if mine is None else extra
+            change = mine and mine.this, other and other.this
+            make = partial(changes.copy_arguments, gold=gold, names=[name])
+            self._add(label, clause, change, predicted, make, within=predicted)
+            operands = parts.operands(other.this, exp.And) if other is not None else []
+            for operand in operands if len(operands) > 1 else []:
+                make = partial(changes.add_condition, clause=name, condition=operand)
+                self._add(missing, clause, (None, operand), predicted, make, within=predicted)
+            return
+        self._condition(mine.this, other.this, clause, predicted)
+        self._whole(before, clause, predicted, gold, [name])
+
+    def _condition(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edits of a condition of any number of operands."""
+        mine, other = mine.unnest(), other.unnest()
+        if key(mine) == key(other):
+            return
+        connector = next((type(each) for each in (mine, other) if isinstance(each, exp.Connector)), exp.And)
+        left, right = parts.operands(mine, connector), parts.operands(other, connector)
+        leaves = [sorted(map(key, parts.leaves(each))) for each in (mine, other)]
+        if leaves[0] == leaves[1] and isinstance(mine, exp.Connector):
+            names = parts.connectors(mine), parts.connectors(other)
+            change = names if names[0] != names[1] else (mine, other)
+            make = partial(changes.replace, new=exp.paren(other.copy()))
+            self._add("wrong-connector", clause, change, mine, make, within=within)
+            return
+        left, right = parts.without_common(left, right)
+        if 1 in (len(left), len(right)) and len(left) != len(right) and left and right:
+            (single,) = left if len(left) == 1 else right
+            several = right if len(left) == 1 else left
+            inner = sorted(map(key, parts.leaves(single)))
+            if len(inner) > 1 and inner == sorted(key(leaf) for each in several for leaf in parts.leaves(each)):
+                names = parts.connectors(mine), parts.connectors(other)
+                make = partial(changes.replace, new=exp.paren(other.copy()))
+                self._add("wrong-connector", clause, names, mine, make, within=within)
+                return
+        for one, gold_one in parts.alike(left, right):
+            if isinstance(one, exp.Connector) or isinstance(gold_one, exp.Connector):
+                self._condition(one, gold_one, clause, within)
+            else:
+                self._predicate(one, gold_one, clause, within)
+            left = [each for each in left if each is not one]
+            right = [each for each in right if each is not gold_one]
+        is_having = clause == "HAVING"
+        for one in left:
+            label: CauseLabel = "wrong-having" if is_having else "extra-condition"
+            self._add(label, clause, (one, None), one, changes.drop_condition, within=within)
+        for gold_one in right:
+            label = "wrong-having" if is_having else "missing-condition"
+            make = partial(changes.extend_condition, operand=gold_one, connector=connector)
+            self._add(label, clause, (None, gold_one), mine, make, within=within)
+
+    def _predicate(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edits of one comparison."""
+        before = len(self._found)
+        inner, gold_inner = parts.without_not(mine), parts.without_not(other)
+        negated = isinstance(mine, exp.Not) != isinstance(other, exp.Not)
+        if isinstance(inner, exp.Binary) and isinstance(gold_inner, exp.Binary):
+            if key(inner.left) == key(gold_inner.right) or key(inner.right) == key(gold_inner.left):
+                gold_inner = parts.mirrored(gold_inner)
+            if negated or type(inner) is not type(gold_inner):
+                names = parts.operator(mine, inner), parts.operator(other, gold_inner)
+                make = partial(changes.change_operator, other=other, operator=type(gold_inner))
+                self._add("wrong-operator", clause, names, mine, make, within=within)
+            self._expression(inner.left, gold_inner.left, clause, within)
+            self._expression(inner.right, gold_inner.right, clause, within)
+        elif type(inner) is type(gold_inner):
+            if negated:
+                names = parts.operator(mine, inner), parts.operator(other, gold_inner)
+                make = partial(changes.change_operator, other=other, operator=type(gold_inner))
+                self._add("wrong-operator", clause, names, mine, make, within=within)
+            self._parts(inner, gold_inner, clause, within)
+        elif key(parts.subject(inner)) == key(parts.subject(gold_inner)):
+            nested = mine.find(exp.Query) or other.find(exp.Query)
+            self._replace("nesting" if nested else "wrong-operator", clause, mine, other, within=within)
+        own = self._found[before:]
+        if len(own) != 1:
+            label = own[0].shown.label if own else "wrong-expression"
+            if not own and clause == "WHERE":
+                label = "nesting" if mine.find(exp.Query) or other.find(exp.Query) else "wrong-expression"
+            self._replace(label, clause, mine, other, within=within, whole=bool(own))
+
+    def _parts(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edits of the arguments of two expressions of one type."""
+        for name in dict.fromkeys((*mine.args, *other.args)):
+            one, gold_one = mine.args.get(name), other.args.get(name)
+            if isinstance(one, list) or isinstance(gold_one, list):
+                if key_of_parts(one) == key_of_parts(gold_one):
+                    continue
+                if one and gold_one and len(one) == len(gold_one):
+                    for pair in zip(one, gold_one, strict=True):
+                        self._expression(*pair, clause, within)
+                else:
+                    label = _OTHERWISE.get(clause, "wrong-expression")
+                    if all(isinstance(part, exp.Literal) for part in (*(one or ()), *(gold_one or ()))):
+                        label = "wrong-value"
+                    texts = [", ".join(self._text(each, within) for each in side or ()) for side in (one, gold_one)]
+                    make = partial(changes.copy_arguments, gold=other, names=[name])
+                    self._add(label, clause, (texts[0], texts[1]), mine, make, within=within)
+            elif isinstance(one, exp.Expr) and isinstance(gold_one, exp.Expr):
+                self._expression(one, gold_one, clause, within)
+            elif key(one) != key(gold_one) and name != "big_int":
+                label = _OTHERWISE.get(clause, "wrong-expression")
+                self._replace(label, clause, mine, other, within=within)
+                return
+
+    def _expression(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edit of an expression, at the smallest part that differs."""
+        mine, other = parts.bare(mine), parts.bare(other)
+        if key(mine) == key(other):
+            return
+        one, gold_one = query_within(mine), query_within(other)
+        if one is not None and gold_one is not None:
+            self._queries(one, gold_one, clause=clause)
+            return
+        label = parts.label_of(mine, other)
+        is_of_parts = type(mine) is type(other) and not isinstance(mine, exp.Literal | exp.Column)
+        if label == "wrong-expression" and is_of_parts:
+            self._parts(mine, other, clause, within)
+            return
+        if label in ("extra-distinct", "missing-distinct") and key(parts.argument(mine)) != key(parts.argument(other)):
+            column = mine.copy()
+            parts.argument(column).replace(parts.argument(other).copy())
+            self._replace("wrong-column", clause, mine, column, within=within)
+        self._replace(label, clause, mine, other, within=within)
+
+    def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
+        if bool(predicted.args.get("distinct")) != bool(gold.args.get("distinct")):
+            is_missing = bool(gold.args.get("distinct"))
+            change = (None, "DISTINCT") if is_missing else ("DISTINCT", None)
+            label: CauseLabel = "missing-distinct" if is_missing else "extra-distinct"
+            make = partial(changes.copy_arguments, gold=gold, names=["distinct"])
+            self._add(label, "SELECT", change, predicted, make, within=predicted)
+        left, right = list(predicted.expressions), list(gold.expressions)
+        same = [(one, other) for one, other in zip(left, right, strict=False) if key(one) == key(other)]
+        left = [each for each in left if not any(each is one for one, _ in same)]
+        right = [each for each in right if not any(each is other for _, other in same)]
+        left, right = parts.without_common(left, right)
+        before = len(self._found)
+        for one, other in parts.alike(left, right, rest=True):
+            self._expression(one.unalias(), other.unalias(), "SELECT", predicted)
+            left = [each for each in left if each is not one]
+            right = [each for each in right if each is not other]
+        for one in left:
+            if len(predicted.expressions) > 1:
+                self._add("extra-column", "SELECT", (one, None), one, changes.drop_item, within=predicted)
+        for other in right:
+            make = partial(changes.insert_item, item=other, place=gold.expressions.index(other))
+            self._add("missing-column", "SELECT", (None, other), predicted, make, within=predicted)
+        if len(self._found) - before > 1:
+            self._whole(before, "SELECT", predicted, gold, ("expressions",))
+
+    def _order_and_limit(self, predicted: exp.Expr, gold: exp.Expr) -> None:
+        if parts.clause_key(predicted, "order") != parts.clause_key(gold, "order"):
+            mine, other = predicted.args.get("order"), gold.args.get("order")
+            label: CauseLabel = "missing-order" if mine is None else "wrong-order"
+            change = mine, other
+            if mine is not None and other is not None and len(mine.expressions) == len(other.expressions):
+                different = [
+                    pair
+                    for pair in zip(mine.expressions, other.expressions, strict=True)
+                    if key(pair[0]) != key(pair[1])
+                ]
+                change = different[0] if len(different) == 1 else change
+            make = partial(changes.copy_arguments, gold=gold, names=["order"])
+            self._add(label, "ORDER", change, predicted, make, within=predicted)
+        names = ("limit", "offset")
+        if [parts.clause_key(predicted, name) for name in names] != [parts.clause_key(gold, name) for name in names]:
+            texts = self._clause_text(predicted, names), self._clause_text(gold, names)
+            make = partial(changes.copy_arguments, gold=gold, names=names)
+            self._add("wrong-limit", "LIMIT", texts, predicted, make, within=predicted)
+
+
+def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdits | None:
+    """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
+
+    >>> found = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
+    >>> found.edits
+    [CausingEdit(label='wrong-value', clause='WHERE', change='30 → 40')]
+    >>> found.applied([0])
+    'SELECT id FROM singer WHERE age > 40'
+    """
+    try:
+        trees = [parse(query, dialect) for query in (predicted, gold)]
+        if any(is_broken or _is_large(tree) for tree, is_broken in trees):
+            return None
+        mine, other = (query_within(tree) or tree for tree, _ in trees)
+        return SqlEdits(mine, other, schema, dialect)
+    except (UnreadableError, RecursionError):
+        return None
+
+
+def _is_large(tree: exp.Expr) -> bool:
+    nodes = list(tree.walk())
+    return len(nodes) > MAX_NODES or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
+
+
+def _rank(edit: _Edit) -> tuple[bool, int, str]:
+    return edit.whole, CLAUSES.index(edit.shown.clause), edit.shown.change

@@ -1,0 +1,173 @@
+"""What an edit does to a copy of the predicted query: each function changes one node, with parts of gold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from pytest_queryeval.languages.sql.edits.aligned import sources
+from pytest_queryeval.languages.sql.edits.parts import join_conditions, joined_name, only_table, without_not
+
+
+def replace(node: exp.Expr, *, new: exp.Expr) -> None:
+    """Put another expression in the place of a node."""
+    node.replace(new.copy())
+
+
+def copy_arguments(node: exp.Expr, *, gold: exp.Expr, names: Sequence[str]) -> None:
+    """Give a node these arguments of another one, such as the clauses of a SELECT."""
+    for name in names:
+        value = gold.args.get(name)
+        if isinstance(value, list):
+            value = [each.copy() for each in value]
+        node.set(name, value.copy() if isinstance(value, exp.Expr) else value)
+
+
+def change_operation(query: exp.Expr, *, gold: exp.Expr) -> None:
+    """Make a set operation the one of gold."""
+    query.replace(type(gold)(**{**query.args, "distinct": gold.args.get("distinct")}))
+
+
+def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
+    """Combine a query with the second one of gold; ORDER BY and LIMIT stand at the end, as in gold."""
+    arguments = {name: value for name, value in gold.copy().args.items() if name != "with_"}
+    own = query.copy()
+    for name in ("order", "limit", "offset"):
+        own.set(name, None)
+    query.replace(type(gold)(**{**arguments, "this": own}))
+
+
+def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
+    """Join tables of gold, with the conditions that name them and nothing that is not joined then."""
+    joins = {joined_name(join): join for join in gold.args.get("joins") or ()}
+    available = {*sources(select)}
+    conditions = [(part, _tables(part)) for part in join_conditions(gold) if isinstance(part, exp.Condition)]
+    pending = list(aliases)
+    while pending:
+        joinable = {
+            alias: [part for part, tables in conditions if alias in tables and tables <= available | {alias}]
+            for alias in pending
+        }
+        # The next one whose conditions name joined tables only, else the first.
+        alias = next((each for each in pending if joinable[each]), pending[0])
+        pending.remove(alias)
+        join = joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy())
+        if own := joinable[alias]:
+            join.set("using", None)
+            join.set("on", exp.and_(*own, copy=True))
+            if join.args.get("kind") == "CROSS":
+                join.set("kind", None)
+        elif join.args.get("on"):
+            join.set("on", None)
+        select.append("joins", join)
+        available.add(alias)
+
+
+def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
+    """Take tables out of FROM, with the conditions of joins that name them."""
+    first, joins = select.args["from_"], list(select.args.get("joins") or ())
+    kept = [join for join in joins if joined_name(join) not in aliases]
+    if not kept and first.this.alias_or_name.lower() in aliases:
+        return  # together with another edit that took the others
+    conditions = [
+        part.copy()
+        for part in join_conditions(select)
+        if isinstance(part, exp.Condition) and not _tables(part) & {*aliases}
+    ]
+    if first.this.alias_or_name.lower() in aliases:
+        first.set("this", kept.pop(0).this.copy())
+    available = {first.this.alias_or_name.lower()}
+    for join in kept:
+        available.add(joined_name(join))
+        own = [part for part in conditions if _tables(part) <= available]
+        conditions = [part for part in conditions if part not in own]
+        if join.args.get("on"):
+            join.set("on", exp.and_(*own, copy=True) if own else None)
+    select.set("joins", [join.copy() for join in kept])
+
+
+def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
+    """Give a join the condition of another one."""
+    copy_arguments(join, gold=gold, names=("on", "using"))
+    if join.args.get("kind") == "CROSS":
+        join.set("kind", gold.args.get("kind"))
+
+
+def change_operator(condition: exp.Expr, *, other: exp.Expr, operator: type[exp.Expr]) -> None:
+    """Compare the same sides by another operator, with the NOT of the other condition or without."""
+    inner = without_not(condition)
+    new: exp.Expr = inner.copy()
+    if type(inner) is not operator:
+        new = operator(this=inner.this.copy(), expression=inner.expression.copy())
+    condition.replace(exp.Not(this=new) if isinstance(other, exp.Not) else new)
+
+
+def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None:
+    """Add a condition to WHERE or HAVING, or the clause with it."""
+    known = select.args.get(clause)
+    if known is None:
+        select.set(clause, (exp.Where if clause == "where" else exp.Having)(this=condition.copy()))
+    else:
+        known.set("this", exp.And(this=exp.paren(known.this.copy()), expression=condition.copy()))
+
+
+def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
+    """Connect a condition with one more operand."""
+    own = condition.copy()
+    own = exp.paren(own) if isinstance(own, exp.Connector) and not isinstance(own, connector) else own
+    new = exp.paren(operand.copy()) if isinstance(operand, exp.Connector) else operand.copy()
+    condition.replace(connector(this=own, expression=new))
+
+
+def drop_condition(condition: exp.Expr) -> None:
+    """Take an operand out of its connector, or the clause away that it is alone in."""
+    while isinstance(condition.parent, exp.Paren):
+        condition = condition.parent
+    parent = condition.parent
+    if isinstance(parent, exp.Connector):
+        parent.replace((parent.right if parent.left is condition else parent.left).copy())
+    elif parent is not None:
+        parent.pop()
+
+
+def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
+    """Add an item to what a SELECT returns, at its place in gold."""
+    items = [each.copy() for each in select.expressions]
+    select.set("expressions", [*items[:place], item.copy(), *items[place:]])
+
+
+def drop_item(item: exp.Expr) -> None:
+    """Take an item out of what a SELECT returns."""
+    item.pop()
+
+
+def drop_table_names(columns: Iterable[exp.Column]) -> None:
+    """Take the name of the only table of their SELECT, if it is no alias, away from columns."""
+    only: dict[int, str] = {}
+    for column in columns:
+        select = column.find_ancestor(exp.Select)
+        if select is None or not column.table:
+            continue
+        if id(select) not in only:
+            only[id(select)] = only_table(select)
+        if column.table.lower() == only[id(select)]:
+            column.set("table", None)
+
+
+def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
+    """Add the queries of gold's WITH that the tree reads and does not have."""
+    own = tree.args.get("with_")
+    known = {cte.alias.lower() for cte in (own.expressions if own else ())}
+    read = {table.name.lower() for table in tree.find_all(exp.Table)}
+    if any(cte.alias.lower() in read - known for cte in common.expressions):
+        missing = [cte.copy() for cte in common.expressions if cte.alias.lower() not in known]
+        if own is None:
+            tree.set("with_", exp.With(expressions=missing, recursive=common.args.get("recursive")))
+        else:
+            own.set("expressions", [*missing, *own.expressions])
+
+
+def _tables(condition: exp.Expr) -> set[str]:
+    """Return the names of the tables whose columns a condition names."""
+    return {column.table.lower() for column in condition.find_all(exp.Column)}

@@ -1,0 +1,216 @@
+"""The parts of SQL queries that edits compare: joins, operands of conditions, comparisons, and what tells two apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from pytest_queryeval.core.cause import NOTHING, CauseLabel
+from pytest_queryeval.languages.sql.edits.aligned import key, key_of_parts, query_within, sources
+
+_MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
+    exp.GT: exp.LT,
+    exp.LT: exp.GT,
+    exp.GTE: exp.LTE,
+    exp.LTE: exp.GTE,
+}
+_OPERATORS = {"eq": "=", "neq": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def clause_key(query: exp.Expr, name: str) -> str:
+    """Return the key of a clause of a query, or of several, such as its joins."""
+    found = query.args.get(name)
+    return key_of_parts(found) if isinstance(found, list) else key(found)
+
+
+def set_operation(query: exp.Expr) -> str:
+    """Return the name of a set operation.
+
+    >>> from sqlglot import parse_one
+    >>> set_operation(parse_one("SELECT a FROM t UNION ALL SELECT a FROM u"))
+    'UNION ALL'
+    """
+    return query.key.upper() if query.args.get("distinct") else f"{query.key.upper()} ALL"
+
+
+def only_table(select: exp.Expr) -> str:
+    """Return the name of the only table of a SELECT, in lower case; empty where it has an alias, or there are more."""
+    members = sources(select)
+    is_alone = [(source.key, source.alias) for source in members.values()] == [("table", "")]
+    return next(iter(members)) if is_alone else ""
+
+
+def products(nodes: Iterable[exp.Expr]) -> int:
+    """Return how many joins of a query have no condition."""
+    return sum(
+        isinstance(node, exp.Join) and not (node.args.get("on") or node.args.get("using") or node.args.get("method"))
+        for node in nodes
+    )
+
+
+def joined_name(join: exp.Expr) -> str:
+    """Return the name of what is joined, in lower case."""
+    return str(join.this.alias_or_name.lower())
+
+
+def join_type(join: exp.Expr) -> str:
+    """Return the type of a join as it is written, without words that mean nothing.
+
+    >>> from sqlglot import parse_one
+    >>> join_type(parse_one("SELECT a FROM t LEFT OUTER JOIN u ON t.a = u.a").args["joins"][0])
+    'LEFT JOIN'
+    """
+    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+    kind = "" if kind in ("INNER", "OUTER", "CROSS") else kind
+    method = str(join.args.get("method") or "").upper()
+    return " ".join(filter(None, (method, side, kind, "JOIN")))
+
+
+def join_condition(join: exp.Expr) -> exp.Expr | None:
+    """Return the condition of a join, or the columns that it uses."""
+    using = join.args.get("using")
+    return join.args.get("on") or (exp.Tuple(expressions=[each.copy() for each in using]) if using else None)
+
+
+def join_conditions(select: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions of all joins, those that AND connects one by one."""
+    conditions = [join_condition(join) for join in select.args.get("joins") or ()]
+    return [part for condition in conditions if condition is not None for part in operands(condition, exp.And)]
+
+
+def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:
+    """Return the operands of a condition with this connector; of another condition, the condition itself."""
+    condition = condition.unnest()
+    return list(condition.flatten()) if isinstance(condition, connector) else [condition]
+
+
+def leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the operands of a condition that have no connector themselves."""
+    condition = condition.unnest()
+    if isinstance(condition, exp.Connector):
+        for operand in condition.flatten():
+            yield from leaves(operand)
+    else:
+        yield condition
+
+
+def connectors(condition: exp.Expr) -> str:
+    """Return the names of the connectors in a condition, each once."""
+    names = dict.fromkeys(
+        node.key.upper() for node in (condition, *condition.find_all(exp.Connector)) if isinstance(node, exp.Connector)
+    )
+    return " ".join(names) or NOTHING
+
+
+def without_not(condition: exp.Expr) -> exp.Expr:
+    """Return what a condition denies or states."""
+    return (condition.this if isinstance(condition, exp.Not) else condition).unnest()
+
+
+def operator(condition: exp.Expr, comparison: exp.Expr) -> str:
+    """Return the operator of a comparison, with the NOT of its condition."""
+    name = _OPERATORS.get(comparison.key, comparison.key.upper())
+    return f"NOT {name}" if isinstance(condition, exp.Not) else name
+
+
+def subject(node: exp.Expr) -> exp.Expr:
+    """Return what a condition is about: the first of its arguments."""
+    return node.this if isinstance(node.this, exp.Expr) else node
+
+
+def mirrored(comparison: exp.Binary) -> exp.Binary:
+    """Return a comparison with its sides exchanged."""
+    other = _MIRRORED.get(type(comparison), type(comparison))
+    if not isinstance(comparison, (*_MIRRORED, exp.EQ, exp.NEQ)):
+        return comparison
+    return other(this=comparison.right.copy(), expression=comparison.left.copy())
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """Return an expression without parentheses that hold no query."""
+    return node.unnest() if isinstance(node, exp.Paren) else node
+
+
+def argument(function: exp.Expr) -> exp.Expr:
+    """Return the argument of an aggregate, without DISTINCT."""
+    inner = function.this
+    if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+        inner = inner.expressions[0]
+    return inner if isinstance(inner, exp.Expr) else function
+
+
+def label_of(mine: exp.Expr, other: exp.Expr) -> CauseLabel:
+    """Return the label of one expression in the place of another."""
+    if query_within(mine) is not None or query_within(other) is not None:
+        return "nesting"
+    if _is_value(mine) and _is_value(other):
+        return "wrong-value"
+    if _is_column(mine) and _is_column(other):
+        return "wrong-column"
+    if not isinstance(mine, exp.AggFunc) and not isinstance(other, exp.AggFunc):
+        return "wrong-expression"
+    if type(mine) is not type(other):
+        return "wrong-aggregate"
+    is_distinct, should_be = (isinstance(each.this, exp.Distinct) for each in (mine, other))
+    if is_distinct != should_be:
+        return "extra-distinct" if is_distinct else "missing-distinct"
+    if _is_column(argument(mine)) and _is_column(argument(other)):
+        return "wrong-column"
+    return "wrong-expression"
+
+
+def without_common(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Return the expressions of each side that the other one lacks, as often as it lacks them."""
+    keys, other_keys = [key(each) for each in left], [key(each) for each in right]
+    return (
+        [each for each in left if not _take(other_keys, key(each))],
+        [each for each in right if not _take(keys, key(each))],
+    )
+
+
+def alike(
+    left: Sequence[exp.Expr], right: Sequence[exp.Expr], *, rest: bool = False
+) -> list[tuple[exp.Expr, exp.Expr]]:
+    """Pair expressions that share most, in order; with `rest` also those that share nothing."""
+    bags = {
+        id(each): {key(node) for node in each.walk() if not isinstance(node, exp.Identifier)}
+        for each in (*left, *right)
+    }
+    ways = sorted(
+        (
+            (
+                -len(bags[id(one)] & bags[id(other)]) - (type(one) is type(other)) / 2,
+                abs(place - gold_place),
+                place,
+                gold_place,
+            )
+            for place, one in enumerate(left)
+            for gold_place, other in enumerate(right)
+        )
+    )
+    pairs: dict[int, int] = {}
+    for score, _, place, gold_place in ways:
+        if (score <= -1 or rest) and place not in pairs and gold_place not in pairs.values():
+            pairs[place] = gold_place
+    if len(left) == len(right) == 1:
+        pairs = {0: 0}
+    return [(left[place], right[gold_place]) for place, gold_place in sorted(pairs.items())]
+
+
+def _take(keys: list[str], one: str) -> bool:
+    """Take a key out of a list, and return whether it was there."""
+    if one in keys:
+        keys.remove(one)
+        return True
+    return False
+
+
+def _is_value(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal | exp.Boolean | exp.Null) or (
+        isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
+    )
+
+
+def _is_column(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column | exp.Star)
