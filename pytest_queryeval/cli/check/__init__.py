@@ -59,9 +59,14 @@ def run(arguments: argparse.Namespace) -> Result:
         f"{pluralize(levels['error'], 'error')}, {pluralize(levels['warning'], 'warning')}"
         f" in {pluralize(len(cases), 'case')}" + (f"; {silenced:,} silenced" if silenced else "")
     )
+    lines = []
+    for finding in findings:
+        about = "" if finding.case is None else f"case '{finding.case}': "
+        message = one_line(f"{about}{finding.message}", MESSAGE_CHARACTERS)
+        lines.append(f"{finding.location}: {finding.level} [{finding.rule}] {message}")
     return Result(
         status=FOUND if levels["error"] or (arguments.strict and findings) else OK,
-        lines=[*map(_line, findings), summary],
+        lines=[*lines, summary],
         data={"findings": [*map(_data, findings)], "summary": dict(sorted(rules.items()))},
     )
 
@@ -111,13 +116,6 @@ def _findings_of(
                     case=case.id,
                     silenced=case.ignored_rules.get(rule, ""),
                 )
-
-
-def _line(finding: Finding) -> str:
-    """Return a finding as one line."""
-    about = "" if finding.case is None else f"case '{finding.case}': "
-    message = one_line(f"{about}{finding.message}", MESSAGE_CHARACTERS)
-    return f"{finding.location}: {finding.level} [{finding.rule}] {message}"
 
 
 def _data(finding: Finding) -> dict[str, object]:
