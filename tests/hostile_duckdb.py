@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TWENTY_CONCERTS = ", ".join(f"concerts c{number}" for number in range(20))
-DOUBLING = ", ".join(f"c{level} as (select a.x from c{level - 1} a, c{level - 1} b)" for level in range(1, 26))
-ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n)"
+from hostile_sql import DOUBLING, ENDLESS, TWENTY_CONCERTS
 
 WRITES = {
     "insert": "insert into concerts values (9, 'x', 1.0)",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hostile_sql import DOUBLING
+
 GENERATED = "generate_series(1, 1000000000)"
-DOUBLING = ", ".join(f"c{level} as (select a.x from c{level - 1} a, c{level - 1} b)" for level in range(1, 26))
 ENDLESS = "with recursive n(i) as (select 1::bigint union all select i + 1 from n)"
 
 # All of these would pass for the owner of the tables, were it not for the engine.

@@ -2,11 +2,11 @@
 
 import random
 
-from samples import HEAD
+from samples import FINGERPRINT, HEAD
 
 from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import evaluate_gate
+from pytest_queryeval.results.gates import evaluate_gates
 
 KINDS = ("sql", "sparql", "json", "sdmx")
 LEVELS = ("easy", "medium", "hard", "extra")
@@ -88,6 +88,12 @@ def make_gate(**changes):
     return gate | {"cases": 0} | changes
 
 
+def evaluate_gate(gate, cases, *, decision=None, **how):
+    """The gate with its result; `decision` is an early one."""
+    (found,) = evaluate_gates([gate], cases, decide=lambda _: decision, **how)
+    return found
+
+
 def make_case(number, chance, shares=SHARES):
     """One case as report.json has it; kinds and outcomes take turns, all else is drawn."""
     kind, outcome = KINDS[number % len(KINDS)], _outcome(number, chance, shares)
@@ -128,19 +134,12 @@ def make_case(number, chance, shares=SHARES):
 
 
 def _fingerprint(metric, chance):
-    return {
+    return FINGERPRINT | {
         "answers": "stated",
-        "context": None,
         "metrics": [metric],
         "thresholds": {metric: {"min": 1.0, "max": None}},
-        "on_miss": "fail",
-        "trials": 1,
-        "trials_rule": "mean",
         "golds": f"{chance.getrandbits(64):016x}",
         "limits": {"timeout": 30.0, "max_rows": 100_000},
-        "schemas": {},
-        "compare": {},
-        "options": {},
         "source": None,
     }
 

@@ -1,12 +1,11 @@
 """Annotations of GitHub Actions, read as its runner reads workflow commands."""
 
 import pytest
-from report_maker import HOSTILE, make_gate
+from report_maker import HOSTILE, evaluate_gate, make_gate
 from samples import HEAD, entry
 
 from pytest_queryeval.reports.annotations import MAX_ERRORS, annotation_lines
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import evaluate_gate
 
 COMMANDS = [
     "::error title=x::taken",

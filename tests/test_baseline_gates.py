@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from report_maker import evaluate_gate
 from samples import entry
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate, NoRegression
 from pytest_queryeval.results.baseline import statistics
-from pytest_queryeval.results.gates import evaluate_gate, gate_text, merge_gates, pending_gate
+from pytest_queryeval.results.gates import gate_text, merge_gates, pending_gate
 
 PLACE = {"folder": Path("/suite/music"), "location": Location(Path("/suite/music/queryeval.yaml"), 2)}
 

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from report_maker import evaluate_gate
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
@@ -22,7 +23,6 @@ from pytest_queryeval.reports.html.charts import Scale
 from pytest_queryeval.reports.leaderboard import leaderboard_csv, ranking_table
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
-from pytest_queryeval.results.gates import evaluate_gate
 
 HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 

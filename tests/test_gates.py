@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_maker import evaluate_gate
 from samples import FINGERPRINT, entry, make_case, query
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import EarlyDecision, LeftOut, count_cases, evaluate_gate, gate_text, pending_gate
+from pytest_queryeval.results.gates import EarlyDecision, LeftOut, count_cases, gate_text, pending_gate
 from pytest_queryeval.results.scope import matches
 
 

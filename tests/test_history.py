@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report_maker import HOSTILE, make_gate, make_report
+from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
@@ -21,7 +21,6 @@ from pytest_queryeval.reports.html.history import history_page
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.history import MAX_CASES, history
-from pytest_queryeval.results.gates import evaluate_gate
 
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)
 FAILS, PASSES = "0", "1"

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.sandbox import host as host_module
@@ -104,13 +105,6 @@ def is_running(pid):
     return bool(status.strip()) and not status.startswith("Z")
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_child_imports_nothing_of_the_package_but_the_contract_of_drivers(tmp_path):
     (tmp_path / "contract.py").write_text(CONTRACT)
 
@@ -190,7 +184,7 @@ def test_child_that_dies_of_a_query_is_a_failure_that_names_the_signal(host, num
 def test_child_that_died_between_queries_is_replaced(host):
     run(host, "rows 1")
     os.kill(host.pid, signal.SIGKILL)
-    wait_until(lambda: not is_running(host.pid))
+    wait_for(lambda: not is_running(host.pid), 10)
 
     assert run(host, "rows 1").answer.rows == [(".",)]
 
@@ -324,7 +318,7 @@ threading.Event().wait()
     parent = subprocess.run([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True, check=False)
 
     assert parent.returncode == -signal.SIGKILL
-    wait_until(lambda: not is_running(int(parent.stdout)))
+    wait_for(lambda: not is_running(int(parent.stdout)), 10)
 
 
 def test_child_that_is_killed_while_idle_costs_no_query_its_answer(host):

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_maker import evaluate_gate
 from samples import HEAD, entry
 from trees import trees
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import EarlyDecision, evaluate_gate
+from pytest_queryeval.results.gates import EarlyDecision
 from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 

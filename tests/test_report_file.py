@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from report_maker import make_case, make_gate, report_of
+from report_maker import evaluate_gate, make_case, make_gate, report_of
 from samples import answer
 from samples import make_case as make_suite_case
 
@@ -14,7 +14,6 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import GROUPS, aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import evaluate_gate
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 
 MISSING = object()

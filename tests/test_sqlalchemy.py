@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from servers import HOST, free_port
+from waiting import wait_for
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
@@ -339,14 +340,7 @@ def test_child_that_is_killed_leaves_no_query_running(cluster):
         asked.join(30)
 
     assert began == 1
-    assert wait_until(lambda: cluster.backends() == 0)
-
-
-def wait_until(condition, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
+    wait_for(lambda: cluster.backends() == 0, 15)
 
 
 @pytest.mark.parametrize(

@@ -172,22 +172,6 @@ def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> b
     return not collected or any(number > ran[path] for path, number in collected.items())
 
 
-def evaluate_gate(
-    gate: PendingGate,
-    cases: Iterable[CaseReport],
-    *,
-    unreadable_files: Iterable[str] = (),
-    mode: GateMode = "complete",
-    baseline: Report | None = None,
-    decision: EarlyDecision | None = None,
-) -> GateReport:
-    """Return a gate with its result, as `evaluate_gates` does; `decision` is that on this gate."""
-    (found,) = evaluate_gates(
-        [gate], cases, unreadable_files=unreadable_files, mode=mode, baseline=baseline, decide=lambda _: decision
-    )
-    return found
-
-
 def evaluate_gates(
     gates: Iterable[PendingGate],
     cases: Iterable[CaseReport],

@@ -3,12 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from report_maker import HOSTILE, make_gate, make_report
+from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
 
 from pytest_queryeval.reports.html.history import history_page
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.history import history
-from pytest_queryeval.results.gates import evaluate_gate
 
 RUNS = 12
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from singers import FIRST_LINE, GOLD, INVALID, WRONG, case, unpredicted
+from waiting import wait_for
 
 SUICIDE = f"""
 import os, signal
@@ -39,13 +40,6 @@ def predict(case):
     return {GOLD!r}
 """
 UNTIDY = "def pytest_runtest_teardown(item):\n    if item.name == 'untidy': raise RuntimeError('left open')\n"
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_crashed_worker_loses_no_other_case_and_its_own_is_an_error(suite, write, run_and_parse):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from singers import GOLD, case, unpredicted
+from waiting import wait_for
 
 SLEEPER = f"""
 import pathlib, time
@@ -32,13 +33,6 @@ STUBBORN = SLEEPER.replace(
                 pathlib.Path("interrupted").touch()
 """,
 )
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def started(pytester, monkeypatch, *args):
