@@ -10,10 +10,9 @@ from pytest_queryeval.core.report import PendingGate
 class WorkerSummary(TypedDict):
     """Plain values, since they are sent from a worker of pytest-xdist to the controller.
 
-    `collected` are the numbers of cases by suite file, `left_out` the suite files
-    that require an extra that is not installed, `has_suites` whether a suite file was collected. `misuse` is the
-    message of a usage error, empty if there is none. `engine_versions` are by name, `unused` sentences on predictions
-    that no case used.
+    `collected` are the numbers of cases by suite file, `left_out` the suite files that require an extra that is not
+    installed, `has_suites` whether a suite file was collected. `misuse` is the message of a usage error, empty if there
+    is none. `engine_versions` are by name, `unused` sentences on predictions that no case used.
     """
 
     gates: list[PendingGate]

@@ -20,7 +20,7 @@ from pytest_queryeval.runs.report import engine_versions, report_of_run
 def evaluate(
     cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto", executor: Executor | None = None
 ) -> Report:
-    """Execute and score cases; returns the report as report.json holds it, without gates.
+    """Execute and score cases, and return the report as report.json holds it, without gates.
 
     `name` is that of the run in reports, the predictors and the commit by default.
 

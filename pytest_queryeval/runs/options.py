@@ -1,4 +1,4 @@
-"""The options of a run that are for all of its cases: their predictor, trials, concurrency and thresholds."""
+"""The options of a run: how all of its cases are evaluated, which of them, and against what."""
 
 from __future__ import annotations
 

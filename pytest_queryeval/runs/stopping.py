@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.core.errors import QueryEvalError
@@ -46,7 +46,7 @@ class _GateTest:
     of: int
     drawn: int = 0
     has_score: bool = False
-    decision: EarlyDecision | None = field(default=None)
+    decision: EarlyDecision | None = None
 
     def add(self, case: CaseReport) -> None:
         score = score_with_errors(self.gate, case)

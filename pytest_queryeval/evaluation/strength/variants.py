@@ -102,7 +102,7 @@ class _Search:
     def kills(self, rows: Rows, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database of these rows.
 
-        None where a gold fails there, the database refuses a row, or with `all_of` one of them is not killed.
+        It is empty where a gold fails there, the database refuses a row, or with `all_of` one of them is not killed.
         """
         of_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:

@@ -67,9 +67,8 @@ def listed(report: Report) -> dict[str, object]:
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
     # Those that passed with a wrong answer follow: a gate may be missed because of them.
-    worst = [*worst_first(report)] + [
-        case for case in cases if case["cause"] is not None and case["outcome"] == "passed"
-    ]
+    others = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
+    worst = [*worst_first(report), *others]
     flipped = report.get("baseline")
     views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
     return {
