@@ -28,13 +28,13 @@ class StopWhenDecided:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Order the cases, once all plugins have; raise a usage error where no gate can be decided early."""
-        items = [item for item in session.items if is_case_item(item)]
-        if not items or self._run.misuse or session.config.option.collectonly:
+        once = {item.nodeid: item for item in session.items if is_case_item(item)}  # also under --keep-duplicates
+        if not once or self._run.misuse or session.config.option.collectonly:
             return
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return
         suites = self._run.suites
-        items.sort(key=lambda item: suites.options.place(item.nodeid))
+        items = sorted(once.values(), key=lambda item: suites.options.place(item.nodeid))
         session.items[:] = [*(item for item in session.items if not is_case_item(item)), *items]
         cases = [NamedCase(item.case, item.nodeid, suites.relative(item.case.location.path)) for item in items]
         try:

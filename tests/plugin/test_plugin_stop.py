@@ -231,3 +231,14 @@ def test_a_case_that_is_run_again_counts_once(numbers, write, run_and_parse):
     run = run_and_parse(STOP, "--runxfail", "-p", "rerunfailures", "--reruns=2")
 
     assert run.report["stop"]["after"] == run.report["totals"]["failed"] < 30
+
+
+def test_a_case_that_is_collected_twice_runs_once(numbers, run_and_parse):
+    numbers(60)
+
+    run = run_and_parse(STOP, "--keep-duplicates", "queries", "queries")
+
+    totals, after = run.report["totals"], run.report["stop"]["after"]
+    assert run.result.ret == 0
+    assert run.report["stop"]["of"] == totals["cases"] == 60
+    assert (totals["passed"], totals["not_run"]) == (after, 60 - after)
