@@ -16,7 +16,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.history import findings, letters
+from pytest_queryeval.reports.history import findings, letters, runs_table
 from pytest_queryeval.reports.html.history import history_page
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
@@ -24,7 +24,7 @@ from pytest_queryeval.results.baseline.history import MAX_CASES, history
 
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)
 FAILS, PASSES = "0", "1"
-OUTCOMES = {PASSES: "passed", FAILS: "failed", "e": "error", "s": "skipped", "x": "xfailed"}
+OUTCOMES = {PASSES: "passed", FAILS: "failed", "e": "error", "s": "skipped", "x": "xfailed", "n": "not_run"}
 
 
 def case(number, outcome, **changes):
@@ -444,6 +444,19 @@ def test_each_chart_says_its_numbers_and_each_run_its_own():
     assert names[-1] == "passed 1, failed 1, passed 1"
     assert "2025-03-02 09:30 model 1: 0.500 (0.095 to 0.905)" in tags.texts
     assert "failed: 2025-03-02 09:30 model 1 (1 run)" in tags.texts
+
+
+def test_cases_that_a_run_had_no_need_of_are_said_in_words_and_not_counted():
+    found = runs("11", "01", "n1")
+    page = history_page(found).decode()
+    tags = Tags(page)
+
+    assert [row[3] for row in runs_table(found).rows] == ["2", "2", "1"]
+    assert re.findall(r'data-name="cases">(\d+)<', page) == ["1", "2", "2"]
+
+    assert "not run" in tags.texts
+    assert not [text for text in tags.texts if text.startswith("not_run")]
+    assert "passed 1, failed 1, not run 1" in [attrs.get("aria-label") for attrs in tags.of("svg")]
 
 
 def test_a_run_without_a_metric_is_a_gap_in_its_line():

@@ -120,7 +120,7 @@ def runs_table(found: History) -> Table:
                 Untrusted(run["name"] or run["path"]),
                 minute_of(run["created"]),
                 run["state"],
-                f"{run['totals']['cases']:,}",
+                f"{run['totals']['cases'] - run['totals']['not_run']:,}",
                 format_score(mean["mean"] if mean else None),
                 (format_interval(mean["ci95"]) if mean else "") or "-",
                 signed(step["change"]) if step and step["change"] is not None else "-",

@@ -208,7 +208,7 @@ def weaknesses(report: Report) -> list[Weakness]:
         ]
         return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
     found = [
-        Weakness(group=group, value=value, faults=number, of=member["totals"]["cases"])
+        Weakness(group=group, value=value, faults=number, of=member["totals"]["cases"] - member["totals"]["not_run"])
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()

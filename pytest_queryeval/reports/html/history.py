@@ -48,6 +48,7 @@ class Streak:
     first: int
     runs: int
     outcome: Outcome | None
+    words: str
     text: str
 
 
@@ -126,8 +127,9 @@ def _streaks(outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> Ite
     for outcome, group in groupby(range(len(runs)), outcomes.__getitem__):
         own = list(group)
         ends = " to ".join(dict.fromkeys((_caption(runs[own[0]]), _caption(runs[own[-1]]))))
-        text = f"{outcome or 'not in the run'}: {ends} ({pluralize(len(own), 'run')})"
-        yield Streak(first=own[0], runs=len(own), outcome=outcome, text=text)
+        words = (outcome or "not in the run").replace("_", " ")
+        text = f"{words}: {ends} ({pluralize(len(own), 'run')})"
+        yield Streak(first=own[0], runs=len(own), outcome=outcome, words=words, text=text)
 
 
 def _caption(run: PastRun) -> str:
