@@ -1,25 +1,20 @@
 """A ClickHouse server of the tests' own, one a session, on free ports of this machine; as `mariadb` in its use.
 
-Needs Debian's clickhouse-server. Stopped by its process id.
+Needs Debian's clickhouse-server.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
-import time
-import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from servers import HOST, free_port
+from servers import HOST, free_port, server
 
-START_SECONDS = 60.0
 PASSWORD = "tr0ub@dor/&3"
 SPELLED = "tr0ub%40dor%2F%263"
 PREPARED = (
@@ -32,27 +27,30 @@ PREPARED = (
     "insert into secrets values ('swordfish')",
 )
 SETTINGS = """<yandex>
-<logger><level>error</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>
+<logger><level>error</level><console>1</console></logger>
 <listen_host>{host}</listen_host><http_port>{http}</http_port><tcp_port>{native}</tcp_port>
 <path>{folder}/data/</path><tmp_path>{folder}/temporary/</tmp_path><users_config>{folder}/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
 <mark_cache_size>100000000</mark_cache_size>
 </yandex>"""
 # The recipe of docs/sqlalchemy.md: `readonly = 1` lets nothing be changed, not even a setting.
+# Joins are those of standard SQL.
 USERS = """<yandex><quotas><default/></quotas>
 <profiles><default/>
-<reader><readonly>1</readonly><max_execution_time>60</max_execution_time></reader>
+<reader><readonly>1</readonly><max_execution_time>60</max_execution_time>
+<join_default_strictness>ALL</join_default_strictness><join_use_nulls>1</join_use_nulls></reader>
 </profiles>
 <users>
 <default><password/><networks><ip>{host}</ip></networks><profile>default</profile><quota>default</quota></default>
 <reader><password>{password}</password><networks><ip>{host}</ip></networks><profile>reader</profile>
-<quota>default</quota><allow_databases><database>music</database></allow_databases></reader>
+<quota>default</quota>
+<allow_databases><database>music</database><database>native</database><database>http</database></allow_databases></reader>
 </users></yandex>"""
 
 
 @dataclass(frozen=True)
 class ClickHouse:
-    """A running server with the database `music`, which the user `reader` may read."""
+    """A running server with the database `music`, which the user `reader` may read, as those of `every_engine`."""
 
     http: int
     native: int
@@ -86,8 +84,8 @@ class ClickHouse:
 @pytest.fixture(scope="session")
 def clickhouse() -> Iterator[ClickHouse]:
     pytest.importorskip("clickhouse_sqlalchemy", reason="pip install clickhouse-sqlalchemy")
-    server = shutil.which("clickhouse-server", path="/usr/bin:/usr/sbin")
-    if not server:
+    program = shutil.which("clickhouse-server", path="/usr/bin:/usr/sbin")
+    if not program:
         pytest.skip("ClickHouse's server is not installed: apt-get install clickhouse-server")
     with tempfile.TemporaryDirectory(prefix="queryeval-clickhouse-") as name:
         folder, started = Path(name), ClickHouse(free_port(), free_port())
@@ -96,33 +94,6 @@ def clickhouse() -> Iterator[ClickHouse]:
         ports = {"folder": name, "host": HOST, "http": started.http, "native": started.native}
         (folder / "config.xml").write_text(SETTINGS.format(**ports))
         (folder / "users.xml").write_text(USERS.format(host=HOST, password=PASSWORD.replace("&", "&amp;")))
-        with (folder / "output").open("wb") as output:
-            process = subprocess.Popen(
-                [server, f"--config-file={folder / 'config.xml'}"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            wait_for(process, started, folder / "errors")
+        with server([program, f"--config-file={folder / 'config.xml'}"], lambda: started.sql("select 1"), OSError):
             started.sql(*PREPARED)
             yield started
-        finally:
-            process.terminate()
-            try:
-                process.wait(START_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def wait_for(process: subprocess.Popen, server: ClickHouse, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            server.sql("select 1")
-        except urllib.error.URLError:
-            time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"ClickHouse does not start: {log.read_text() if log.exists() else 'no log'}")

@@ -22,6 +22,7 @@ settings.load_profile("small")
 
 SERVERS = {"cluster", "mariadb", "virtuoso", "clickhouse"}
 SLOW_SERVERS = {"virtuoso", "clickhouse"}
+SLOW_ENGINES = ("spark", "clickhouse+native", "clickhouse+http")  # of `every_engine`
 # Plugins that take longer to import than all else that a run of pytest in a process of its own does.
 WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
@@ -30,7 +31,8 @@ def pytest_itemcollected(item):
     fixtures = set(getattr(item, "fixturenames", ()))
     if SERVERS & fixtures:
         item.add_marker("server")
-    if SLOW_SERVERS & fixtures or "spark" in getattr(getattr(item, "callspec", None), "params", {}).values():
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    if SLOW_SERVERS & fixtures or any(name in parameters for name in SLOW_ENGINES):
         item.add_marker("slow")
 
 

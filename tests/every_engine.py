@@ -1,6 +1,7 @@
 """Sources with the same data on every engine of the registry, for tests of what holds for all of them.
 
 An engine that takes a `script`, or `files` for SPARQL, needs nothing here; a server has a function among `SERVERS`.
+ClickHouse, another database behind the engine `sqlalchemy`, is named by the schemes of its URLs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +25,10 @@ from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 
+CLICKHOUSE = ("clickhouse+native", "clickhouse+http")
+CLICKHOUSE_TYPES = {"INTEGER": "Int32", "DOUBLE": "Float64", "DATE": "Date", "VARCHAR": "String"}  # by those of DuckDB
 SQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sql")
+DATABASES = (*SQL, *CLICKHOUSE)
 SPARQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sparql")
 SERVICE_SECONDS = 2.0
 Settings: TypeAlias = dict[str, Any]
@@ -30,16 +37,17 @@ Server: TypeAlias = Callable[[Path, str, pytest.FixtureRequest], AbstractContext
 
 
 @contextmanager
-def source_on(engine: str, folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Source]:
+def source_on(name: str, folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Source]:
     """A source on an engine; skips the test where the engine's package or server is missing."""
-    with SERVERS.get(engine, in_a_file)(folder, data, request) as settings:
+    engine = "sqlalchemy" if name in CLICKHOUSE else name
+    with SERVERS.get(name, in_a_file)(folder, data, request) as settings:
         try:
             ENGINES[engine].check(settings)
         except SettingError as error:
             if "pip install" not in str(error):
                 raise
             pytest.skip(str(error))
-        yield Source(name=engine, engine=engine, settings=settings, folder=folder)
+        yield Source(name=name, engine=engine, settings=settings, folder=folder)
 
 
 @contextmanager
@@ -71,6 +79,31 @@ def in_spark(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Sett
         for name in names:
             connection.execute(f"copy (from {name}) to '{folder / name}.parquet'")
     yield {"tables": {name: f"{name}.parquet" for name in names}}
+
+
+@contextmanager
+def on_clickhouse(scheme: str, folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """A database of its own, with the tables that DuckDB makes of the data."""
+    import duckdb
+
+    server = request.getfixturevalue("clickhouse")
+    database = scheme.partition("+")[2]
+    server.sql(f"create database {database}")
+    with duckdb.connect() as connection:
+        connection.execute(data)
+        columns = (
+            "select table_name, column_name, data_type from information_schema.columns order by 1, ordinal_position"
+        )
+        for name, described in groupby(connection.execute(columns).fetchall(), itemgetter(0)):
+            definitions = ", ".join(f"{column} Nullable({CLICKHOUSE_TYPES[kind]})" for _, column, kind in described)
+            connection.execute(f"copy (from {name}) to '{folder / name}.csv' (header false, nullstr '\\N')")
+            rows = (folder / f"{name}.csv").read_text(encoding="utf-8")
+            server.sql(
+                f"create table {database}.{name} ({definitions}) engine = Log",
+                f"insert into {database}.{name} format CSV\n{rows}",
+            )
+    yield {"url": server.url(scheme, database=database)}
+    server.sql(f"drop database {database}")
 
 
 @contextmanager
@@ -109,5 +142,6 @@ SERVERS: dict[str, Server] = {
     "http": behind_http,
     "endpoint": behind_an_endpoint,
     "spark": in_spark,
+    **{scheme: partial(on_clickhouse, scheme) for scheme in CLICKHOUSE},
 }
-WITHOUT_KEYS = ("spark",)  # have no constraints to list
+WITHOUT_KEYS = ("spark", *CLICKHOUSE)  # have no constraints to list

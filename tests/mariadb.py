@@ -1,6 +1,6 @@
 """A MariaDB server of the tests' own, one a session, on a free port of this machine; as `postgres` in its use.
 
-Needs Debian's mariadb-server-core and mariadb-client-core, or the like. Stopped by its process id.
+Needs Debian's mariadb-server-core and mariadb-client-core, or the like.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from servers import HOST, free_port
+from servers import HOST, free_port, server
 
-START_SECONDS = 60.0
 PASSWORD = "tr0ub@dor/&3"
 SPELLED = "tr0ub%40dor%2F%263"
 PREPARED = (
@@ -67,16 +65,18 @@ class MariaDB:
 def mariadb() -> Iterator[MariaDB]:
     pytest.importorskip("pymysql")
     pytest.importorskip("sqlalchemy")
-    server = shutil.which("mariadbd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
-    if not server or not shutil.which("mariadb-install-db") or not shutil.which("my_print_defaults"):
+    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
+    if not program or not shutil.which("mariadb-install-db") or not shutil.which("my_print_defaults"):
         pytest.skip("MariaDB's server is not installed")
-    with tempfile.TemporaryDirectory(prefix="queryeval-mariadb-") as name, running(server, Path(name)) as started:
+    with tempfile.TemporaryDirectory(prefix="queryeval-mariadb-") as name, running(program, Path(name)) as started:
         yield started
 
 
 @contextmanager
-def running(server: str, folder: Path) -> Iterator[MariaDB]:
+def running(program: str, folder: Path) -> Iterator[MariaDB]:
     """As root it runs under `nobody`, since the package of the server alone makes no user for it."""
+    from pymysql import OperationalError
+
     user = []
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody")
@@ -89,28 +89,7 @@ def running(server: str, folder: Path) -> Iterator[MariaDB]:
     started = MariaDB(free_port())
     options = [f"--bind-address={HOST}", f"--port={started.port}", f"--socket={folder / 'socket'}"]
     options += [f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=0", "--secure-file-priv="]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [server, "--no-defaults", data, *user, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-    try:
-        wait_for(process, started, folder / "log")
+    command = [program, "--no-defaults", data, *user, *options]
+    with server(command, lambda: started.sql("select 1"), OperationalError):
         started.sql(*PREPARED)
         yield started
-    finally:
-        process.terminate()
-        process.wait(START_SECONDS)
-
-
-def wait_for(process: subprocess.Popen, server: MariaDB, log: Path) -> None:
-    import pymysql
-
-    deadline = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            server.sql("select 1")
-        except pymysql.OperationalError:
-            time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"MariaDB does not start: {log.read_text()}")

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Self, TypeAlias
 
+import pytest
+
 HOST = "127.0.0.1"
 START_SECONDS = 60.0
 JSON = "application/sparql-results+json"
@@ -93,6 +95,43 @@ def ask(url: str, query: str) -> dict:
         return json.loads(response.read())
 
 
+@contextmanager
+def server(command: Sequence[str], probe: Callable[[], object], not_yet: type[Exception]) -> Iterator[None]:
+    """Any other server, from when it answers `probe`, which raises `not_yet` before."""
+
+    def answers() -> bool:
+        with suppress(not_yet):
+            probe()
+            return True
+        return False
+
+    with _running(command) as (process, words):
+        if not _becomes_true(process, answers):
+            raise RuntimeError(f"{command[0]} does not start: {_said(words).decode(errors='replace')}")
+        yield
+
+
+@contextmanager
+def unvisited() -> Iterator[str]:
+    """An address to which everybody may connect and nobody does."""
+    with socket.create_server((HOST, 0)) as listening:
+        listening.setblocking(False)
+        yield "{}:{}".format(*listening.getsockname())
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+@contextmanager
+def untouched(folder: Path, dump: Callable[[], object]) -> Iterator[tuple[str, str]]:
+    """A folder in which everybody may write and nobody does, and an unvisited address; `dump` gives the same after."""
+    folder.chmod(0o777)
+    before = dump()
+    with unvisited() as address:
+        yield str(folder), address
+    assert dump() == before
+    assert list(folder.iterdir()) == []
+
+
 def free_port() -> int:
     """A port that nobody listens on at this moment."""
     with socket.create_server((HOST, 0)) as listening:
@@ -154,7 +193,7 @@ def _becomes_true(process: subprocess.Popen, condition: Callable[[], bool]) -> b
 
 
 def _said(words: IO[bytes]) -> bytes:
-    return os.pread(words.fileno(), 4096, 0)  # the position in the file is the process's, too
+    return os.pread(words.fileno(), 65_536, 0)  # the position in the file is the process's, too
 
 
 def _answers(url: str) -> bool:

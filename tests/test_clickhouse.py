@@ -2,12 +2,12 @@
 
 import datetime
 import re
-import socket
 import time
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from servers import untouched
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
@@ -51,6 +51,9 @@ HOSTILE = {
     "URL": "select * from url('http://{address}/x', CSV, 'a String')",
     "URL in quotes": "select * from `url`('http://{address}/x', CSV, 'a String')",
     "URL behind a comment": "select * from url /* x */ ('http://{address}/x', CSV, 'a String')",
+    "URL behind a comment in a text": "select '--', x.* from url/* x */('http://{address}/x', CSV, 'a String') as x",
+    "URL by an escape": "select * from `\\x75rl`('http://{address}/x', CSV, 'a String')",
+    "URL before an invisible blank": "select * from url\u200b('http://{address}/x', CSV, 'a String')",
     "file": "select * from file('secret.txt', CSV, 'a String')",
     "file as a value": "select file('/etc/passwd')",
     "model in a file": "select modelEvaluate('/etc/passwd', 1)",
@@ -84,17 +87,8 @@ def engine(request, hosts, clickhouse):
 
 @pytest.fixture(scope="module")
 def battery(clickhouse, tmp_path_factory):
-    """A folder in which nothing may be written, and the address of a server that nobody may connect to."""
-    folder = tmp_path_factory.mktemp("battery")
-    folder.chmod(0o777)
-    before = clickhouse.dump()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0)
-        yield str(folder), "{}:{}".format(*server.getsockname())
-        with pytest.raises(BlockingIOError):
-            server.accept()
-    assert clickhouse.dump() == before
-    assert list(folder.iterdir()) == []
+    with untouched(tmp_path_factory.mktemp("battery"), clickhouse.dump) as folder_and_address:
+        yield folder_and_address
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
@@ -115,7 +109,6 @@ def test_hostile_statements_leave_data_files_and_network_alone(engine, battery, 
         ("select * from nowhere", "invalid", "Table music.nowhere doesn't exist"),
         ("select nowhere from concerts", "invalid", "Unknown identifier: nowhere"),
         ("select * from default.secrets", "unsafe", "Database default doesn't exist|denied|not allowed|Access"),
-        ("select number from system.numbers limit 1001", "too_large", "more than 1,000 rows"),
     ],
 )
 def test_what_is_wrong_with_a_query_has_its_kind(engine, query, kind, words):
@@ -159,11 +152,8 @@ def test_values_come_through(hosts, clickhouse):
     assert execution.answer.rows == [tuple(values.values())]
 
 
-def test_schema_lists_the_tables(engine):
-    schema, ddl = engine.schema(timeout=SECONDS), engine.ddl(timeout=SECONDS)
-
-    assert schema.tables == {"concerts": ("id", "city", "price"), "plain": ("x",)}
-    assert "CREATE TABLE concerts (" in ddl
+def test_tables_are_written_as_statements(engine):
+    assert "CREATE TABLE concerts (" in engine.ddl(timeout=SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from servers import untouched
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
@@ -73,12 +74,8 @@ def opened(hosts, url):
 
 @pytest.fixture(scope="module")
 def battery(mariadb, hosts, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("battery")
-    folder.chmod(0o777)
-    before = mariadb.dump()
-    yield opened(hosts, mariadb.url()), str(folder)
-    assert mariadb.dump() == before
-    assert list(folder.iterdir()) == []
+    with untouched(tmp_path_factory.mktemp("battery"), mariadb.dump) as (folder, _):
+        yield opened(hosts, mariadb.url()), folder
 
 
 @pytest.mark.parametrize(("query", "kind"), HOSTILE.values(), ids=HOSTILE)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hostile_spark import ANSWER, COMMANDS, HARMLESS, HOSTILE, REACHING, WRONG
-from servers import free_port
+from servers import free_port, unvisited
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
@@ -238,21 +238,6 @@ def test_as_many_rows_as_are_allowed_are_fetched(engine):
 
 
 @pytest.mark.slow
-def test_late_query_is_cancelled_and_the_session_stays(engine):
-    rows(engine, "select 1")
-    before = engine._host.pid
-
-    error = engine.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
-
-    assert error.kind == "timeout"
-    assert engine._host.pid == before
-    ours = descendants()
-    taken = processor_seconds(ours)
-    time.sleep(2)
-    assert processor_seconds(ours) - taken < 1  # the join takes all processors
-
-
-@pytest.mark.slow
 def test_second_source_shares_the_process_and_no_table(engine, folder):
     rows(engine, "select 1")
     (folder / "other.csv").write_text("x\n1\n")
@@ -282,20 +267,15 @@ def test_file_that_does_not_fit_its_format_is_a_source_error(engine, folder, nam
 
 
 @pytest.fixture(scope="module")
-def listening():
-    """A server that everybody may connect to and nobody does."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0)
-        yield server
-        with pytest.raises(BlockingIOError):
-            server.accept()
+def address():
+    with unvisited() as found:
+        yield found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("query", "kinds"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_statements_leave_tables_files_and_network_alone(engine, folder, listening, query, kinds):
+def test_hostile_statements_leave_tables_files_and_network_alone(engine, folder, address, query, kinds):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    address = "{}:{}".format(*listening.getsockname())
     written = query.replace("{folder}", str(folder)).replace("{address}", address)
 
     execution = engine.execute(written, timeout=LATE if "timeout" in kinds else SECONDS, max_rows=1000)
@@ -387,25 +367,26 @@ def test_server_answers_and_lists_its_tables(connected):
 
 
 @pytest.mark.slow
-def test_late_query_is_interrupted_on_the_server(connected):
-    rows(connected, "select 1")
-    before = connected._host.pid
+@pytest.mark.parametrize("place", ["engine", "connected"])
+def test_late_query_is_cancelled_and_the_session_stays(request, place):
+    asked = request.getfixturevalue(place)
+    rows(asked, "select 1")
+    before = asked._host.pid
 
-    error = connected.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
+    error = asked.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
 
     assert error.kind == "timeout"
-    assert connected._host.pid == before
-    servers = descendants()
-    taken = processor_seconds(servers)
+    assert asked._host.pid == before
+    busy = descendants()
+    taken = processor_seconds(busy)
     time.sleep(2)
-    assert processor_seconds(servers) - taken < 1
+    assert processor_seconds(busy) - taken < 1  # the join takes all processors
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*COMMANDS, *REACHING, *HARMLESS, *WRONG])
-def test_hostile_statements_leave_a_server_alone(connected, folder, listening, name):
+def test_hostile_statements_leave_a_server_alone(connected, folder, address, name):
     query, kinds = HOSTILE[name]
-    address = "{}:{}".format(*listening.getsockname())
     written = query.replace("{folder}", str(folder)).replace("{address}", address)
 
     execution = connected.execute(written, timeout=SECONDS, max_rows=1000)

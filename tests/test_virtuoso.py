@@ -1,10 +1,10 @@
 """A real Virtuoso behind the engine `endpoint`: the answers of Oxigraph, its cuts and limits, hostile queries."""
 
-import socket
 import time
 
 import pytest
 from hostile_sparql import SERVICES, UPDATES
+from servers import untouched
 from sparql_queries import NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
 
 from pytest_queryeval.core.model import Source
@@ -39,6 +39,19 @@ OWN = {
     "by half a prefix": "PREFIX b: <bif:http_> SELECT (b:get('{url}') AS ?x) {}",
     "by a prefix of the same name": "PREFIX bif: <bif:> SELECT (bif:http_get('{url}') AS ?x) {}",
     "escaped": "SELECT (\\u0062if:http_get('{url}') AS ?x) {}",
+    "of a type": "SELECT (<LONG::bif:http_get>('{url}') AS ?x) {}",
+    "of a type by a prefix": "PREFIX l: <SQLVAL::bif:> SELECT (l:http_get('{url}') AS ?x) {}",
+    "procedure that connects": "SELECT (<HTTP_CLIENT>('{url}') AS ?x) {}",
+    "procedure behind a comment": "SELECT (<SHORT::HTTP_CLIENT>#>\n('{url}') AS ?x) {}",
+    "procedure by a prefix": "PREFIX : <> SELECT * { ?s ?p ?o FILTER(?o<?p&&:HTTP_CLIENT('{url}')>1) }",
+    "procedure by half a prefix": "PREFIX p: <SPARQL_> SELECT (p:EVAL('CLEAR GRAPH <http://e/g>', '', 1) AS ?x) {}",
+    "procedure by the base": "BASE <SPARQL_EVAL> SELECT (<>('CLEAR GRAPH <http://e/g>', '', 1) AS ?x) {}",
+    "document": "SELECT (<http://www.w3.org/2005/xpath-functions#doc>('{url}') AS ?x) {}",
+    "document by its prefix": "SELECT (fn:document('{url}') AS ?x) {}",
+    "document by another prefix": "SELECT (<xpath:document-literal>('{url}') AS ?x) {}",
+    "option of a prefix of the same name": (
+        "PREFIX get: <http://e/> SELECT * FROM <{url}> OPTION (get:soft 'replace') { ?s ?p ?o }"
+    ),
     "file read": "SELECT (bif:file_to_string('/etc/passwd') AS ?x) {}",
     "file written": "SELECT (bif:string_to_file('{folder}/written', 'x', 0) AS ?x) {}",
     "program": "SELECT (bif:system('touch {folder}/written') AS ?x) {}",
@@ -156,10 +169,17 @@ def test_functions_that_reach_further_may_be_called_where_other_services_may(run
 @pytest.mark.parametrize(
     ("query", "prefixes"),
     [
-        ("PREFIX sql: <http://e/> SELECT * { ?s sql:title ?t }", ()),
-        ("SELECT * { ?s sql:title ?t }", ("sql",)),
-        ("PREFIX : <http://e/> SELECT * { ?s :bif ?t ; <http://e/sql:x> ?u }", ()),
-        ("SELECT (bif:st_intersects(?a, ?b) AS ?x) (sql:sample(?c) AS ?y) { ?a ?b ?c }", ()),
+        ("PREFIX sql: <http://e/> SELECT * { ?s sql:title ?t }", {}),
+        ("SELECT * { ?s sql:title ?t }", {"sql": "http://e/"}),
+        ("PREFIX get: <http://e/> SELECT * { ?s get:title ?t OPTIONAL { ?s get:date ?d } }", {}),
+        (
+            "PREFIX f: <http://e/f#> SELECT (f:doc(?a) AS ?x) (xsd:date(?b) AS ?y) (<tag:e:f>(?c) AS ?z) { ?a ?b ?c }",
+            {},
+        ),
+        ("PREFIX fn: <http://www.w3.org/2005/xpath-functions#> SELECT (fn:concat('a', 'b') AS ?x) {}", {}),
+        ("SELECT * { ?s <title> ?t FILTER(?t<3 && ?t>(?s)) }", {}),
+        ("PREFIX : <http://e/> SELECT * { ?s :bif ?t ; <http://e/sql:x> ?u }", {}),
+        ("SELECT (bif:st_intersects(?a, ?b) AS ?x) (sql:sample(?c) AS ?y) { ?a ?b ?c }", {}),
     ],
 )
 def test_names_of_other_vocabularies_are_no_calls(query, prefixes):
@@ -168,17 +188,8 @@ def test_names_of_other_vocabularies_are_no_calls(query, prefixes):
 
 @pytest.fixture(scope="module")
 def battery(loaded, tmp_path_factory):
-    """A folder in which nothing may be written, and the URL of a server that nobody may connect to."""
-    folder = tmp_path_factory.mktemp("battery")
-    folder.chmod(0o777)
-    before = loaded.dump()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0)
-        yield str(folder), "http://{}:{}/x".format(*server.getsockname())
-        with pytest.raises(BlockingIOError):
-            server.accept()
-    assert loaded.dump() == before
-    assert list(folder.iterdir()) == []
+    with untouched(tmp_path_factory.mktemp("battery"), loaded.dump) as (folder, address):
+        yield folder, f"http://{address}/x"
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)

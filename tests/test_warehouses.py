@@ -161,6 +161,49 @@ def test_statements_of_warehouses_that_reach_further_are_refused(query, name):
     assert refusal(query, name).kind in ("unsafe", "invalid")
 
 
+@pytest.mark.parametrize(
+    ("query", "name", "what"),
+    [
+        ("select '--', load_file /* x */ ('/etc/passwd')", "mysql", "load_file"),
+        ("select '/*' as a, x.* from url/**/('http://h', CSV, 'a String') as x", "clickhouse", "url ("),
+        ("select '#', * from remote/**/('h', a.b)", "clickhouse", "remote ("),
+        ("select * from `\\x75rl`('http://h', CSV, 'a String')", "clickhouse", "an escape in a quoted name"),
+        ("select * from \u201curl\u201d('http://h', CSV, 'a String')", "clickhouse", "not ASCII"),
+        ("select * from url\u200b('http://h', CSV, 'a String')", "clickhouse", "not ASCII"),
+        ("select * from oss('http://h/x')", "clickhouse", "oss"),
+        ("select reverseDNSQuery('127.0.0.1')", "clickhouse", "reverseDNSQuery"),
+        ("select * from `\\x65xternal_query`('a', 'b')", "bigquery", "an escape in a quoted name"),
+        ("select '--', pg_sleep/**/(1)", "redshift", "pg_sleep"),
+        ("select '--', * from table(system/* a */. /* b */query(query => 'x'))", "trino", "system . query"),
+        ("select '--', reflect/**/('java.util.UUID', 'randomUUID')", "spark", "reflect"),
+        ("select transform(a) using r'tee /x' as (b) from t", "spark", "using"),
+        ("select '${env:PATH}'", "spark", "${"),
+        ("select * from text.`secret.txt`", "spark", "a path"),
+        ("select 1 where 1 in (select 1 from `org.x.Text`.`secret.txt`)", "hive", "a path"),
+        ("select to_protobuf(a, 'A', '/etc/passwd') from t", "databricks", "to_protobuf"),
+    ],
+)
+def test_what_is_hidden_from_the_parser_is_found(query, name, what):
+    failure = refusal(query, name)
+
+    assert failure.kind == "unsafe"
+    assert what in failure.message
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("select 'naïve --', \"größe\", 'a\\'b' from t -- naïve", "clickhouse"),
+        ("select count(a), url from t where file in ('x') -- url", "clickhouse"),
+        ('select "a\\b" from t', "sqlite"),
+        ("select a.text, b.csv, '$', '{' from a join b using (x)", "spark"),
+        ("select * from main.hall.seats", "databricks"),
+    ],
+)
+def test_what_only_looks_like_that_may_be_sent(query, name):
+    assert refusal(query, name) is None
+
+
 def test_text_on_which_the_parser_fails_is_refused():
     failure = refusal("select * from range(5) |> limit 2 |> tablesample (10 percent)", "spark")
 

@@ -1,6 +1,6 @@
 """A Virtuoso server of the tests' own, one a session, on free ports of this machine; as `mariadb` in its use.
 
-Needs Debian's virtuoso-opensource-7-bin. Stopped by its process id.
+Needs Debian's virtuoso-opensource-7-bin.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from servers import HOST, ask, free_port
+from servers import HOST, START_SECONDS, ask, free_port, server
 
-START_SECONDS = 60.0
 MAX_ROWS = 1_000
 SETTINGS = """
 [Database]
@@ -96,27 +94,6 @@ def virtuoso() -> Iterator[Virtuoso]:
         ports = {"host": HOST, "sql": started.sql_port, "http": started.http_port}
         settings = SETTINGS.format(folder=name, max_rows=MAX_ROWS, **ports)
         (started.folder / "virtuoso.ini").write_text(settings)
-        process = subprocess.Popen(
-            ["virtuoso-t", "+foreground", "+configfile", str(started.folder / "virtuoso.ini")],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            wait_for(process, started)
+        command = ["virtuoso-t", "+foreground", "+configfile", str(started.folder / "virtuoso.ini")]
+        with server(command, lambda: ask(started.url, "ASK {}"), OSError):
             yield started
-        finally:
-            process.terminate()
-            process.wait(START_SECONDS)
-
-
-def wait_for(process: subprocess.Popen, server: Virtuoso) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            ask(server.url, "ASK {}")
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise RuntimeError(f"Virtuoso does not start: {(server.folder / 'log').read_text()}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
-from pytest_queryeval.languages.sparql.query import Query, read_query
+from pytest_queryeval.languages.sparql.query import BLANK, Query, read_query
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.text.truncation import one_line
 
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
@@ -34,6 +35,14 @@ _COMPUTING = re.compile(
     |timezone|trim|ucase|upper|week|xcontains|year)|sql:(sample|group_concat)""",
     re.IGNORECASE | re.VERBOSE,
 )
+# What is called, by its IRI or by a prefixed name.
+_CALLED = re.compile(
+    rf"(?:<(?P<iri>[^<>\s]*+)>|(?<![\w.:%\\-])(?P<prefix>[\w.-]*+):(?P<local>(?:[\w.:%-]|\\.)*+)){BLANK}\("
+)
+# An IRI without a scheme calls the procedure of SQL of that name, with or without `LONG::` and the like in front, which
+# may stand before other functions, too. XPath has functions that fetch documents.
+_FN = "http://www.w3.org/2005/xpath-functions/#"
+_PROCEDURE = re.compile(r"[^:&?]*(?:::|\Z)|(?:xpath:|http://www\.w3\.org/2005/xpath-functions/?#)(?:doc|collection)")
 SETTINGS = {
     **CONNECTION,
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
@@ -115,10 +124,17 @@ class EndpointEngine:
         return Question(with_prefixes(query, self._prefixes), settings)
 
 
-def virtuoso_call(query: Query, prefixes: Collection[str]) -> str:
+def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
     """Return the function or option of Virtuoso that may do more than compute; empty where `query` has none."""
+    declared = {**prefixes, **query.prefixes}
+    for found in _CALLED.finditer(query.text):
+        base = {"fn": _FN, **declared}.get(found["prefix"], ":") if found["iri"] is None else found["iri"]
+        if _PROCEDURE.match(f"{base}{found['local'] or ''}"):
+            return one_line(found[0].rstrip("("))
+    has_options = any(token.is_word("OPTION") for token in query.tokens)
     for found in _VIRTUOSO.finditer(query.text):
-        is_declared = not found["iri"] and found["prefix"] in {*query.prefixes, *prefixes}
+        is_option = has_options and found["prefix"] == "get"  # whatever the prefix is declared for
+        is_declared = not found["iri"] and found["prefix"] in declared and not is_option
         call = f"{found['prefix']}:{found['name']}"
         if not is_declared and not _COMPUTING.fullmatch(call):
             return call

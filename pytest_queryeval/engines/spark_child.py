@@ -202,11 +202,11 @@ class Driver(driver.TableDriver):
 
     def _session(self, settings: dict[str, Any]) -> SparkSession:
         """Return the session of a source, with its tables; raises `Fault`."""
-        connect, tables = settings.get("connect"), settings.get("tables", {})
-        key = connect or json.dumps(tables)
+        tables = settings.get("tables", {})
+        key = settings.get("connect") or json.dumps(tables)
         if key not in self._sessions:
             try:
-                self._sessions[key] = SparkSession.builder.remote(connect).create() if connect else self._made(settings)
+                self._sessions[key] = self._new_session(settings)
             except PySparkException as error:
                 raise Fault(f"Spark does not start: {words(error)}") from error
             for name, path in tables.items():
@@ -217,8 +217,10 @@ class Driver(driver.TableDriver):
                     raise Fault(f"{path}: {words(error)}") from error
         return self._sessions[key]
 
-    def _made(self, settings: dict[str, Any]) -> SparkSession:
-        """Return a session that shares nothing but the JVM with those of other sources."""
+    def _new_session(self, settings: dict[str, Any]) -> SparkSession:
+        """Return a session that shares nothing but the server or the JVM with those of other sources."""
+        if "connect" in settings:
+            return SparkSession.builder.remote(settings["connect"]).create()
         if self._sessions:
             return next(iter(self._sessions.values())).newSession()
         return SparkSession.builder.config(map=LOCAL).master(settings["master"]).getOrCreate()

@@ -31,8 +31,12 @@ _MYSQL = (
     r"|(?:found_rows|row_count)(?=`?\s*\()|last_insert_id(?=`?\s*\(\s*[^)\s]))"
 )
 _SPARK = (
-    rf"\b((?:reflect|try_reflect|java_method|read_files|http_request|identifier|input_file_\w+|from_protobuf){_CALL}"
-    r"|_metadata\b|using(?=\s*['\"]))"  # where a file is; the program of TRANSFORM
+    rf"(\b(?:reflect|try_reflect|java_method|read_(?:files|kafka|kinesis|pubsub|pulsar|statestore)"
+    r"|cloud_files|remote_query|http_request|(?:try_)?secret|list_secrets"
+    rf"|identifier|input_file_\w+|(?:from|to)_(?:avro|protobuf)|ai_\w+){_CALL}"
+    r"|\b_metadata\b"  # where a file is
+    r"|\busing(?=\s*r?['\"])"  # the program of TRANSFORM
+    r"|\$\{)"  # a setting or a variable of the environment, in texts too
 )
 _REACHING = {
     **dict.fromkeys(("mysql", "doris", "starrocks", "singlestore"), _MYSQL),
@@ -40,7 +44,8 @@ _REACHING = {
     "oracle": rf"\b((?:utl_|dbms_|owa_)\w+(?=\"?\s*\.)|(?:httpuritype|dburitype){_CALL})|\.\s*(nextval)\b",
     "sqlite": r"\b(load_extension|fts3_tokenizer|readfile|writefile|edit)[\"`\]]?\s*\(",
     "clickhouse": r"\b((?:url|file|s3|gcs|hdfs|remote|cluster|executable|azure|iceberg|delta|hudi|paimon|catboost|model"
-    r")\w*|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|merge|dictionary|input)[\"`]?\s*\(",
+    r")\w*|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|hive|cosn|oss|ytsaurus|meilisearch|arrowflight"
+    r"|merge|dictionary|input|reversednsquery|generateserialid)[\"`]?\s*\(",
     "snowflake": rf"\b(system\$\w+){_CALL}|\.\s*(nextval)\b",
     "bigquery": rf"\b(external_query){_CALL}",
     "trino": r"\b(system\W+query)\b",
@@ -49,9 +54,10 @@ _REACHING = {
     **dict.fromkeys(("postgres", "redshift", "materialize", "risingwave"), _POSTGRES),
     **dict.fromkeys(("hive", "spark", "databricks"), _SPARK),
 }
-# A comment may be between a function's name and its parenthesis; MySQL runs some.
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|--[^\n]*|#[^\n]*", re.DOTALL)
+_FILE_FORMATS = ("avro", "binaryfile", "csv", "delta", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 _RUN_COMMENT = re.compile(r"/\*M?!")
+# Dialects in which a quoted name may have escapes, so that its text is not the name.
+_ESCAPING = ("bigquery", "clickhouse")
 # What sqlglot reads otherwise than databases do, outside of texts and quoted names: templates, of which it skips
 # `{# … #}`; comments within comments, which some databases end at the first `*/`.
 _MISREAD = re.compile(r"(?P<template>\{[#%{])|(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
@@ -84,6 +90,8 @@ def refusal(query: str, dialect: str) -> Failure | None:
         return _unsafe(word.upper())
     if word not in QUERIES:
         return Failure(kind="invalid", message=f"no query starts with '{one_line(word)}'")
+    if _RUN_COMMENT.search(query):
+        return _unsafe("a comment that is run")
     if found := _reaching(query, dialect):
         return _unsafe(found)
     try:
@@ -103,7 +111,7 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     language = Dialect.get_or_raise(dialect)
     tokens = language.tokenize(query)
     check_budgets(tokens)
-    if found := _misread(_unquoted(query, tokens), dialect):
+    if found := _hidden(query, tokens, dialect):
         return _unsafe(found)
     # A comment behind the last semicolon is no statement.
     trees = language.parser().parse(tokens, query)
@@ -114,7 +122,7 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     if not isinstance(tree, exp.Query | exp.Values):
         return _unsafe(tree.key.upper())
     for node in tree.walk():
-        if isinstance(node, exp.Table) and "/" in node.name and _REACHING.get(dialect) is _SPARK:
+        if isinstance(node, exp.Table) and _REACHING.get(dialect) is _SPARK and _is_file(node):
             return _unsafe("a path in place of a table")
         if isinstance(node, exp.Query) and any(map(node.args.get, _CLAUSES)):
             return _unsafe(next(name for name in _CLAUSES if node.args.get(name)).upper())
@@ -123,34 +131,37 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     return None
 
 
+def _is_file(table: exp.Table) -> bool:
+    """Return whether Spark takes a name for a path, behind the name or the class of a format."""
+    return "/" in table.name or "." in table.db or table.db.lower() in _FILE_FORMATS
+
+
 def _reaching(query: str, dialect: str) -> str:
     """Return the name of a function that does more than read, or nothing."""
-    if _RUN_COMMENT.search(query):
-        return "a comment that is run"
-    patterns = [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ()
-    # With and without what looks like a comment, but may be part of a text.
-    for text in (query, _COMMENT.sub(" ", query)):
-        for pattern in patterns:
-            if found := re.search(pattern, text, re.IGNORECASE):
-                return found[0].lstrip(". ")
+    for pattern in [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ():
+        if found := re.search(pattern, query, re.IGNORECASE):
+            return found[0].lstrip(". ")
     return ""
 
 
-def _unquoted(query: str, tokens: list[Token]) -> str:
-    """Return the text with a blank for each text and quoted name, comments included."""
-    parts, end = [], 0
+def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
+    """Return what databases may read otherwise than sqlglot, what outlives a query, what comments hide; or nothing."""
+    words, unquoted, end = [], [], 0
     for token in tokens:
+        word = query[token.start : token.end + 1]
+        words.append(word)
         if token.token_type in _QUOTED:
-            parts.append(query[end : token.start])
+            unquoted.append(query[end : token.start])
             end = token.end + 1
-    return " ".join((*parts, query[end:]))
-
-
-def _misread(text: str, dialect: str) -> str:
-    """Return what sqlglot may read otherwise than the database, or what outlives a query; or nothing."""
+            if "\\" in word and token.token_type is TokenType.IDENTIFIER and dialect in _ESCAPING:
+                return "an escape in a quoted name"
+        elif dialect == "clickhouse" and not word.isascii():
+            return "a character that is not ASCII"
+    text = " ".join((*unquoted, query[end:]))  # with comments
     patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
-    found = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
-    return _NAMES[found.lastgroup or ""] if found else ""
+    if found := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
+        return _NAMES[found.lastgroup or ""]
+    return _reaching(" ".join(words), dialect)
 
 
 def _reason(error: SqlglotError) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token, tokens, unescaped
 
@@ -13,10 +14,10 @@ FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 MAX_SERVICES = 50  # in an ambiguous text; each costs a search to its end
-_BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+BLANK = r"(?:\s|\#[^\r\n]*+)*+"
 # The head of a SERVICE clause, to be found anywhere in the text.
 _SERVICE = re.compile(
-    rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){_BLANK}\{{", re.IGNORECASE
+    rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){BLANK}\{{", re.IGNORECASE
 )
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 
@@ -25,15 +26,15 @@ _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 class Query:
     """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
 
-    `variables` are all in the text, without `?`, in the order of their first appearance; `prefixes` are those that its
-    prologue declares, without colon.
+    `variables` are all in the text, without `?`, in the order of their first appearance; `prefixes` maps those that
+    its prologue declares, without colon, to their IRIs.
     """
 
     text: str
     form: str
     tokens: tuple[Token, ...]
     variables: tuple[str, ...]
-    prefixes: frozenset[str]
+    prefixes: Mapping[str, str]
     calls_service: bool
 
     @property
@@ -61,7 +62,7 @@ class Query:
     def undeclared_prefixes(self) -> tuple[str, ...]:
         """Return the prefixes that are used and not declared, without colon, in the order of their first use."""
         used = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
-        return tuple(prefix for prefix in used if prefix not in self.prefixes | {"_"})
+        return tuple(prefix for prefix in used if prefix not in {*self.prefixes, "_"})
 
     @property
     def first_clause(self) -> int | None:
@@ -109,7 +110,7 @@ def read_query(text: str) -> Query:
         form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
         tokens=found[start:],
         variables=tuple(names),
-        prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
+        prefixes={name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(found[:start]) if name.kind == "name"},
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
     )
 
