@@ -35,8 +35,7 @@ _SPARK = (
     r"|cloud_files|remote_query|http_request|(?:try_)?secret|list_secrets"
     rf"|identifier|input_file_\w+|(?:from|to)_(?:avro|protobuf)|ai_\w+){_CALL}"
     r"|\b_metadata\b"  # where a file is
-    r"|\busing(?=\s*r?['\"])"  # the program of TRANSFORM
-    r"|\$\{)"  # a setting or a variable of the environment, in texts too
+    r"|\busing(?=\s*r?['\"]))"  # the program of TRANSFORM
 )
 _REACHING = {
     **dict.fromkeys(("mysql", "doris", "starrocks", "singlestore"), _MYSQL),
@@ -146,6 +145,8 @@ def _reaching(query: str, dialect: str) -> str:
 
 def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
     """Return what databases may read otherwise than sqlglot, what outlives a query, what comments hide; or nothing."""
+    if "${" in query and _REACHING.get(dialect) is _SPARK:  # a setting or a variable of the environment, in texts too
+        return "${"
     words, unquoted, end = [], [], 0
     for token in tokens:
         word = query[token.start : token.end + 1]
