@@ -13,11 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from samples import answer, make_case
+from samples import answer, make_case, query
 
 from pytest_queryeval import METRICS, ExecutorBroken, QueryEvalError, evaluate, load_cases, register_secret, score_pairs
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import Location, SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.registry import Registration
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
@@ -195,6 +196,21 @@ def test_a_secret_that_only_the_caller_knows_is_removed_before_a_cell_is_cut(ugl
     report = evaluate([make_case(golds=(cells,), predicted=cells)], executor=own_processes)
 
     assert "swordf" not in json.dumps(report["cases"])
+
+
+@pytest.mark.parametrize("executor", ["own_processes", None])
+@pytest.mark.process
+def test_the_password_of_a_source_is_removed_also_before_the_source_is_opened(executor, request):
+    settings = {"url": "postgresql://me:swordfish-81@127.0.0.1:9/music"}
+    served = Source(name="served", engine="sqlalchemy", settings=settings, folder=Path())
+    said, opened = make_case(predicted=answer(("swordfish-81",))), make_case(source=served, golds=(query("SELECT 1"),))
+
+    report = evaluate(
+        [replace(said, id="a"), replace(opened, id="b")], executor=executor and request.getfixturevalue(executor)
+    )
+
+    assert "[redacted]" in json.dumps(report["cases"][0])
+    assert "swordfish" not in json.dumps(report)
 
 
 @pytest.mark.process

@@ -104,6 +104,12 @@ class Session:
         """Return the predictors and the calls that are under way."""
         return self._predictors
 
+    def register_cases(self, cases: Sequence[Case]) -> None:
+        """Learn the secrets of all sources, opened or not, and tell the predictors which cases there are."""
+        for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
+            register_secrets(source.settings)
+        self._predictors.register_cases(cases)
+
     def engine(self, source: Source | None) -> Engine:
         """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
         if source is None:

@@ -115,7 +115,7 @@ class Run:
 
         cases = _cases(items)
         self.engine_versions = engine_versions(cases)
-        self.session.predictors.register_cases(chain.from_iterable(self.suites.cases.values()))
+        self.session.register_cases([*chain.from_iterable(self.suites.cases.values())])
         to_run = _cases([item for item in items if not _may_be_skipped(item)])
         self.session.predictors.prefetch(to_run, by_batch=self.options.stop_seed is not None)
         names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}

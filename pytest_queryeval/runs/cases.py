@@ -62,7 +62,7 @@ def evaluate_cases(
     to_run = [each for each in cases if each.case.skip is None]
     if executor is not None and (conflict := timing_conflict((each.case for each in to_run), "executor")):
         raise QueryEvalError(conflict)
-    session.predictors.register_cases([each.case for each in cases])
+    session.register_cases([each.case for each in cases])
     if executor is None:
         session.predictors.prefetch([each.case for each in to_run], by_batch=by_batch)
         session.prepare(each.case for each in to_run)
