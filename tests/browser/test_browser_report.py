@@ -4,13 +4,14 @@ import json
 from operator import itemgetter
 
 import pytest
-from report_maker import HOSTILE, make_compared, make_report
+from report_maker import HOSTILE, evaluate_gate, make_compared, make_gate, make_report
 from samples import HEAD
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from pytest_queryeval.reports.html.page import page
 from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.gates import EarlyDecision
 from pytest_queryeval.results.verdict import worst_first
 
 FAULTS = {"failed", "missed", "error"}
@@ -362,6 +363,19 @@ def test_an_address_of_no_case_shows_the_table(browser, small_page):
 
     assert not browser.run("return document.getElementById('case').open")
     assert len(browser.texts(IDS)) == 100
+
+
+def test_the_name_of_a_gate_keeps_its_line_beside_a_long_result(browser, written):
+    cases = make_report(40)["cases"]
+    cases[20:] = [case | {"outcome": "not_run"} for case in cases[20:]]
+    decided = evaluate_gate(make_gate(), cases, decision=EarlyDecision(is_met=True, after=20, of=40))
+    path = written("decided", aggregate(cases, gates=[decided], about=HEAD | {"created": "2025-01-01"}))
+
+    for width in (1000, 1200, 1400):
+        with browser.window(width):
+            browser.open(path)
+            assert "decided after 20 of 40" in browser.text(".gates .result")
+            assert browser.run("return document.querySelector('.gates .subject').getClientRects()[0].height") < 40
 
 
 def test_a_path_that_is_no_utf8_has_a_link(browser, written):
