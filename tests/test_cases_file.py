@@ -99,6 +99,16 @@ def test_such_a_report_is_read_back_as_it_was(written):
     assert whole(report) == whole(made(8))
 
 
+def test_cases_in_a_file_of_their_own_are_not_all_in_memory_however_few_they_are(written, monkeypatch):
+    expected = whole(made(8))
+    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 50)
+
+    report = read_report(written)
+
+    assert isinstance(report["cases"], StoredCases)
+    assert whole(report) == expected
+
+
 def test_a_report_that_has_many_cases_in_one_file_is_read_and_written_as_two(tmp_path):
     (tmp_path / "one.json").write_text(json.dumps(whole(made(9))))
 

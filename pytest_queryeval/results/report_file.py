@@ -17,7 +17,7 @@ from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import CaseReport, CasesFile, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
-from pytest_queryeval.results.case_store import gathered
+from pytest_queryeval.results.case_store import StoredCases, gathered
 from pytest_queryeval.text.truncation import one_line
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def read_report(
     """
     found = _read(path, _problem, "report", WRITE_ONE)
     cases = found["cases"]
-    read = cases if isinstance(cases, list) else _read_cases(path, cases, naming)
-    return cast(Report, {**found, "cases": gathered(map(each, read))})
+    if isinstance(cases, list):
+        return cast(Report, {**found, "cases": gathered(map(each, cases))})
+    return cast(Report, {**found, "cases": StoredCases(map(each, _read_cases(path, cases, naming)))})
 
 
 def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseReport]:
