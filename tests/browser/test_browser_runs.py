@@ -1,0 +1,134 @@
+"""The pages of several runs, a comparison and a history, in a real Chromium."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
+
+from pytest_queryeval.reports.html.comparison import comparison_page
+from pytest_queryeval.reports.html.history import history_page
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.history import history
+from pytest_queryeval.results.baseline.leaderboard import leaderboard
+
+RUNS = 12
+START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)
+
+
+def run(number):
+    """A run of hostile cases: in the sixth a gold is another one, from the tenth on more fail and a gate is missed."""
+    report = make_report(60, hostile=True, shares=(100, 0, 0, 0, 0, 0, 0))
+    cases = report["cases"]
+    for place, case in enumerate(cases):
+        is_wrong = place % 3 == 0 if number >= 9 else (place + number) % 20 == 0
+        if case["outcome"] == "passed" and is_wrong:
+            case |= {"outcome": "failed", "scores": dict.fromkeys(case["scores"], 0.0)}
+        if number >= 5 and place == 30:
+            case["fingerprint"] |= {"golds": "edited"}
+    created = (START + timedelta(days=number)).isoformat()
+    about = report | {"created": created, "name": f"{HOSTILE[number]} {number}", "stopped": number == 3}
+    gates = [evaluate_gate(make_gate(folder="suite", min=0.8), cases)]
+    return f"{HOSTILE[number]}/report.json", aggregate(cases, gates=gates, about=about)
+
+
+def with_faults(report, every):
+    """A report with other outcomes: one case of `every` that passed fails."""
+    cases = [dict(case) for case in report["cases"]]
+    for case in cases[::every]:
+        if case["outcome"] == "passed":
+            case |= {
+                "outcome": "failed",
+                "scores": dict.fromkeys(case["scores"], 0.0),
+                "message": "missing 3 of 7 rows",
+            }
+    return aggregate(cases, gates=(), about=report)
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    """The page of three systems, of which one has a hostile name and one a long one."""
+    report = make_report(200, hostile=True)
+    reports = {HOSTILE[0]: report, "second": with_faults(report, 3), "third " * 20: with_faults(report, 7)}
+    path = tmp_path_factory.mktemp("comparison") / "comparison.html"
+    path.write_bytes(comparison_page(leaderboard(reports), reports))
+    return path
+
+
+@pytest.fixture(scope="module")
+def past_runs(tmp_path_factory):
+    """The page of the history of all runs."""
+    path = tmp_path_factory.mktemp("history") / "history.html"
+    path.write_bytes(history_page(history(map(run, range(RUNS)))))
+    return path
+
+
+@pytest.fixture(params=["comparison", "past_runs"])
+def page(request):
+    """Each of both pages."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("width", [500, 1400])
+def test_nothing_is_wider_than_the_window(browser, page, width):
+    with browser.window(width):
+        browser.open(page)
+
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_axe_finds_no_fault(browser, page, axe):
+    browser.open(page)
+    light = [*browser.faults(axe), *browser.low_contrasts(axe)]
+    with browser.in_the_dark():
+        dark = browser.open(page).low_contrasts(axe)
+
+    assert (light, dark) == ([], [])
+
+
+def test_the_cases_are_found_filtered_and_opened(browser, comparison):
+    browser.open(comparison)
+    regressed = browser.texts("#table tbody th")
+    browser.run("document.querySelector('[data-show=others]').click()")
+    others = browser.texts("#table tbody th")
+
+    browser.run("document.querySelector('#table tbody a').click()")
+    browser.until(lambda: browser.run("return document.getElementById('case').open"))
+
+    assert regressed
+    assert others
+    assert set(regressed).isdisjoint(others)
+    chips = browser.texts("dialog .sides h3 .chip")
+    assert len(chips) == 3
+    assert set(chips) == {"passed", "failed"}
+    assert not browser.messages()
+    assert not browser.requests()
+    assert browser.run("return window.taken") is None
+
+
+def test_nothing_acts_and_nothing_is_loaded(browser, past_runs):
+    browser.open(past_runs)
+
+    assert not browser.messages()
+    assert not browser.requests()
+    assert browser.run("return window.taken") is None
+    assert len(browser.texts(".past tbody tr")) == RUNS
+
+
+def test_the_first_bad_run_is_marked_and_its_cases_are_opened_by_the_keyboard(browser, past_runs):
+    browser.open(past_runs)
+
+    assert len(browser.texts(".since")) == 1
+    assert "worse since here" in browser.texts(".since")[0]
+    browser.run("document.querySelector('.since summary').focus()")
+    assert browser.run("return document.activeElement.tagName") == "SUMMARY"
+    browser.run("document.activeElement.click()")
+    assert "regressions" in browser.texts(".since li")[0]
+
+
+def test_the_theme_is_changed(browser, past_runs):
+    browser.open(past_runs)
+
+    browser.run("document.getElementById('theme').click()")
+
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
+    browser.run("document.getElementById('theme').click()")
