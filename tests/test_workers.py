@@ -82,6 +82,9 @@ def deadly(predicted, prediction):
     if prediction.metadata == {} and "once" in predicted.query and not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    if "ends" in predicted.query:
+        os.kill(int(Path(__file__).with_name("scheduler.pid").read_text()), signal.SIGKILL)
+        time.sleep(60)
     if "always" in predicted.query and not Path(__file__).with_name("immortal").exists():
         time.sleep(2 * Path(__file__).with_name("late").exists())
         os._exit(3)

@@ -1,11 +1,15 @@
 """A Dask cluster of two processes on this machine."""
 
 import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
 
 import pytest
 from test_workers import assert_same, deadly_cases, messages, registries  # noqa: F401 - a fixture
 
-from pytest_queryeval import QueryEvalError, evaluate
+from pytest_queryeval import ExecutorBroken, QueryEvalError, evaluate
 from pytest_queryeval.cli import main
 from pytest_queryeval.runs.workers.dask import dask_executor
 
@@ -57,6 +61,34 @@ def test_the_command_evaluates_suites_on_a_cluster(address, tmp_path, monkeypatc
     here, there = map(json.loads, capsys.readouterr().out.splitlines())
     assert statuses == [1, 1]
     assert_same(there, here)
+
+
+def test_a_scheduler_that_dies_breaks_the_executor_with_the_report_of_what_was_done(tmp_path, registries, capfd):  # noqa: F811
+    pytest.importorskip("distributed", reason="pip install 'pytest-queryeval[dask]'")
+    cases = deadly_cases(tmp_path, [*["SELECT 1"] * 60, "SELECT 1 AS ends", *["SELECT 1"] * 60])
+    with ExitStack() as stack:
+        place = tmp_path / "scheduler.json"
+        for kind, *options in (
+            ("scheduler", "--host=127.0.0.1", "--port=0", f"--scheduler-file={place}"),
+            ("worker", "--no-nanny", "--nthreads=1", f"--scheduler-file={place}", f"--local-directory={tmp_path}"),
+        ):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard", *options]
+            log = stack.enter_context((tmp_path / f"{kind}.log").open("wb"))
+            process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+            stack.callback(process.kill)
+            while not place.exists():
+                assert process.poll() is None
+                time.sleep(0.1)
+            (tmp_path / f"{kind}.pid").write_text(str(process.pid))
+        with (
+            dask_executor(json.loads(place.read_text())["address"].replace("tcp", "dask")) as executor,
+            pytest.raises(ExecutorBroken, match=r"the executor is broken: .*: make a new one") as caught,
+        ):
+            evaluate(cases, executor=executor)
+
+    assert 0 < caught.value.report["totals"]["passed"] < 121
+    assert caught.value.report["interrupted"]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_with_its_remedy(monkeypatch):

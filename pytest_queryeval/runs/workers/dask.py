@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -26,6 +27,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         raise QueryEvalError(f"expected dask://HOST:PORT, the address of a scheduler, found '{without_user}'")
     try:
         from distributed import Client
+        from distributed.utils import silence_logging_cmgr
     except ImportError as error:
         remedy = "pip install 'pytest-queryeval[dask]'"
         raise QueryEvalError(f"{address} needs the package 'distributed', which is not installed: {remedy}") from error
@@ -34,7 +36,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         reason = one_line(str(error)) or "it does not answer"
         raise QueryEvalError(f"no Dask scheduler at {address}: {reason}: start one with `dask scheduler`") from error
-    with client:
+    with silence_logging_cmgr(logging.CRITICAL), client:  # what Dask logs of a lost connection is an error of the run
         try:
             client.wait_for_workers(1, timeout=START_SECONDS)
         except TimeoutError as error:
