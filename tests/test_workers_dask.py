@@ -1,6 +1,8 @@
 """A Dask cluster of two processes on this machine."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -61,6 +63,17 @@ def test_the_command_evaluates_suites_on_a_cluster(address, tmp_path, monkeypatc
     here, there = map(json.loads, capsys.readouterr().out.splitlines())
     assert statuses == [1, 1]
     assert_same(there, here)
+
+
+def test_a_worker_that_is_stopped_does_not_hold_up_the_end(address, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.runs.workers.dask.CLOSE_SECONDS", 0.5)
+    began = time.monotonic()
+    with ExitStack() as stack, dask_executor(address) as executor:
+        worker = executor.submit(os.getpid).result()
+        os.kill(worker, signal.SIGSTOP)
+        stack.callback(os.kill, worker, signal.SIGCONT)
+
+    assert time.monotonic() - began < 60  # Dask gives up such a worker after five minutes
 
 
 def test_a_scheduler_that_dies_breaks_the_executor_with_the_report_of_what_was_done(tmp_path, registries, capfd):  # noqa: F811

@@ -16,6 +16,7 @@ ADDRESS = re.compile(r"dask://(?P<place>([\w.-]+|\[[0-9a-f:.%]+\]):[0-9]{1,5})/?
 USER = re.compile(r"//.*@")  # and a password
 CONNECT_SECONDS = 10.0
 START_SECONDS = 60.0  # for the first worker of the cluster
+CLOSE_SECONDS = 5.0  # for all workers to close what a run has opened there
 
 
 @contextmanager
@@ -47,5 +48,5 @@ def dask_executor(address: str) -> Iterator[Executor]:
             yield executor
         finally:
             executor.shutdown(wait=False)
-            with suppress(OSError, ValueError):  # the cluster may be gone
-                client.run(close_idle_sessions, on_error="ignore")
+            with suppress(OSError, ValueError):  # the cluster may be gone, or a worker stopped
+                client.run(close_idle_sessions, on_error="ignore", callback_timeout=CLOSE_SECONDS)
