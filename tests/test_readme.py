@@ -164,7 +164,7 @@ def messages(tmp_path_factory):
     places = {name: rf"{name}/{SUITE}:\d+" for name in BROKEN}
     return {
         name: [
-            line.replace(f"{root}/{name}/", "/path/to/").replace(f"{name}/", "")
+            line.replace(f"{root}/{name}", "/path/to").replace(f"{name}/", "")
             for line in printed
             if re.search(rf"^{place}|^(?! |ERROR ).*\({place}\)$", line)
         ]
