@@ -191,12 +191,12 @@ def test_reports_of_independent_cases_and_of_earlier_versions_show_the_plain_int
         assert "clustered by" not in page(report)
 
 
-def test_the_note_says_which_metrics_have_too_few_sources():
+def test_the_note_says_of_how_many_metrics_the_intervals_are_clustered():
     cases = cases_of(ALIKE)
     cases[0]["scores"]["cell_f1"] = 0.5
 
     assert interval_note(aggregate(cases, gates=(), about=HEAD)) == (
-        "95 % intervals: clustered by 12 sources, of metrics with at least 5"
+        "95 % intervals: clustered by 12 sources for 1 of 2 metrics"
     )
 
 

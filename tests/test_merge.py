@@ -299,6 +299,22 @@ def test_gates_and_runs_that_were_not_whole_make_the_exit_status(write, capsys, 
     assert fnmatch.filter(capsys.readouterr().out.splitlines(), line)
 
 
+@pytest.mark.parametrize(
+    ("report", "verdict"),
+    [
+        (part(case(), gates=[GATE]), "PASSED: 1 case: 1 passed (no case failed, 1 gate met)"),
+        (part(case(value=0.25), gates=[GATE]), "FAILED: gate missed: f1 in music: 0.250, needs at least 0.5 (1 case)"),
+        (part(case(), gates=[GATE | {"cases": 9}]), "NO VERDICT: *; name the reports of the other cases as well"),
+        (part(case(), gates=[GATE | {"cases": 9}], stopped=True), "INTERRUPTED: *"),
+    ],
+    ids=["passed", "failed", "no-verdict", "interrupted"],
+)
+def test_the_last_line_is_the_verdict(write, capsys, report, verdict):
+    main(["merge", write("part.json", report), "-o", "all.json"])
+
+    assert fnmatch.fnmatchcase(capsys.readouterr().out.splitlines()[-1], f"queryeval: {verdict}")
+
+
 def test_reports_go_to_every_target(write, capsys):
     name = write("part.json", part(case(), gates=[GATE]))
 
@@ -331,7 +347,9 @@ def test_a_report_that_cannot_be_written_makes_the_exit_status_1(write, capsys, 
     monkeypatch.setattr("pytest_queryeval.reports.write_atomically", refuse)
 
     assert main(["merge", write("part.json", part(case())), "-o", "all.json"]) == 1
-    assert "report all.json cannot be written: No space left on device" in capsys.readouterr().out
+    *_, problem, verdict = capsys.readouterr().out.splitlines()
+    assert problem == "report all.json cannot be written: No space left on device"
+    assert verdict == f"queryeval: FAILED: {problem}"
 
 
 def broken_gate(**changes):

@@ -339,6 +339,14 @@ def test_a_case_and_what_is_wrong_share_a_line_where_the_terminal_is_narrow():
     (line,) = lines[lines.index("worst cases (1 of 1)") + 1 :]
     assert line == "  a::a-case-with-a-long-name  missing 2 of 40 rows, duplica…"
 
+    whole = summary(case, width=60, verbosity=1)
+
+    assert whole[whole.index("worst cases (1 of 1)") + 1 :] == [
+        "  a::a-case-with-a-long-name  missing 2 of 40 rows,",
+        "      duplicates differ: 1 row more often;",
+        "      execution_accuracy 0.000 (needs at least 1)",
+    ]
+
 
 def test_the_report_of_many_cases_of_several_groups_fits_on_a_screen():
     cases = [

@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> Result:
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
-    line, _ = verdict_line(report, faults, of_pytest=False)
+    line, _ = verdict_line(report, faults, command="evaluate")
     return Result(
         status=INTERRUPTED if done.is_interrupted else status,
         lines=[*(text for text, _ in summary), *unused, *(f"report: {path}" for path in written.paths), *faults, line],

@@ -13,10 +13,11 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import first_names
-from pytest_queryeval.reports.summary import summary_lines
+from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
+from pytest_queryeval.text.formatting import pluralize
 
 EXAMPLE = "queryeval merge shard-1.json shard-2.json -o report.json"
 MAX_LISTED = 5
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace) -> Result:
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
     written = write_files(files, partial(write_report, report))
-    lines = [*_summary(report, parts), *written.lines()]
+    line, _ = verdict_line(report, written.problems, command="merge")
+    lines = [*_summary(report, parts), *written.lines(), line]
     found = verdict(report)
     if found.is_faulty:
         status = FAILED
@@ -62,6 +64,6 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated(parts):
         named = text_sentence(first_names(twice, MAX_LISTED))
-        yield f"{len(twice):,} case(s) in several parts, of which the last one counts: {named}"
+        yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {named}"
     if "parts" in report["environment"]:
         yield "the parts were made in different environments: the report names them"

@@ -21,7 +21,6 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, shown_interval, statistics
 from pytest_queryeval.results.baseline.history import Step
-from pytest_queryeval.results.clusters import MIN_SOURCES
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
@@ -76,7 +75,7 @@ def interval_note(report: Report) -> str:
     are_clustered = [found.get("ci95_clustered") is not None for found in report["metrics"].values()]
     if not any(are_clustered):
         return ""
-    some = "" if all(are_clustered) else f", of metrics with at least {MIN_SOURCES}"
+    some = "" if all(are_clustered) else f" for {sum(are_clustered)} of {len(are_clustered)} metrics"
     return f"95 % intervals: clustered by {pluralize(len(report['groups']['source']), 'source')}{some}"
 
 

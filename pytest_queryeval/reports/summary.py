@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nlargest
+from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
@@ -43,11 +44,13 @@ Line: TypeAlias = tuple[str, dict[str, bool]]
 MAX_LISTED = 5
 MAX_ROWS = 20  # of a table of groups or dimensions, of which a suite may have any number
 MIN_SLOW_SECONDS = 1.0
+Command: TypeAlias = Literal["pytest", "evaluate", "merge"]
 TimedPart: TypeAlias = Literal["gold", "predicted", "prediction", "scoring"]
 TIMED_PARTS: tuple[TimedPart, ...] = ("gold", "predicted", "prediction", "scoring")
 NAME_WIDTH = 40
 MIN_WIDTH = 40
 GATE_CHARACTERS = 1_000
+REASON_CHARACTERS = 1_000
 ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
@@ -74,7 +77,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
-    yield from _worst(report, width)
+    yield from _worst(report, width, is_whole=is_whole)
     if is_whole:
         yield from _slowest(report["cases"], width)
     if not is_short:
@@ -96,29 +99,31 @@ def missed_gate_lines(report: Report) -> Iterator[Line]:
             yield f"GATE {one_line(gate_line(gate), GATE_CHARACTERS)}", {"red": True}
 
 
-def verdict_line(report: Report, faults: Sequence[str] = (), *, of_pytest: bool = True) -> Line:
-    """Return the verdict of a run, by pytest or by `queryeval evaluate`, with its colour.
+def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command = "pytest") -> Line:
+    """Return the verdict that a command reaches, with its colour.
 
     A fault, as of a report that cannot be written, makes a good run a failed one.
     """
     found = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
     if faults and found.is_good:
         return f"queryeval: {FAILED}: {faults[0]}", {COLOURS[FAILED]: True, "bold": True}
-    remedy = _remedy(report, of_pytest=of_pytest) if found.state == NO_VERDICT else ""
+    remedy = _remedy(report, command) if found.state == NO_VERDICT else ""
     return f"{found.line}{remedy and f'; {remedy}'}", {COLOURS[found.state]: True, "bold": True}
 
 
-def _remedy(report: Report, *, of_pytest: bool) -> str:
+def _remedy(report: Report, command: Command) -> str:
     """Return what brings a verdict where a run has none; empty where only other cases would."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
-        return f"{'-rs' if of_pytest else 'a report'} tells why cases were skipped"
+        return f"{'-rs' if command == 'pytest' else 'a report'} tells why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}
     if OFF in reasons:
         return "`queryeval merge` evaluates gates"
     if any(gate["value"] is not None for gate in report["gates"]):
-        option = "-o queryeval_gates" if of_pytest else "--gates"
+        if command == "merge":
+            return "name the reports of the other cases as well"
+        option = "-o queryeval_gates" if command == "pytest" else "--gates"
         return f"{option}=selection evaluates gates on the cases that ran"
-    option = "--queryeval-baseline" if of_pytest else "--baseline"
+    option = "--queryeval-baseline" if command == "pytest" else "--baseline"
     return f"name a baseline with {option}=REPORT.json" if reasons == {NO_BASELINE} else ""
 
 
@@ -159,8 +164,8 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
     yield from ((line, {}) for line in lines)
 
 
-def _worst(report: Report, width: int) -> Iterator[Line]:
-    """Yield the cases that did not pass, the worst first, each with the reason in one line."""
+def _worst(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
+    """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as a line holds."""
     weak = worst_first(report)
     if not weak:
         return
@@ -171,8 +176,13 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
     names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown]
     wide = max(map(len, names))
     for case, name in zip(shown, names, strict=True):
-        why = one_line(finding(case), width - wide - 4)
-        yield f"  {name:<{wide}}  {why}".rstrip(), {"red": case["outcome"] != "missed"}
+        start, colours = f"  {name:<{wide}}  ", {"red": case["outcome"] != "missed"}
+        if is_whole:
+            why = one_line(finding(case), REASON_CHARACTERS)
+            lines = wrap(start + why, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+            yield from ((line, colours) for line in lines)
+        else:
+            yield (start + one_line(finding(case), width - len(start))).rstrip(), colours
 
 
 def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:

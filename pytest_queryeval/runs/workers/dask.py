@@ -25,7 +25,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     found = ADDRESS.fullmatch(address)
     if found is None:
         without_user = USER.sub("//", one_line(address))
-        raise QueryEvalError(f"expected dask://HOST:PORT, the address of a scheduler, found '{without_user}'")
+        raise QueryEvalError(f"--on: expected dask://HOST:PORT, the address of a scheduler, found '{without_user}'")
     try:
         from distributed import Client
         from distributed.utils import silence_logging_cmgr
