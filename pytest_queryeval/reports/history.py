@@ -8,6 +8,7 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import SuiteChange
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, change_sentence, first_names, flips, p_text
+from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.results.baseline.history import History, PastRun, Step
 from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
@@ -120,7 +121,7 @@ def runs_table(found: History) -> Table:
                 Untrusted(run["name"] or run["path"]),
                 minute_of(run["created"]),
                 run["state"],
-                f"{run['totals']['cases'] - run['totals']['not_run']:,}",
+                f"{reached(run['totals']):,}",
                 format_score(mean["mean"] if mean else None),
                 (format_interval(mean["ci95"]) if mean else "") or "-",
                 signed(step["change"]) if step and step["change"] is not None else "-",

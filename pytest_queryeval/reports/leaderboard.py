@@ -12,6 +12,7 @@ from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.cells import guarded
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text
+from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
@@ -121,7 +122,7 @@ def _ranked(system: System) -> Sequence[str]:
         (format_interval(difference["ci95"], signed) if difference else "") or "-",
         p_text(difference["p"]) if difference else "-",
         f"{counts['passed']:,}",
-        f"{counts['cases'] - counts['not_run']:,}",
+        f"{reached(counts):,}",
     )
 
 
@@ -225,7 +226,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
                 *((score["n"], score["mean"], *(score["ci95"] or (None, None))) if score else (0, None, None, None)),
                 *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
                 *((difference["p"], difference["test"]) if difference else (None, None)),
-                *(counts["passed"], counts["cases"] - counts["not_run"]),
+                *(counts["passed"], reached(counts)),
                 *(found["mean"] if (found := system["metrics"].get(name)) else None for name in names),
             ]
         )

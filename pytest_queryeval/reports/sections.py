@@ -19,7 +19,7 @@ from pytest_queryeval.core.report import (
     Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.results.aggregation import is_accidental, shown_interval, statistics
+from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
 from pytest_queryeval.results.baseline.history import Step
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
@@ -86,7 +86,7 @@ def group_table(report: Report, group: GroupName) -> Table:
     rows = [
         (
             Untrusted(value),
-            f"{member['totals']['cases'] - member['totals']['not_run']:,}",
+            f"{reached(member['totals']):,}",
             f"{member['totals']['passed']:,}",
             *(format_score(mean_of(member, name)) for name in names),
         )
@@ -207,7 +207,7 @@ def weaknesses(report: Report) -> list[Weakness]:
         ]
         return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
     found = [
-        Weakness(group=group, value=value, faults=number, of=member["totals"]["cases"] - member["totals"]["not_run"])
+        Weakness(group=group, value=value, faults=number, of=reached(member["totals"]))
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()

@@ -109,6 +109,11 @@ def totals(cases: Iterable[CaseReport]) -> Totals:
     return _totals(Counter(TOTAL_OF[case["outcome"]] for case in cases))
 
 
+def reached(totals: Totals) -> int:
+    """Return how many cases a run came to: all but those that were not run."""
+    return totals["cases"] - totals["not_run"]
+
+
 def _totals(counts: Counter[TotalName]) -> Totals:
     return {
         "cases": counts.total(),

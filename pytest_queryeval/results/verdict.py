@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
-from pytest_queryeval.results.aggregation import TOTAL_OF, costs
+from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
 from pytest_queryeval.results.case_store import select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
@@ -72,7 +72,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
         return FAILED, faults
-    if totals["cases"] == totals["skipped"] + totals["not_run"]:
+    if reached(totals) == totals["skipped"]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
         return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]

@@ -19,7 +19,7 @@ from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import Sheet
 from pytest_queryeval.reports.sections import group_metrics
-from pytest_queryeval.results.aggregation import shown_interval
+from pytest_queryeval.results.aggregation import reached, shown_interval
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "sum", "p95")
@@ -106,7 +106,7 @@ def _group(
     rows: list[list[Cell]] = [
         [
             value,
-            member["totals"]["cases"] - member["totals"]["not_run"],
+            reached(member["totals"]),
             member["totals"]["passed"],
             *(
                 member["metrics"][name][number] if name in member["metrics"] else None

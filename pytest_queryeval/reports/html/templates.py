@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.sections import p_text, percent, points
+from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_amount, format_score
 from pytest_queryeval.text.truncation import escape_line
@@ -27,7 +28,7 @@ def template(name: str) -> Template:
     environment = Environment(
         autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score}
+    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached}
     environment.filters |= {"percent": percent, "points": points, "p": p_text, "amount": format_amount}
     return environment.get_template(name)
 
