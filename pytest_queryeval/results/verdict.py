@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
-from pytest_queryeval.results.case_store import select
+from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
@@ -98,8 +98,13 @@ def worst_first(report: Report) -> Sequence[CaseReport]:
 
 
 def with_worst_cases(report: Report, number: int) -> Report:
-    """Return the report with so many of its cases only, the worst ones, in their order; it still counts all of them."""
+    """Return the report, with so many of its worst cases only where it has more than fit in memory, in their order.
+
+    It still counts all of them.
+    """
     cases = report["cases"]
+    if fit_in_memory(cases):
+        return report
     found = dict.fromkeys(islice(chain(_worst_places(report), range(len(cases))), 2 * number))  # some of them twice
     return {**report, "cases": list(select(cases, sorted(islice(found, number))))}
 

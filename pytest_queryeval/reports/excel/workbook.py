@@ -16,7 +16,6 @@ from pytest_queryeval.reports.excel.run import write_run
 from pytest_queryeval.reports.excel.sheet import MAX_CHARACTERS, Sheet, utc
 from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
-from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.verdict import listed_text, with_worst_cases
 
 # Files in between would have times, and modes that the user's umask gives, so all is made in memory.
@@ -67,7 +66,7 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
         names += ["Summary", "Details", *(["Overview"] if SDMX in report["groups"]["kind"] else [])]
     sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
     writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
-    listed = report if fit_in_memory(report["cases"]) else with_worst_cases(report, CASES_LISTED)
+    listed = with_worst_cases(report, CASES_LISTED)
     hidden = {name: write(sheets[name], listed) for name, write in writers.items() if name in sheets}
     write_statistics(sheets["Statistics"], report)
     if published:

@@ -37,7 +37,6 @@ from pytest_queryeval.reports.sections import (
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental, shown_interval
 from pytest_queryeval.results.aggregation import totals as totals_of
-from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
 from pytest_queryeval.text.formatting import minute_of
 
@@ -83,7 +82,7 @@ class View:
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     baseline = report.get("baseline")
-    listed = report if fit_in_memory(report["cases"]) else with_worst_cases(report, CASES_LISTED)
+    listed = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
     return template("report.html.jinja").render(
         report=report,
