@@ -139,10 +139,15 @@ def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseR
     return cases.select(places) if isinstance(cases, StoredCases) else [cases[place] for place in places]
 
 
+def report_order(case: CaseReport) -> tuple[str, int, int, str, str]:
+    """Return by what the cases of a report are ordered: path, line, row, id and node id."""
+    return case["path"], case["line"], case.get("row", 0), case["id"], case["nodeid"]
+
+
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
-    """Return the cases ordered by path, line, row, id and node id."""
+    """Return the cases in `report_order`."""
     found = gathered(cases)
-    keys = [(case["path"], case["line"], case.get("row", 0), case["id"], case["nodeid"]) for case in found]
+    keys = list(map(report_order, found))
     return select(found, sorted(range(len(keys)), key=keys.__getitem__))
 
 

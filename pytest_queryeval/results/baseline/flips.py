@@ -10,7 +10,7 @@ from typing import NamedTuple, overload
 
 from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
-from pytest_queryeval.results.case_store import select
+from pytest_queryeval.results.case_store import report_order, select
 from pytest_queryeval.results.scope import is_below
 
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
@@ -109,11 +109,8 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
 
 def _places(run: RunResults) -> dict[str, _Place]:
     """Return where each case is by its node id, in the order of the report."""
-    found = (
-        (case["path"], case["line"], case.get("row", 0), case["id"], number, case["nodeid"], case["outcome"])
-        for number, case in enumerate(run["cases"])
-    )
-    return {nodeid: _Place(number, path, outcome) for path, _, _, _, number, nodeid, outcome in sorted(found)}
+    found = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
+    return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in found}
 
 
 def paired_scores(metric: str, common: Iterable[tuple[CaseReport, CaseReport]]) -> list[tuple[float, float]]:
