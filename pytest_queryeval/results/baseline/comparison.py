@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import PurePath
-from typing import TypeAlias
 
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import (
@@ -20,13 +18,11 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
-from pytest_queryeval.results.baseline.flips import match_cases, score_of
+from pytest_queryeval.results.baseline.flips import ScorePairs, match_cases
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import truncate
 
-# The scores of cases in both reports, before and after.
-Scores: TypeAlias = "tuple[array[float], array[float]]"
 EARLIER_CASES = 500  # of the regressions, and of the fixes
 EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
 
@@ -41,7 +37,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     earlier: dict[str, EarlierCase] = {}
     unknown = 0
     labels = Counter[str](), Counter[str]()
-    scores: defaultdict[str, Scores] = defaultdict(lambda: (array("d"), array("d")))
+    scores: defaultdict[str, ScorePairs] = defaultdict(ScorePairs.empty)
     for pair in found.common:
         old, new = pair
         unknown += fingerprints(old, new) is None
@@ -50,9 +46,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         for case, counts in zip(pair, labels, strict=True):
             counts.update([case["cause"]["edits"][0]["label"]] if case["cause"] is not None else [])
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
-            both = score_of(name, old), score_of(name, new)
-            for score, own in zip(both, scores[name], strict=True):
-                own.extend([score] if score is not None and None not in both else [])
+            scores[name].add(name, old, new)
     was, now = labels
     causes = {name: CauseChange(before=was[name], after=now[name]) for name in now | was}
     return {
@@ -96,14 +90,14 @@ def _earlier(case: CaseReport) -> EarlierCase:
     }
 
 
-def _metric_changes(scores: Mapping[str, Scores], lower: Collection[str]) -> dict[str, MetricChange]:
+def _metric_changes(scores: Mapping[str, ScorePairs], lower: Collection[str]) -> dict[str, MetricChange]:
     """Return the change of the pass rate and of each metric, over the cases that have a score in both reports.
 
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
     adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs;
     of metrics that are better when `lower`, the smallest rise.
     """
-    scored = {name: both for name, both in scores.items() if both[0]}
+    scored = {name: both for name, both in scores.items() if both.before}
     if not scored:
         return {}
     # scipy.stats takes long to import.
@@ -118,10 +112,10 @@ def _metric_changes(scores: Mapping[str, Scores], lower: Collection[str]) -> dic
     )
 
     found: dict[str, MetricChange] = {}
-    for name, (before, after) in scored.items():
-        pairs = Pairs(before=before, after=after)
+    for name, both in scored.items():
+        pairs = Pairs(*both)
         found[name] = {
-            "n": len(before),
+            "n": len(both.before),
             "before": mean(pairs.before),
             "after": mean(pairs.after),
             "change": pairs.change,

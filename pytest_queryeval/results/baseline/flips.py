@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -63,6 +64,25 @@ class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
         return self._before[place], self._after[place]
 
 
+class ScorePairs(NamedTuple):
+    """Scores of the cases that have one both before and after."""
+
+    before: array[float]
+    after: array[float]
+
+    @classmethod
+    def empty(cls) -> ScorePairs:
+        """Return no scores."""
+        return cls(array("d"), array("d"))
+
+    def add(self, metric: str, old: CaseReport, new: CaseReport) -> None:
+        """Add the scores that a case has of a metric, or of `pass_rate`."""
+        before, after = score_of(metric, old), score_of(metric, new)
+        if before is not None and after is not None:
+            self.before.append(before)
+            self.after.append(after)
+
+
 class _Place(NamedTuple):
     """Where a report has a case, and what decides how it is matched."""
 
@@ -111,12 +131,6 @@ def _places(run: RunResults) -> dict[str, _Place]:
     """Return where each case is by its node id, in the order of the report."""
     found = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
     return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in found}
-
-
-def paired_scores(metric: str, common: Iterable[tuple[CaseReport, CaseReport]]) -> list[tuple[float, float]]:
-    """Return the scores of a metric, or of `pass_rate`, of the cases that have one in both reports."""
-    scores = ((score_of(metric, old), score_of(metric, new)) for old, new in common)
-    return [(old, new) for old, new in scores if old is not None and new is not None]
 
 
 def score_of(metric: str, case: CaseReport) -> float | None:

@@ -23,7 +23,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import costs, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
-from pytest_queryeval.results.baseline.flips import MET, match_cases, paired_scores, score_of
+from pytest_queryeval.results.baseline.flips import MET, ScorePairs, match_cases, score_of
 from pytest_queryeval.results.baseline.leaderboard import Mean, mean_of
 from pytest_queryeval.results.verdict import verdict
 
@@ -208,7 +208,9 @@ def _moment(created: str) -> datetime:
 
 def _step(before: RunResults, after: RunResults, metric: str) -> Step:
     found = match_cases(before, after)
-    scores = paired_scores(metric, found.common)
+    scores = ScorePairs.empty()
+    for old, new in found.common:
+        scores.add(metric, old, new)
     step: Step = {
         "common": len(found.common),
         "change": None,
@@ -220,11 +222,11 @@ def _step(before: RunResults, after: RunResults, metric: str) -> Step:
         "removed": list(found.removed),
         "changes": changes(before, after, found),
     }
-    if scores:
+    if scores.before:
         # scipy.stats takes long to import.
         from pytest_queryeval.results.baseline.statistics import Pairs, p_value
 
-        pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
+        pairs = Pairs(*scores)
         step["change"], step["p"] = pairs.change, p_value(pairs)
     return step
 

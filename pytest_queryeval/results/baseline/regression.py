@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate
-from pytest_queryeval.results.baseline.flips import MET, score_of
+from pytest_queryeval.results.baseline.flips import MET, ScorePairs
 
 if TYPE_CHECKING:
     from pytest_queryeval.results.baseline.statistics import Pairs
@@ -26,7 +25,7 @@ class ComparedCases:
 
     def __init__(self, gate: PendingGate) -> None:
         self.gate = gate
-        self._before, self._after = array("d"), array("d")
+        self._scores = ScorePairs.empty()
         self._evaluated = self._regressions = self._errors = 0
 
     def add(self, old: CaseReport, new: CaseReport) -> None:
@@ -39,10 +38,7 @@ class ComparedCases:
                 self._regressions += MET[old["outcome"]] and not MET[new["outcome"]]
             return
         self._errors += is_error and metric != PASS_RATE
-        before, after = score_of(metric, old), score_of(metric, new)
-        if before is not None and after is not None:
-            self._before.append(before)
-            self._after.append(after)
+        self._scores.add(metric, old, new)
 
     def measurement(self) -> tuple[GateMeasurement, bool]:
         """Return the measurement of the gate, and whether it is met; `value` is None where no case is in both."""
@@ -54,13 +50,13 @@ class ComparedCases:
 
     def _measure_drop(self) -> tuple[GateMeasurement, bool]:
         """Measure how the mean changed over the cases that have a score in both reports."""
-        rule, number = self.gate["no_regression"], len(self._before)
+        rule, number = self.gate["no_regression"], len(self._scores.before)
         if not number:
             return {"value": None, "n": 0, "errors": self._errors}, True
         # scipy.stats takes long to import.
         from pytest_queryeval.results.baseline.statistics import Pairs, detectable_drop, fall_p, mean
 
-        pairs = Pairs(before=self._before, after=self._after)
+        pairs = Pairs(*self._scores)
         oriented = pairs.negated if self.gate["better"] == "lower" else pairs
         p = fall_p(oriented)
         found: GateMeasurement = {
