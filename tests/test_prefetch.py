@@ -159,6 +159,18 @@ def test_every_trial_is_a_call_of_its_own(calls, install):
     assert sorted(system.asked) == [("c0", 1), ("c0", 2), ("c0", 3)]
 
 
+@pytest.mark.parametrize(("settings", "trials"), [({}, [1]), ({"all_trials": True}, [1, 2, 3])])
+def test_of_trials_that_may_stop_the_first_is_made_ahead_unless_all_are_needed(calls, install, settings, trials):
+    system = AsyncSystem(said)
+    made = install(system, concurrency=1)
+    stopping, last = made(id="c0", trials=3, stops_trials=True), made(id="c1")
+
+    calls.prefetch([stopping, last], **settings)
+    calls.prediction(last, 1)
+
+    assert system.asked == [*(("c0", trial) for trial in trials), ("c1", 1)]
+
+
 def test_a_case_that_is_run_again_is_asked_again(calls, install):
     system = AsyncSystem(said)
     (case,) = questions(install(system), 1)

@@ -101,7 +101,9 @@ class _Predictions:
 
     def of(self, cases: Sequence[NamedCase]) -> Iterator[PredictedCase | None]:
         """Yield cases with their predictions, and None where one has to be waited for."""
-        self._predictors.prefetch([each.case for each in cases], on_answer=lambda case: self._ended.put(id(case)))
+        self._predictors.prefetch(
+            [each.case for each in cases], all_trials=True, on_answer=lambda case: self._ended.put(id(case))
+        )
         for named in cases:
             if id(named.case) in self._waiting:  # the same object is listed twice
                 named = named._replace(case=replace(named.case))

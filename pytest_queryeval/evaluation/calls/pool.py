@@ -103,13 +103,18 @@ class PredictorPool:
                         predictor.register_cases(own)
 
     def prefetch(
-        self, cases: Iterable[Case], on_answer: Callable[[Case], None] | None = None, *, by_batch: bool = False
+        self,
+        cases: Iterable[Case],
+        *,
+        by_batch: bool = False,
+        all_trials: bool = False,
+        on_answer: Callable[[Case], None] | None = None,
     ) -> None:
         """Start to call the predictors of cases, in this order and as many at once as they allow.
 
         All calls are made ahead, or `by_batch` no more than a predictor makes at once beyond the one that was waited
-        for. `on_answer` is called with a case when one of its calls ends, in another thread; without it, only the first
-        of trials that may stop is made ahead.
+        for. Of trials that may stop only the first is made ahead, unless `all_trials` are needed. `on_answer` is called
+        with a case when one of its calls ends, in another thread.
         """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
@@ -119,9 +124,9 @@ class PredictorPool:
                     calls = (
                         self._call(case, trial)
                         for case in own
-                        for trial in range(1, 2 if case.stops_trials and on_answer is None else case.trials + 1)
+                        for trial in range(1, 2 if case.stops_trials and not all_trials else case.trials + 1)
                     )
-                    self._runner(spec).prefetch(calls, on_answer, by_batch=by_batch)
+                    self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
 
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would wait for no call that was started ahead."""

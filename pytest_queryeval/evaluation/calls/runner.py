@@ -52,7 +52,7 @@ class PredictorRunner:
         self._unreachable = 0  # cases in a row for which nothing answered at its address
 
     def prefetch(
-        self, calls: Iterable[PredictionCall], on_answer: Callable[[Case], None] | None = None, *, by_batch: bool
+        self, calls: Iterable[PredictionCall], *, by_batch: bool, on_answer: Callable[[Case], None] | None
     ) -> None:
         """Make these calls in their order, unless they are made in the main thread.
 
