@@ -132,3 +132,18 @@ def test_the_theme_is_changed(browser, past_runs):
 
     assert browser.run("return document.documentElement.dataset.theme") == "dark"
     browser.run("document.getElementById('theme').click()")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "opacity"),
+    [(("passed", "xpassed", "skipped", "not_run"), "0.4"), (("failed", "missed", "error", "xfailed"), "1")],
+)
+def test_only_wrong_answers_stand_out_in_the_strips(browser, past_runs, outcomes, opacity):
+    browser.open(past_runs)
+
+    script = """
+    const rect = document.querySelector(".strips rect");
+    rect.setAttribute("class", arguments[0]);
+    return getComputedStyle(rect).opacity;
+    """
+    assert {browser.run(script, outcome) for outcome in outcomes} == {opacity}
