@@ -37,8 +37,9 @@ test-slow: $(TEST)/.installed
 
 # On one processor: Spark takes the rest.
 test-engines: $(TEST)/.installed
-	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]' clickhouse-sqlalchemy 'trino[sqlalchemy]'
-	$(TEST)/bin/python -m pytest $(patsubst %,tests/test_%.py,clickhouse spark sql_engines sql_order virtuoso warehouses)
+	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]' 'pyspark[connect]' \
+		clickhouse-sqlalchemy 'trino[sqlalchemy]'
+	$(TEST)/bin/python -m pytest -rs $(patsubst %,tests/test_%.py,clickhouse spark sql_engines sql_order virtuoso warehouses)
 
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \

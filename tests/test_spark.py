@@ -10,13 +10,15 @@ import sys
 import time
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hostile_spark import ANSWER, COMMANDS, HARMLESS, HOSTILE, REACHING, WRONG
 from servers import free_port, unvisited
 
 from pytest_queryeval.core.errors import SettingError, SourceError
-from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, spark
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -162,6 +164,27 @@ def test_server_gets_no_query_that_sqlglot_cannot_read(tmp_path):
 
     assert error.kind == "unsafe"
     assert "cannot be read" in error.message
+
+
+@pytest.mark.parametrize(("deaths", "kind"), [(1, None), (2, "too_large")])
+def test_query_with_which_the_session_dies_is_asked_once_more_in_another(deaths, kind):
+    asked, host = [], SimpleNamespace(name="spark", pid=None)
+
+    def execute(question, **_):
+        asked.append(question.text)
+        died = question.text == "select 7" and asked.count("select 7") <= deaths
+        host.pid = None if died else len(asked)
+        error = Failure(kind="too_large", message="the process died") if died else None
+        answer = None if died else Table(columns=("x",), rows=[(7,)])
+        return Execution(query=None, answer=answer, error=error, engine="spark")
+
+    engine = spark.SparkEngine("m", host, {"tables": {"a": "a.csv"}})
+    engine._remote = SimpleNamespace(execute=execute)
+
+    error = engine.execute("select 7", timeout=1, max_rows=1).error
+
+    assert (error and error.kind) == kind
+    assert asked == [spark.WARM_UP, "select 7"] * 2
 
 
 def rows(engine, query, max_rows=1000):

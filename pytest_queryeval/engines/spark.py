@@ -110,7 +110,12 @@ class SparkEngine:
             return Execution(query=query, error=failure, engine=self._host.name)
         self._start()
         question = Question(query, {**self._settings, "max_rows": max_rows})
-        return with_cells(self._remote.execute(question, timeout=timeout, max_rows=max_rows))
+        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        if self._host.pid is None and execution.error and execution.error.kind == "too_large":
+            # The memory may have been taken by tasks of an earlier query, which end some time after it is cancelled.
+            self._start()
+            execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        return with_cells(execution)
 
     def schema(self, *, timeout: float) -> Schema:
         """Return tables and columns; raises `SourceError`."""

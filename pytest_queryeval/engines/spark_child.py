@@ -19,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
@@ -43,6 +44,7 @@ HEAP = "2g"
 RESULT = "256m"
 MARK = "queryeval"
 STOP_SECONDS, STOPS = 0.2, 15
+POLL_SECONDS = 0.02
 OPTIONS = " ".join(
     (
         *("-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-XX:ErrorFile=/dev/null"),
@@ -177,6 +179,11 @@ class Driver(driver.TableDriver):
         is_late = self._alarm.clear() > 0
         text = words(error)
         if is_late:
+            try:
+                while tasks_running():  # they would take memory and time of the next query; the parent's limit holds
+                    time.sleep(POLL_SECONDS)
+            except (Py4JNetworkError, ConnectionError):  # the JVM has ended, and a process that ends so is late
+                os.kill(os.getpid(), signal.SIGALRM)
             return "failure", "timeout", text
         match error:
             case Fault():
@@ -263,6 +270,13 @@ def require_reading(plan: str) -> None:
             raise Refused(f"only one query that reads is allowed: {name.rpartition('.')[2]}")
     if METADATA in plan:
         raise Refused("only one query that reads is allowed: _metadata")
+
+
+def tasks_running() -> int:
+    """Return how many tasks the JVM of this process runs; none for a server of Spark Connect."""
+    context = SparkContext._active_spark_context
+    executors = context._jsc.sc().statusTracker().getExecutorInfos() if context else ()
+    return sum(executor.numRunningTasks() for executor in executors)
 
 
 def fetchable(name: str, field: StructField) -> Column:
