@@ -85,6 +85,16 @@ def test_axe_finds_no_fault(browser, page, axe):
     assert (light, dark) == ([], [])
 
 
+def test_names_of_systems_are_whole_above_their_means(browser, comparison):
+    browser.open(comparison)
+
+    names = "[...document.querySelectorAll('.matrix thead .name')]"
+    cut = browser.run(f"return {names}.filter(each => each.scrollWidth > each.clientWidth).length")
+
+    assert len(set(browser.texts(".matrix thead .name"))) == 3
+    assert cut == 0
+
+
 def test_the_cases_are_found_filtered_and_opened(browser, comparison):
     browser.open(comparison)
     regressed = browser.texts("#table tbody th")
