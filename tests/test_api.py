@@ -48,6 +48,12 @@ def test_a_suite_is_evaluated_without_pytest(suite):
     assert {case["id"]: (case["predicted"] or {}).get("error") for case in report["cases"]}["broken"] is not None
 
 
+@pytest.mark.parametrize("path", ["suite.yaml", Path("suite.yaml")])
+def test_a_path_in_place_of_cases_says_how_to_read_them(path):
+    with pytest.raises(TypeError, match=r"use `evaluate\(load_cases\('suite\.yaml'\)\)`"):
+        evaluate(path)
+
+
 def test_the_report_can_be_written_and_says_when_it_was_made(suite):
     report = evaluate(load_cases(suite), name="mine")
 

@@ -24,8 +24,9 @@ def report_of(*cases, gates=(), **about):
     return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={"name": ""} | about)
 
 
-def summary(*cases, width=80, verbosity=0, **about):
-    return [line for line, _ in summary_lines(report_of(*cases, **about), width=width, verbosity=verbosity)]
+def summary(*cases, width=80, verbosity=0, command="pytest", **about):
+    shown = summary_lines(report_of(*cases, **about), width=width, verbosity=verbosity, command=command)
+    return [line for line, _ in shown]
 
 
 def many_metrics(number=30):
@@ -345,6 +346,19 @@ def test_a_case_and_what_is_wrong_share_a_line_where_the_terminal_is_narrow():
         "  a::a-case-with-a-long-name  missing 2 of 40 rows,",
         "      duplicates differ: 1 row more often;",
         "      execution_accuracy 0.000 (needs at least 1)",
+    ]
+
+
+def test_errors_are_whole_where_nothing_else_shows_them():
+    why = "source 'shop.db': /data/of/a/team/shop.db: no such file: correct the path"
+    cases = [entry(id=outcome, outcome=outcome, message=why) for outcome in ("error", "missed")]
+    cut = "source 'shop.db': /data/of/a/team/shop.db: no …"
+
+    assert summary(*cases, width=60)[-2:] == [f"  a::error   {cut}", f"  a::missed  {cut}"]
+    assert summary(*cases, width=60, command="evaluate")[-3:] == [
+        "  a::error   source 'shop.db': /data/of/a/team/shop.db: no",
+        "      such file: correct the path",
+        f"  a::missed  {cut}",
     ]
 
 

@@ -289,6 +289,12 @@ def test_the_message_says_after_how_many_trials_it_was_decided(evaluated):
     )
 
 
+def test_a_case_that_needed_all_trials_was_not_decided_early(evaluated):
+    case = stopping(evaluated, "right right half", trials_rule="all")
+
+    assert case["message"].startswith("2 of 3 trials passed (`trials_rule: all`): ")
+
+
 def test_the_system_is_asked_no_more_often_than_trials_are_made(monkeypatch, tmp_path):
     install_engine(monkeypatch, ANSWERS)
     asked = []

@@ -140,7 +140,7 @@ def run(arguments: argparse.Namespace) -> Result:
     unused = [] if is_selected else done.unused
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
-    summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
+    summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity, command="evaluate")
     line, _ = verdict_line(report, faults, command="evaluate")
     return Result(
         status=INTERRUPTED if done.is_interrupted else status,

@@ -54,11 +54,12 @@ REASON_CHARACTERS = 1_000
 ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
-def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iterator[Line]:
+def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command: Command = "pytest") -> Iterator[Line]:
     """Yield metrics, a table of groups, worst cases, cautions, what changed, and gates: each line with its colours.
 
     Lines keep within `width` where numbers allow it. With `verbosity` 1 there are all tables, whole, and the slowest
-    cases; with -1 only metrics, worst cases, flips in numbers and gates that are not met are shown.
+    cases; with -1 only metrics, worst cases, flips in numbers and gates that are not met are shown. Errors are whole
+    unless the `command` is pytest, which shows them itself.
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
@@ -77,7 +78,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
-    yield from _worst(report, width, is_whole=is_whole)
+    yield from _worst(report, width, is_whole=is_whole, are_errors_whole=command != "pytest")
     if is_whole:
         yield from _slowest(report["cases"], width)
     if not is_short:
@@ -164,7 +165,7 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
     yield from ((line, {}) for line in lines)
 
 
-def _worst(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
+def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:
     """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as a line holds."""
     weak = worst_first(report)
     if not weak:
@@ -177,7 +178,7 @@ def _worst(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
     wide = max(map(len, names))
     for case, name in zip(shown, names, strict=True):
         start, colours = f"  {name:<{wide}}  ", {"red": case["outcome"] != "missed"}
-        if is_whole:
+        if is_whole or (are_errors_whole and case["outcome"] == "error"):
             why = one_line(finding(case), REASON_CHARACTERS)
             lines = wrap(start + why, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
             yield from ((line, colours) for line in lines)

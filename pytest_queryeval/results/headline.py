@@ -30,5 +30,6 @@ def headline(result: CaseResult) -> str:
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
     made = pluralize(len(result.trials), "trial")
-    early = f", decided after {len(result.trials)} of {result.case.trials}" if result.case.stops_trials else ""
+    is_early = result.case.stops_trials and len(result.trials) < result.case.trials
+    early = f", decided after {len(result.trials)} of {result.case.trials}" if is_early else ""
     return f"{passed} of {made} passed{early} (`trials_rule: {rule_text}`): {reason}"
