@@ -2,6 +2,8 @@
 
 import json
 import random
+import signal
+from threading import Timer, get_ident
 
 import pytest
 from report_maker import evaluate_gate, make_case, make_gate, report_of
@@ -224,3 +226,31 @@ def test_a_report_without_pytest_is_read(read):
     report = evaluate([make_suite_case(), make_suite_case(id="b", predicted=answer((2,)))])
 
     assert read(json.loads(json.dumps(report)))["metrics"] == report["metrics"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file just opened
+def test_no_interrupt_is_lost_while_a_report_is_checked(full, read, tmp_path):
+    full["cases"][0]["scores"] = {f"metric_{number}": 0.5 for number in range(10_000)}
+    read(full)
+    is_interrupted = False
+
+    def interrupt(*_):
+        nonlocal is_interrupted
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+    def read_on(kill):
+        kill.start()
+        while not is_interrupted:
+            read_report(tmp_path / "report.json")
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        for number in range(12):
+            is_interrupted = False
+            kill = Timer(0.01 + 0.005 * number, signal.pthread_kill, (get_ident(), signal.SIGUSR1))
+            with pytest.raises(KeyboardInterrupt):
+                read_on(kill)
+            kill.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

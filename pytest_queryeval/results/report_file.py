@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -103,7 +104,7 @@ def _case_in(line: bytes, number: int) -> CaseReport:
         raise ValueError(f"line {number}: {syntax_problem(error)}") from error
     except ValueError as error:
         raise ValueError(f"line {number}: {error}") from error
-    wrong = next(_validator("CaseReport").iter_errors([case]), None)
+    wrong = _first_error([case], "CaseReport")
     if problem := _excess(case) or (_explain(wrong) if wrong is not None else ""):
         raise ValueError(f"line {number}: {problem.removeprefix('[0]').removeprefix('.').removeprefix(': ')}")
     return case
@@ -146,7 +147,7 @@ def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
 def _strength_problem(found: Any) -> str:
     if not isinstance(found, dict) or not isinstance(found.get("cases"), list):
         return f"is no result of `queryeval strength`: {WRITE_STRENGTH}"
-    error = next(_validator("WeakCase").iter_errors(found["cases"]), None)
+    error = _first_error(found["cases"], "WeakCase")
     problem = _excess(found) or (_explain(error) if error is not None else "")
     return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
 
@@ -159,12 +160,25 @@ def _problem(report: Any) -> str:
         return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
     if excess := _excess(report):
         return f"is no report: {excess}"
-    error = next(_validator().iter_errors(report), None)
+    error = _first_error(report)
     if error is None:
         return ""
     # A report of a development version may lack what was added since.
     remedy = f": {RUN_AGAIN}" if error.kind.name == "required" else ""
     return f"is no report: {one_line(_explain(error))}{remedy}"
+
+
+def _first_error(value: Any, items: str = "") -> ValidationError | None:
+    """Return what is wrong first, if anything.
+
+    Signals to this thread wait meanwhile: the validator drops what a handler raises, such as KeyboardInterrupt.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        return next(_validator(items).iter_errors(value), None)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 @lru_cache(maxsize=3)
