@@ -85,17 +85,16 @@ def shape(path):
 
 
 def changed(report, path, value):
-    *outer, last = path
-    place = report = json.loads(json.dumps(report))
-    for name in outer:
-        place = place[name]
-    if value is not MISSING:
-        place[last] = value
-    elif isinstance(place, dict):
-        del place[last]
+    """The report with another value at a place; all else is shared with the report."""
+    name, *inner = path
+    copy = report.copy()
+    if inner:
+        copy[name] = changed(copy[name], inner, value)
+    elif value is MISSING:
+        del copy[name]
     else:
-        place.pop(last)
-    return report
+        copy[name] = value
+    return copy
 
 
 @pytest.fixture(scope="module")
