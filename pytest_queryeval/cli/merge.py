@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
-    yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns, command="merge"))
+    yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns))
     yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated(parts):

@@ -59,7 +59,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
 
     Lines keep within `width` where numbers allow it. With `verbosity` 1 there are all tables, whole, and the slowest
     cases; with -1 only metrics, worst cases, flips in numbers and gates that are not met are shown. Errors are whole
-    unless the `command` is pytest, which shows them itself.
+    for the `command` evaluate: pytest shows them itself.
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
@@ -78,7 +78,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
-    yield from _worst(report, width, is_whole=is_whole, are_errors_whole=command != "pytest")
+    yield from _worst(report, width, is_whole=is_whole, are_errors_whole=command == "evaluate")
     if is_whole:
         yield from _slowest(report["cases"], width)
     if not is_short:
