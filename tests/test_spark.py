@@ -55,20 +55,25 @@ def engine(folder):
     assert descendants() <= before
 
 
-def descendants():
-    """The processes of this one and theirs, by what the system lists."""
-    parents = {}
+def parents():
+    """The parents of all processes that have not ended."""
+    found = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, parent = status.read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue  # it has ended meanwhile
         if state != "Z":
-            parents[int(status.parent.name)] = int(parent)
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+            found[int(status.parent.name)] = int(parent)
+    return found
+
+
+def descendants(process=None):
+    """The processes that a process has started, this one by default, and theirs."""
+    of, found = parents(), {process or os.getpid()}
+    while more := {pid for pid, parent in of.items() if parent in found} - found:
         found |= more
-    return found - {os.getpid()}
+    return found - {process or os.getpid()}
 
 
 def processor_seconds(pids):
@@ -312,14 +317,15 @@ def test_hostile_statements_leave_tables_files_and_network_alone(engine, folder,
 @pytest.mark.slow
 def test_java_ends_with_its_process_and_the_next_query_starts_both_again(engine):
     rows(engine, "select 1")
-    ours = descendants()
+    ours = descendants(engine._host.pid)
+    assert ours
 
     os.kill(engine._host.pid, signal.SIGKILL)
 
     deadline = time.monotonic() + 60
-    while descendants() & ours and time.monotonic() < deadline:
+    while parents().keys() & ours and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not descendants() & ours
+    assert not parents().keys() & ours
     assert rows(engine, "select count(*) from hall") == [(3,)]
 
 
