@@ -5,6 +5,7 @@
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
+# make lock:        constraints.txt with the newest version of each package of the test environment.
 # make schemas:     the JSON Schemas of suites and settings, written into the package.
 # make docs:        the documentation as a site in dist/docs; a broken link is an error.
 # make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
@@ -16,20 +17,31 @@ EXAMPLE = .venv-example
 TEST = .venv-test
 PYTHONS = $(foreach version,3.12 3.13,$(shell python$(version) -c '' 2> /dev/null && echo python$(version)))
 OLDEST = .venv-oldest
+BUILD = .venv-build
 FAST = not slow
 SLOW = slow or hypothesis
 # What these test is the same on each version of pytest.
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
-PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
+# A third of the tests' time is waiting: three processes keep two cores busy.
+PYTEST = $(TEST)/bin/python -m pytest -n 3 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick test test-slow test-engines test-oldest test-pythons dist schemas docs example lint install clean
+.PHONY: quick quick-tests test all-tests test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
 
-quick: lint
-	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
+# The type checker, which has one process, runs beside the tests.
+quick: $(TEST)/.installed
+	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
-test: lint
+# These tests wait for nothing. What one of them opened for a process that does not start is closed by nobody.
+quick-tests: $(TEST)/.installed
+	$(subst -n 3,-n 2,$(PYTEST)) -m "not slow and not server and not process and not long" -W ignore::ResourceWarning \
+		$(patsubst %,--ignore=tests/%,browser conformance plugin)
+
+test: $(TEST)/.installed
+	@$(MAKE) --no-print-directory --jobs 2 lint all-tests
+
+all-tests: $(TEST)/.installed
 	$(PYTEST) -m "$(FAST)"
 
 test-slow: $(TEST)/.installed
@@ -59,8 +71,11 @@ test-pythons:
 	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
 	done
 
-dist: $(TEST)/.installed
-	$(TEST)/bin/python -m build --no-isolation --outdir dist
+dist: $(BUILD)/.installed
+	$(BUILD)/bin/python -m build --no-isolation --outdir dist
+
+lock: $(TEST)/.installed
+	$(TEST)/bin/python .ci/lock
 
 schemas: $(TEST)/.installed
 	$(TEST)/bin/queryeval schema suite > pytest_queryeval/suite.schema.json
@@ -81,10 +96,15 @@ $(EXAMPLE)/.installed: pyproject.toml
 	$(EXAMPLE)/bin/python $(PIP) --editable .
 	touch $@
 
+$(BUILD)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(BUILD)
+	$(BUILD)/bin/python $(PIP) --constraint constraints.txt build hatchling
+	touch $@
+
 $(TEST)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(TEST)
 	$(TEST)/bin/python $(PIP) --no-compile --constraint constraints.txt --editable '.[dev]'
-	-$(TEST)/bin/python -m compileall -qq -j 0 $(TEST)/lib  # on all processors; pip compiles on one
+	-$(TEST)/bin/python -m compileall -qq -j 0 -x transformers/models $(TEST)/lib  # on all processors; pip compiles on one
 	touch $@
 
 # Sees what the other environment has, behind its own older packages.

@@ -1,12 +1,14 @@
 """Reports of 100,000 and 1,000,000 cases, 3 of 10 of them wrong: `python benchmarks/bench_large_reports.py [CASES …]`.
 
 Each size is measured in a process of its own: cases are made one by one and counted, gates are evaluated, the report is
-written in each format, and read back. Prints the seconds of each step, the peak of memory so far, and the size of what
-was written. Commands that read such reports follow, each in its own process.
+written in each format, and read back. Prints the seconds of each step, the peak of memory so far, the size of what was
+written, and the CPU of reading by that of `json.loads` of the lines, which should be at most 10. Commands that read such
+reports follow, each in its own process.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -56,10 +58,36 @@ def measure(size: int) -> None:
         for path in sorted(folder.iterdir()):
             print(f"  {path.name}: {path.stat().st_size / 2**20:,.1f} MiB")
         timed("read", lambda: read_report(folder / "report.json"))
+        print_reading_ratio(folder / "report.json")
         write_report(gated_report(gathered(worse(made(size))), gates, about), folder / "other.json")
         run_command(folder, "explain", cases[-1]["nodeid"], "--report", "report.json")
         run_command(folder, "compare", "report.json", "other.json")
         run_command(folder, "compare", "report.json", "other.json", "-o", "comparison.html")
+
+
+def print_reading_ratio(path: Path) -> None:
+    """Print the CPU that reading a report takes, in units of what `json.loads` of its lines takes, in three rounds."""
+    file = path.with_suffix(".cases.jsonl")
+    if file.exists():  # reports of up to 50,000 cases have none
+        for _ in range(3):
+            lines = cpu_seconds(lambda: parse_lines(file))
+            report = cpu_seconds(lambda: read_report(path))
+            print(
+                f"  CPU: report {report:.2f} s, json.loads of its lines {lines:.2f} s: {report / lines:.1f} x",
+                flush=True,
+            )
+
+
+def parse_lines(path: Path) -> None:
+    with path.open("rb") as file:
+        for line in file:
+            json.loads(line)
+
+
+def cpu_seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
 
 
 def made(size: int) -> Iterator[CaseReport]:

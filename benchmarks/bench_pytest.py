@@ -1,6 +1,7 @@
 """Collecting and running 10,000 cases, against a collector of thirty lines that only builds items.
 
-Then the same run with 30 % of its cases missed, against itself without misses. The runs to be compared alternate, and the
+Then the same run with 30 % of its cases missed, against itself without misses, and three cases where pytest cannot keep
+what it rewrites, against the same without rewriting. The runs to be compared alternate, and the
 best of each counts: other processes can only make a run slower. Prints ratios of CPU time, and seconds of CPU and of wall
 clock: `python benchmarks/bench_pytest.py [CASES] [RUNS]`.
 """
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 PLAIN_COLLECTOR = """
 import pytest, yaml
@@ -87,11 +90,25 @@ def main() -> None:
         compare("run and write report.json", runs, [ours / "stated", report], [plain / "stated", *off])
         compare("30 % missed, on_miss: fail", runs, [ours / "fail"], [ours / "stated"])
         compare("30 % missed, on_miss: xfail", runs, [ours / "xfail"], [ours / "stated"])
+        three = root / "three"
+        three.mkdir()
+        (three / "suite.queryeval.yaml").write_text(
+            "kind: sql\nsource: {sqlite: none.db}\ncases:\n"
+            + "".join(STATED_CASE.format(n=number, predicted=number) for number in range(3)),
+            encoding="utf-8",
+        )
+        os.environ["PYTHONPYCACHEPREFIX"] = str(root / "cache")  # without modules whose asserts pytest has rewritten
+        timed([three, "--assert=plain"])
+        read_only = {"PYTHONDONTWRITEBYTECODE": "1"}
+        compare("three cases, cache read-only", 4 * runs, [three], [three, "--assert=plain"], read_only)
+        del os.environ["PYTHONPYCACHEPREFIX"]
         compare("plugin installed, unused", 4 * runs, [root / "empty"], [root / "empty", *off])
 
 
-def compare(what: str, runs: int, ours: list[object], plain: list[object]) -> None:
-    pairs = [(timed(ours), timed(plain)) for _ in range(runs)]
+def compare(
+    what: str, runs: int, ours: list[object], plain: list[object], environment: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    pairs = [(timed(ours, environment), timed(plain, environment)) for _ in range(runs)]
     mine, other = (min(cpu for cpu, _, _ in side) for side in zip(*pairs, strict=True))
     my_wall, other_wall = (min(wall for _, wall, _ in side) for side in zip(*pairs, strict=True))
     peak = pairs[-1][0][2]
@@ -100,12 +117,13 @@ def compare(what: str, runs: int, ours: list[object], plain: list[object]) -> No
     print(f"{what}: {mine / other:.2f} x ({cpu}; {wall}; peak so far {peak // 1024} MiB)", flush=True)
 
 
-def timed(arguments: list[object]) -> tuple[float, float, int]:
+def timed(arguments: list[object], environment: Mapping[str, str] = MappingProxyType({})) -> tuple[float, float, int]:
     """Seconds of CPU and of wall clock, and the greatest resident memory in KiB of any child so far."""
     command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, *map(str, arguments)]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, cwd=Path(str(arguments[0])), env=kept | {"COLUMNS": "80"})
+    variables = kept | {"COLUMNS": "80"} | environment
+    done = subprocess.run(command, capture_output=True, cwd=Path(str(arguments[0])), env=variables)
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - began
     if done.returncode not in (0, 1):  # 1 where cases failed
         raise SystemExit(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])

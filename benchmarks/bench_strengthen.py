@@ -2,17 +2,24 @@
 
 `bench_strengthen.py tpch` takes the 22 queries of TPC-H and a few hundred generated rows. `bench_strengthen.py spider`
 takes Spider's golds, those that are held out apart, and needs QUERYEVAL_CONFORMANCE. Databases are SQLite's, with the
-second argument `duckdb` copies of them in DuckDB, where golds that do not run are left out. Each variant is checked: every
-gold runs on it. Survivors that are equivalent and not recognised count as not killed. Times are of the processor.
+second argument `duckdb` copies of them in DuckDB, where golds that do not run are left out. `bench_strengthen.py imported`
+takes the same golds as `queryeval import spider` writes them, with their `db_schema`; names of databases behind it choose
+some. Each variant is checked: every gold runs on it, no row of it breaks a constraint of its SQLite source, and every
+mutant that is called equivalent answers as gold on it and on the source. Survivors that are equivalent and not recognised
+count as not killed. Times are of the processor.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -23,10 +30,11 @@ from typing import Any
 from bench_strength import load, spider_suite
 from duckdb_copies import copy_to_duckdb
 
-from pytest_queryeval.core.errors import GoldError
-from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.cli import main as main_command
+from pytest_queryeval.core.errors import GoldError, SourceError
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, measure_strength
+from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, is_right, measure_strength
 from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
 from pytest_queryeval.languages.sql.scripts import insert_rows
 from pytest_queryeval.suites.suites import load_suites
@@ -65,6 +73,9 @@ NATIONS = {"KENYA": 0, "BRAZIL": 1, "CANADA": 1, "INDIA": 2, "FRANCE": 3, "GERMA
 def main() -> None:
     name, engine = (*sys.argv[1:], "sqlite")[:2]
     with tempfile.TemporaryDirectory() as folder:
+        if name == "imported":
+            strengthen("Spider, imported", imported_cases(Path(folder), databases=sys.argv[2:]))
+            return
         if name == "tpch":
             strengthen("TPC-H", tpch_cases(Path(folder), engine))
             return
@@ -86,12 +97,30 @@ def spider_in_duckdb(spider: Path, folder: Path) -> dict[str, Any]:
     return {**suite, "cases": cases}
 
 
+def imported_cases(folder: Path, databases: Collection[str]) -> list[Case]:
+    """Import Spider's golds as a user does; of all databases where none is given."""
+    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    with (spider / "graphix_t5.jsonl").open(encoding="utf-8") as file:
+        pairs = [json.loads(line) for line in file]
+    records = [
+        {"db_id": pair["db_id"], "question": pair["question"], "query": pair["gold"]}
+        for pair in pairs
+        if not databases or pair["db_id"] in databases
+    ]
+    (folder / "dev.json").write_text(json.dumps(records), encoding="utf-8")
+    shutil.copy(spider / "tables.json", folder)
+    arguments = ["import", "spider", str(folder / "dev.json"), "--databases", str(spider / "databases")]
+    assert main_command([*arguments, "-o", str(folder / "suites")]) == 0
+    (loaded,) = load_suites(folder / "suites", require_prediction=False)
+    return list(loaded.cases)
+
+
 def strengthen(name: str, cases: list[Case]) -> None:
     began = used()
     by_source: dict[str, list[CaseStrength]] = defaultdict(list)
     built: list[Variant] = []
     failing: list[str] = []
-    broken = 0
+    failures: Counter[str] = Counter()
     with Session() as session:
         for case in cases:
             try:
@@ -103,9 +132,10 @@ def strengthen(name: str, cases: list[Case]) -> None:
             assert case.source is not None
             by_source[case.source.name].append(found)
         for strengths in by_source.values():
-            for variant in build_variants(strengths, session):
+            failures["equivalent on the source"] += len(differing(strengths, None, session))
+            for variant in variants_of(strengths, session):
                 built.append(variant)
-                broken += failing_golds([one.case for one in strengths], variant)
+                failures.update(check_variant(strengths, variant))
     every = [one for strengths in by_source.values() for one in strengths]
     killed, survivors = sum(len(one.killed) for one in every), sum(len(one.survivors) for one in every)
     by_variants = len({(case.id, mutant.query) for variant in built for case, mutant in variant.kills})
@@ -116,7 +146,13 @@ def strengthen(name: str, cases: list[Case]) -> None:
     )
     rows = median(sum(map(len, variant.rows.values())) for variant in built)
     seconds = (used() - began) / len(every)
-    print(f"  median rows of a variant {rows:g}; {broken} golds fail on a variant; {seconds:.2f} s a gold")
+    print(f"  median rows of a variant {rows:g}; {failures['golds']} golds fail on a variant; {seconds:.2f} s a gold")
+    print(f"  {failures['constraints']} constraints of a source are broken by a variant")
+    print(
+        f"  of {sum(len(one.equivalent) for one in every):,} mutants that are called equivalent, "
+        f"{failures['equivalent on the source']} answer otherwise than gold on the source, "
+        f"{failures['equivalent']} on a variant"
+    )
     if failing:
         print(f"  left out are {len(failing)} golds that do not run: {', '.join(failing)}")
     if os.environ.get("VERBOSE"):
@@ -127,13 +163,94 @@ def strengthen(name: str, cases: list[Case]) -> None:
                     print(f"    left: {one.case.id}: {mutant.operator}: {mutant.change}")
 
 
-def failing_golds(cases: list[Case], variant: Variant) -> int:
+def variants_of(strengths: list[CaseStrength], session: Session) -> Iterator[Variant]:
+    """Yield the variants of a source, none of one that has none."""
+    try:
+        yield from build_variants(strengths, session)
+    except SourceError as error:
+        print(f"  no variants of a source: {error}")
+
+
+def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[str]:
+    """Count golds that fail on a variant, constraints of the source that it breaks, and equivalent mutants that differ."""
+    source = strengths[0].case.source
+    assert source is not None
     with tempfile.TemporaryDirectory() as folder, Session() as session:
         (Path(folder) / "variant.sql").write_text(variant.script, encoding="utf-8")
-        engine = cases[0].source.engine if cases[0].source else ""
-        source = Source(name="variant.sql", engine=engine, settings={"script": "variant.sql"}, folder=Path(folder))
-        answers = [session.execute(case.golds[0], replace(case, source=source)) for case in cases]
-    return sum(answer.error is not None for answer in answers)
+        settings = {"script": "variant.sql"}
+        there = Source(name="variant.sql", engine=source.engine, settings=settings, folder=Path(folder))
+        cases = [replace(one.case, source=there) for one in strengths]
+        answers = [session.execute(case.golds[0], case) for case in cases]
+        counts = Counter(golds=sum(answer.error is not None for answer in answers))
+        counts["equivalent"] = len(differing(strengths, there, session))
+    if source.engine == "sqlite":
+        broken = [*broken_constraints(source, variant.script)]
+        counts["constraints"] = len(broken)
+        for constraint in broken if os.environ.get("VERBOSE") else ():
+            print(f"    broken: {source.name}: {constraint}")
+    return counts
+
+
+def differing(strengths: list[CaseStrength], source: Source | None, session: Session) -> list[str]:
+    """Return the mutants that are called equivalent and do not answer as gold on another source, or on their own."""
+    found = []
+    for one in strengths:
+        case = one.case if source is None else replace(one.case, source=source)
+        golds = [session.execute_cached(gold, case) for gold in case.golds]
+        for mutant in one.equivalent:
+            if not is_right(session.execute(QueryOrAnswer(query=mutant.query), case), golds, case, session):
+                found.append(mutant.query)
+                if os.environ.get("VERBOSE"):
+                    print(f"    not equivalent: {case.id}: {mutant.change} ({mutant.equivalent}): {mutant.query}")
+    return found
+
+
+def broken_constraints(source: Source, script: str) -> Iterator[str]:
+    """Yield what SQLite says where rows of a variant go into the tables as the source declares them.
+
+    Foreign keys that rows of the source break are none of its constraints.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "source.db"
+        if "path" in source.settings:
+            shutil.copy(source.folder / source.settings["path"], path)
+        else:
+            with closing(sqlite3.connect(path)) as made:
+                made.executescript((source.folder / source.settings["script"]).read_text(encoding="utf-8"))
+        with closing(sqlite3.connect(path)) as copy, closing(sqlite3.connect(":memory:")) as variant:
+            variant.executescript(script)
+            listed = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            tables = [table for (table,) in listed]
+            kept = [
+                query for table in tables for query in orphans(copy, table) if not copy.execute(query).fetchone()[0]
+            ]
+            for table in tables:
+                copy.execute(f'DELETE FROM "{table}"')
+            for table in tables:
+                for row in variant.execute(f'SELECT * FROM "{table}"'):
+                    try:
+                        copy.execute(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(row))})', row)
+                    except sqlite3.IntegrityError as error:
+                        yield str(error)
+            yield from (query for query in kept if copy.execute(query).fetchone()[0])
+
+
+def orphans(database: sqlite3.Connection, table: str) -> Iterator[str]:
+    """Yield for each foreign key the query for the number of its rows without a partner, as foreign_key_check counts."""
+    keys: dict[int, list[tuple[str, str, str]]] = defaultdict(list)
+    for number, _, other, own, referred, *_ in database.execute(f'PRAGMA foreign_key_list("{table}")'):
+        keys[number].append((other, own, referred))
+    for pairs in keys.values():
+        other = pairs[0][0]
+        primary = [name for _, name, *_, place in database.execute(f'PRAGMA table_info("{other}")') if place]
+        matches = " AND ".join(
+            f'there."{referred or primary[at]}" = here."{own}"' for at, (_, own, referred) in enumerate(pairs)
+        )
+        refers = " AND ".join(f'here."{own}" IS NOT NULL' for _, own, _ in pairs)
+        yield (
+            f'SELECT count(*) FROM "{table}" AS here WHERE {refers} '
+            f'AND NOT EXISTS (SELECT * FROM "{other}" AS there WHERE {matches})'
+        )
 
 
 def tpch_cases(folder: Path, engine: str) -> list[Case]:

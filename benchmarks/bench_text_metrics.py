@@ -74,11 +74,11 @@ def measure(pairs: list[Pair], schemas: Schemas, published: Callable[[Pair], Non
         print(f"  {name}: {middle:.3f} s, {len(pairs) / middle:,.0f} pairs a second{ratio}")
 
 
-def exact_set_match_of(pair: Pair, schemas: Schemas) -> Score | None:
+def exact_set_match_of(pair: Pair, schemas: Schemas) -> Score:
     return exact_set_match(pair["gold"], pair["predicted"], dialect="sqlite", schema=schemas[pair["db_id"]])
 
 
-def exact_set_match_spider_of(pair: Pair, schemas: Schemas) -> Score | None:
+def exact_set_match_spider_of(pair: Pair, schemas: Schemas) -> Score:
     return exact_set_match_spider(pair["gold"], pair["predicted"], schema=schemas[pair["db_id"]])
 
 

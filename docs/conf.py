@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from reference import write_reference  # beside this file
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 project = "pytest-queryeval"
 author = "the authors of pytest-queryeval"
@@ -31,13 +32,24 @@ html_title = "pytest-queryeval"
 html_show_sourcelink = False
 html_show_copyright = False
 
+# Pages for those who work on the package itself, which a search of those who use it does not find.
+INTERNAL_PAGES = ("architecture", "contributing", "decisions/")
+
 
 def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Keep `|x|` in docstrings, which Sphinx would take for a substitution."""
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
+def leave_out_of_search(app: Sphinx, environment: BuildEnvironment) -> None:
+    """Mark the internal pages, which Sphinx then does not index."""
+    for page in environment.found_docs:
+        if page.startswith(INTERNAL_PAGES):
+            environment.metadata[page]["nosearch"] = True
+
+
 def setup(app: Sphinx) -> None:
     """Write the generated pages before Sphinx looks for pages."""
     write_reference(Path(__file__).parent / "reference")
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("env-updated", leave_out_of_search)

@@ -4,12 +4,18 @@
 """
 
 import gc
+import signal
+import sys
 
 import pytest
+from child_processes import leave_out_tests_that_start_processes
 from hypothesis import HealthCheck, settings
+from installed_modules import InstalledModules
 
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.run_name import COMMIT_VARIABLES
 from pytest_queryeval.runs.workers.registrations import REGISTRIES
 from pytest_queryeval.sandbox.host import Hosts
@@ -29,6 +35,8 @@ WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
 def pytest_itemcollected(item):
     fixtures = set(getattr(item, "fixturenames", ()))
+    if "pytester" in fixtures:
+        item.add_marker("process")
     if SERVERS & fixtures:
         item.add_marker("server")
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -46,11 +54,32 @@ def own_cache(tmp_path_factory):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def processes_as_selected(pytestconfig):
+    with pytest.MonkeyPatch.context() as patch:
+        if "not process" in pytestconfig.option.markexpr:
+            leave_out_tests_that_start_processes(patch)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def registrations(monkeypatch):
-    """Forget what a test has registered, which later tests would send to their workers."""
-    for registry in REGISTRIES.values():
+    """Forget what a test has registered, and the conftest.py files by which it has.
+
+    Later tests would send it to their workers. A conftest.py that is still imported would not register it again.
+    """
+    for registry in (*REGISTRIES.values(), PREDICTORS, REPORTS):
+        monkeypatch.setattr(registry, "_members", dict(registry._members))
+        monkeypatch.setattr(registry, "_entry_points_read", registry._entry_points_read)
         monkeypatch.setattr(registry, "_registrations", {})
+    imported_before = _imported_conftests()
+    yield
+    for name in _imported_conftests() - imported_before:
+        del sys.modules[name]
+
+
+def _imported_conftests():
+    return {name for name in list(sys.modules) if name.startswith("queryeval conftest of ")}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,17 +93,52 @@ def pytest_sessionfinish():
     gc.unfreeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sigint_interrupts():
+    """Let SIGINT interrupt tests and their programs, which would ignore it in `nohup make test` or `make test &`."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def installed_modules():
+    return InstalledModules()
+
+
 @pytest.fixture
-def pytester(pytester, monkeypatch):
-    """Give runs of `pytester`, which forgets the options of the environment, those of all tests."""
+def _imports_stay(installed_modules):
+    """Undo the last thing that `pytester` does after a test: forget all that the test has imported."""
+    yield
+    installed_modules.restore()
+
+
+@pytest.fixture
+def pytester(_imports_stay, installed_modules, pytester, monkeypatch):
+    """Give runs of `pytester`, which forgets options of the environment and imports, what all tests have."""
+    inline_run = pytester.inline_run
+
+    def run(*args, plugins=(), **options):
+        try:
+            return inline_run(*args, plugins=[*plugins, installed_modules], **options)
+        finally:
+            installed_modules.restore()
+
+    monkeypatch.setattr(pytester, "inline_run", run)
     monkeypatch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
-    return pytester
+    yield pytester
+    installed_modules.remember()
 
 
 @pytest.fixture(scope="module")
 def hosts():
     with Hosts() as pool:
         yield pool
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Give up servers that answer nothing after a late query soon."""
+    monkeypatch.setattr("pytest_queryeval.engines.remote_source.PATIENCE_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -159,6 +159,18 @@ INVALID = {
     "unfinished dollar quote": "select $$x",
     "escape codes": 'select * from "\x1b[2J\r\nfine"',
 }
+# The server speaks of a missing database or of files that it cannot read, and works all the same.
+PROVOKED = {
+    "privilege on an unknown database": "select * from concerts where has_database_privilege('nope', 'connect')",
+    "size of an unknown database": "select pg_database_size('concerts')",
+    "folder of an unknown tablespace": "select pg_tablespace_location(1)",
+    "unknown tablespace": "select has_tablespace_privilege('nope', 'create')",
+    "table of another database": "select * from nowhere.public.concerts",
+    "error that a function chooses": "select broken('57P01')",
+    "damage that a function claims": "select broken('XX001')",
+    "lost connection that a function claims": "select broken('08006')",
+    "login that a function refuses": "select broken('28P01')",
+}
 
 HOSTILE = [
     (name, query, frozenset(kinds))
@@ -168,6 +180,7 @@ HOSTILE = [
         (LARGE, {"too_large"}),
         (SLOW, {"timeout", "too_large"}),
         (INVALID, {"invalid"}),
+        (PROVOKED, {"invalid", "rejected"}),
     )
     for name, query in table.items()
 ]

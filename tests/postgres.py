@@ -80,8 +80,16 @@ class Cluster:
         return "\n".join(line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 
 
+@pytest.fixture(scope="module")
+def cluster(_cluster_of_all_modules: Cluster) -> Iterator[Cluster]:
+    """Give each module the database as it is at the start, whatever the modules before it have created."""
+    yield _cluster_of_all_modules
+    _cluster_of_all_modules.sql("drop database music with (force)", database="postgres")
+    _cluster_of_all_modules.sql("create database music owner owner template music_at_start", database="postgres")
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def _cluster_of_all_modules() -> Iterator[Cluster]:
     pytest.importorskip("psycopg")
     pytest.importorskip("sqlalchemy")
     programs = find_programs()
@@ -122,6 +130,7 @@ def running(programs: Path, folder: Path) -> Iterator[Cluster]:
         started.sql("create database music owner owner", database="postgres")
         started.sql(TABLES, user="owner")
         started.sql("grant select on all tables in schema public to reader, guarded")
+        started.sql("create database music_at_start template music", database="postgres")
         yield started
     finally:
         process.send_signal(signal.SIGINT)

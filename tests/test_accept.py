@@ -288,7 +288,7 @@ def test_a_case_that_has_changed_since_is_refused(report, capsys, old, new, name
     ("changes", "problem"),
     [
         ({"trials": [{}, {}]}, "is no report"),
-        ({"id": "gone", "nodeid": "s.queryeval.yaml::gone"}, "there is no case 'gone': known are a"),
+        ({"id": "gone", "nodeid": "s.queryeval.yaml::gone"}, "there is no case 'gone': choose from a"),
         (
             {"path": "gone.queryeval.yaml"},
             "no file gone.queryeval.yaml from here: start the command in the root folder",

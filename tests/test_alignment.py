@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.comparison.alignment import Alignment, best_alignment
+from pytest_queryeval.comparison.alignment import Alignment, best_alignment, shared_budget, whole_alignment
 
 CELLS = st.integers(0, 3)
 HEIGHTS = st.integers(0, 8)
@@ -249,3 +249,54 @@ def test_a_spent_budget_gives_the_same_answer_again():
     gold, predicted = low_cardinality(1, 300), low_cardinality(2, 300)
 
     assert best_alignment(gold, predicted, budget=300_000) == best_alignment(gold, predicted, budget=300_000)
+
+
+@given(pairs(), st.integers(0, 1))
+def test_an_alignment_of_all_predicted_rows_is_found_if_and_only_if_there_is_one(pair, pinned):
+    gold, predicted = pair
+    if len(predicted) < len(gold):
+        return
+    rows = len(predicted[0])
+
+    alignment = whole_alignment(gold, predicted, pinned=pinned)
+
+    assert (alignment is not None) == (best_of_all(gold, predicted, pinned).matched == rows)
+    if alignment is not None:
+        assert alignment.proven
+        assert alignment.columns[:pinned] == tuple(range(pinned))
+        assert shared_rows(gold, predicted, alignment.columns) == alignment.matched == rows
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        pytest.param(low_cardinality(1, 1_000), low_cardinality(2, 1_000), id="columns of other values"),
+        pytest.param([[0, 0, 1, 1], [0, 1, 0, 1]], [[0, 0, 1, 1], [0, 0, 1, 1]], id="rows of other values"),
+        pytest.param([[0, 1]], [[0, 1, 1]], id="more rows than gold"),
+    ],
+)
+def test_tables_that_cannot_match_are_refused_before_any_search(gold, predicted):
+    assert whole_alignment(gold, predicted, budget=0) is None
+
+
+def test_a_search_for_all_rows_says_where_its_budget_is_spent():
+    gold = [[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0], [2, 0, 0, 1, 1, 2]]
+    predicted = shuffled(gold, seed=3)[0][::-1]
+
+    assert whole_alignment(gold, predicted).matched == 6
+    assert not whole_alignment(gold, predicted, budget=0).proven
+
+
+def test_searches_that_share_a_budget_spend_it_together():
+    gold = [[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0], [2, 0, 0, 1, 1, 2]]
+    predicted = shuffled(gold, seed=3)[0][::-1]
+
+    with shared_budget(500):
+        alignments = [whole_alignment(gold, predicted) for _ in range(100)]
+    after = whole_alignment(gold, predicted)
+
+    proven = [alignment.proven for alignment in alignments]
+    assert proven[0]
+    assert not proven[-1]
+    assert proven == sorted(proven, reverse=True)
+    assert after.proven

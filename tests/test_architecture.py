@@ -1,16 +1,20 @@
 """The house as docs/architecture.md describes it, read from the imports of every module."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import pytest_queryeval
 
@@ -37,11 +41,13 @@ LAYERS = (
     "",
     "plugin",
     "cli",
+    "__main__",
 )
 # In folders whose members do not import each other: the modules that members share.
 SHARED_MODULES = {
     "engines": {
         *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema", "variants"),
+        *("file_content", "join_order"),
         *("servers.commands", "servers.databases", "servers.postgres_values", "servers.readonly"),
     },
     "metrics": set(),
@@ -68,6 +74,7 @@ SHARED_MODULES = {
         "files",
         "answer_text",
         "extract_query",
+        "lookalikes",
         "sparql.results",
     },
 }
@@ -101,7 +108,7 @@ OWNERS = {
         "languages.sql.trees.relations",
         "engines.servers.readonly",
     },
-    "rdflib": {"engines.rdflib_child", "engines.endpoint_child", "cli.importers.w3c_sparql"},
+    "rdflib": {"engines.rdflib_child", "engines.join_order", "engines.endpoint_child", "cli.importers.w3c_sparql"},
     "pyoxigraph": {
         "engines.oxigraph_child",
         "engines.rdflib_child",
@@ -163,7 +170,13 @@ SHARED_WITH_CHILDREN = {
         "core.json_path",
     ),
     "documents.strict_json",
-    *("engines.servers.commands", "engines.servers.databases", "engines.servers.postgres_values"),
+    *(
+        "engines.file_content",
+        "engines.join_order",
+        "engines.servers.commands",
+        "engines.servers.databases",
+        "engines.servers.postgres_values",
+    ),
     *(f"http.{name}" for name in ("answers", "auth", "messages", "request", "retry_after", "session", "template")),
     *("text.redaction", "languages.sparql.json_results", "languages.sparql.request"),
 }
@@ -345,16 +358,52 @@ def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
     assert loaded & (OWNERS.keys() - {"yaml"}) == set()
 
 
+def pinned_versions():
+    lines = (Path(__file__).parent.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
 def test_constraints_have_a_version_of_each_package_that_pyproject_names():
-    root = Path(__file__).parent.parent
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pyproject = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(pyproject)["project"]
     named = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
-    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    versions = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    versions = pinned_versions()
 
     for requirement in map(Requirement, named):
         if requirement.name != "pytest-queryeval":
-            assert requirement.specifier.contains(versions[requirement.name]), requirement
+            version = versions[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version), requirement
+
+
+def installed_packages(*requirements):
+    """Return the names of the installed packages of `requirements`, and of all that these bring."""
+    waiting, read = list(requirements), {}
+    while waiting:
+        requirement = waiting.pop()
+        name, extras = canonicalize_name(requirement.name), {"", *requirement.extras}
+        if extras <= read.get(name, set()):
+            continue
+        read[name] = read.get(name, set()) | extras
+        with suppress(metadata.PackageNotFoundError):
+            brought = map(Requirement, metadata.requires(name) or [])
+            waiting += [it for it in brought if not it.marker or any(it.marker.evaluate({"extra": e}) for e in extras)]
+    return {name for name in read if any(metadata.distributions(name=name))}
+
+
+def test_constraints_have_a_version_of_each_package_of_the_test_environment():
+    brought_by_other_builds_of_torch = re.compile("nvidia-|cuda-|triton")
+    packages = installed_packages(Requirement("pytest-queryeval[test]")) - {"pytest-queryeval"}
+
+    unpinned = packages - pinned_versions().keys()
+
+    assert {name for name in unpinned if not brought_by_other_builds_of_torch.match(name)} == set()
+
+
+def test_helpers_of_tests_are_imported_from_modules_of_their_own():
+    """Several folders have a `conftest`: which of them an import finds depends on the tests that are run."""
+    tests = {path: ast.parse(path.read_bytes()) for path in Path(__file__).parent.rglob("*.py")}
+
+    assert [path.name for path, code in tests.items() if "conftest" in roots(imported_by(ast.walk(code)))] == []
 
 
 def test_nothing_prints():

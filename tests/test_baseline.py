@@ -357,7 +357,6 @@ def test_identical_reports_show_no_change(cases):
         ({"source": "bb"}, ["another source, or another state of it"]),
         ({"source": None}, ["another source, or another state of it"]),
         ({"context": "0"}, ["question, evidence or metadata edited"]),
-        ({"answers": "stated"}, ["answers stated in the suite"]),
     ],
 )
 def test_what_a_suite_asks_for_otherwise_is_named(fingerprint, what):
@@ -365,10 +364,22 @@ def test_what_a_suite_asks_for_otherwise_is_named(fingerprint, what):
 
 
 def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
-    stated = case(fingerprint={"answers": "stated"})
+    stated, other = case(fingerprint={"answers": "stated"}), case(value=0.0)
 
-    assert named(stated, case()) == ["answers asked of a predictor"]
+    assert named(stated, other) == ["answers asked of a predictor"]
+    assert named(other, stated) == ["answers stated in the suite"]
     assert named(stated, stated) == []
+
+
+def test_answers_that_are_the_same_are_not_named_where_they_are_read_from_another_place():
+    stated = case(fingerprint={"answers": "stated"})
+    predicted = {"query": "SELECT 1", "error": None, "columns": None, "row_count": None, "sample": [], "seconds": 0.0}
+
+    assert named(stated, case()) == []
+    assert named(stated | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted}) == []
+    assert named(stated | {"predicted": predicted}, case(value=0.0) | {"predicted": predicted | {"query": "x"}}) == [
+        "answers asked of a predictor"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -591,7 +602,7 @@ def test_the_comparison_reads_well():
     assert lines[0].startswith("against the baseline base.json of 2024-05-01T10:00:00+00:00: 30 cases in both, ")
     assert lines[0].endswith(", 0 fixes, 25 regressions, 1 removed")
     table = next(number for number, line in enumerate(lines) if line.startswith("metric"))
-    assert " ".join(lines[table].split()) == "metric before after change 95 % interval n p detects"
+    assert " ".join(lines[table].split()) == "metric before after change 95 % interval n p p adjusted detects"
     assert lines[table + 1].split()[:4] == ["pass_rate", "1.000", "0.167", "-0.833"]
     assert lines[table + 2].split()[:4] == ["f1", "1.000", "0.167", "-0.833"]
     regressions = next(line for line in lines if line.startswith("regressions (25): "))
@@ -613,7 +624,10 @@ def test_lines_keep_within_the_width():
 def test_reports_without_a_common_case_say_what_to_look_at():
     found = comparison(told(case(path="a/s.queryeval.yaml")), told(case()))
 
-    assert "no case in common; node ids begin at the root folder, which has to be the same" in text(found)
+    assert text(found).endswith(
+        ": no case in common: compare runs of the same suites with the same root folder (`rootdir:`), where node ids "
+        "begin: a pytest.ini with the line `[pytest]` sets it"
+    )
 
 
 def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text():

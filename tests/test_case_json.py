@@ -300,6 +300,7 @@ def vars_of(value):
 SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs", "Zl", "Zp"]), min_size=8, max_size=40)
 
 
+@pytest.mark.long
 @given(secret=SECRETS, before=st.integers(0, 2 * QUERY_CHARACTERS))
 def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
     gold = table(("Ana", 1, IRI("http://a"), b"x"), columns=("name", "age", "page", "data"))

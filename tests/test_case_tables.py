@@ -11,6 +11,7 @@ HEAD = "kind: sql\nsource: a.db\n"
 WITH_PREDICTOR = HEAD + "predictor: {http: 'http://localhost'}\n"
 HIDDEN = "'_hidden' must consist of letters, digits, _ and -, and not start with _, to be a marker: write hidden"
 NO_VALUE = "is a formula without a stored value: open the workbook in a spreadsheet program and save it"
+NAMING = "(write its name as HEADER in `columns: {gold: HEADER}`)"
 QUOTE = "quote cells that hold a delimiter or a line end"
 SKIPPED = "skipped in the suite"
 HOW = "{file: q.csv, delimiter: ;, columns: {id: Nr, question: Frage, gold: Solution, source: db}, metadata: [db]}"
@@ -115,6 +116,50 @@ def test_skip_is_a_reason_or_a_flag_as_spreadsheets_have_it(cell, skip):
     assert case.skip == skip
 
 
+@pytest.mark.parametrize(("cell", "expected"), [("TRUE", True), ("x", True), ("no", False), ("", False)])
+def test_allow_empty_is_a_flag_as_spreadsheets_have_it(cell, expected):
+    (case,) = cases(f"id,gold,predicted,allow_empty\na,x,y,{cell}\n")
+
+    assert case.allow_empty is expected
+
+
+def test_allow_empty_is_nothing_but_a_flag():
+    assert told("id,gold,predicted,allow_empty\na,x,y,maybe\n") == [
+        "q.csv, row 2, column 'allow_empty': allow_empty: expected true or false, found the text 'maybe'"
+    ]
+
+
+def test_a_title_may_stand_above_the_header():
+    text = "Questions of May\n\nNr,Solution,predicted\n\n7,SELECT 1,x\n"
+    (case,) = cases(text, "{file: q.csv, header_row: 3, columns: {id: Nr, gold: Solution}}")
+
+    assert (case.id, case.golds[0].query, str(case.row)) == ("7", "SELECT 1", "q.csv, row 5")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_header_below_a_title_is_named(suffix):
+    rows = [["Questions of May"], [], ["Nr", "Solution", "predicted"], [7, "SELECT 1", "x"]]
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save("q.xlsx")
+    write("\n".join(",".join(map(str, row)) for row in rows), "q.csv")
+    place = "q.csv, row 1" if suffix == "csv" else "q.xlsx, sheet 'Sheet', row 1"
+    below = "row 3 looks like the header: write `header_row: 3` beside `file`"
+
+    def of(how):
+        return problems(f"{HEAD}cases: {{file: q.{suffix}, {how}}}\n")
+
+    assert of("columns: {id: Nr, gold: solution}") == [f"{place}: there are no columns 'solution', 'Nr': {below}"]
+    assert of("columns: {id: Nr, gold: Lösung}")[0].startswith("s.queryeval.yaml:3: columns: gold: ")
+    (case,) = load(f"{HEAD}cases: {{file: q.{suffix}, header_row: 3, columns: {{id: Nr, gold: Solution}}}}\n")
+    assert (case.id, case.predicted.query) == ("7", "x")
+    assert of("header_row: 2")[0].startswith("s.queryeval.yaml:3: header_row: ")
+    assert of("header_row: 2")[0].endswith("row 2 is empty: name the row that holds the headers")
+    assert of("header_row: 9")[0].endswith("there is no row 9 with cells: name the row that holds the headers")
+    assert of("header_row: 0")[0].endswith("header_row: expected a whole number from 1 on, found '0'")
+
+
 def test_an_empty_prediction_is_an_empty_answer_unless_there_is_a_predictor():
     rows = "id,gold,predicted\na,x,\n"
 
@@ -212,7 +257,7 @@ def test_problems_of_one_sort_are_cut_short():
         ),
         (
             "{file: q.csv, columns: {gold: null}}",
-            "HEADER: there is no column 'gold': did you mean 'gold'?; or name it: `columns: {gold: HEADER}`",
+            f"HEADER: there is no column 'gold': did you mean 'gold'? {NAMING}",
         ),
     ],
 )
@@ -228,7 +273,7 @@ def test_what_is_wrong_with_the_keys_of_a_table(how, expected):
         ("", "q.csv: has no header row"),
         (
             "id,Solution\na,x\n",
-            "HEADER: there is no column 'gold': known are Solution, id; or name it: `columns: {gold: HEADER}`",
+            f"HEADER: there is no column 'gold': choose from Solution, id {NAMING}",
         ),
         (
             "id,gold\na,x,y\n",
@@ -268,7 +313,7 @@ def test_all_headers_that_are_not_there_are_told_in_the_suite():
     suite = "{file: q.csv, columns: {id: Nummer, gold: Lösung}, metadata: [db_id, gold]}"
 
     assert told("id,gold,predicted\na,x,y\n", suite) == [
-        "s.queryeval.yaml:3: columns: gold: q.csv, row 1: there is no column 'Lösung': known are gold, id, predicted",
-        "s.queryeval.yaml:3: columns: id: q.csv, row 1: there is no column 'Nummer': known are gold, id, predicted",
-        "s.queryeval.yaml:3: metadata: q.csv, row 1: there is no column 'db_id': known are gold, id, predicted",
+        "s.queryeval.yaml:3: columns: gold: q.csv, row 1: there is no column 'Lösung': choose from gold, id, predicted",
+        "s.queryeval.yaml:3: columns: id: q.csv, row 1: there is no column 'Nummer': choose from gold, id, predicted",
+        "s.queryeval.yaml:3: metadata: q.csv, row 1: there is no column 'db_id': choose from gold, id, predicted",
     ]

@@ -5,7 +5,9 @@ import io
 import json
 import os
 import re
+import sys
 import zlib
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -269,6 +271,32 @@ def test_the_first_line_that_is_no_case_is_named(written, tmp_path, line, proble
     assert problem in refusal(written)
 
 
+@pytest.mark.parametrize("batch_bytes", [0, 5_000, 2**18])
+def test_of_two_wrong_lines_the_first_is_named_however_many_are_checked_at_once(tmp_path, monkeypatch, batch_bytes):
+    monkeypatch.setattr(report_file, "BATCH_BYTES", batch_bytes)
+    path, file = tmp_path / "report.json", tmp_path / "report.cases.jsonl"
+    write_report(made(40), path)
+    assert [*read_report(path)["cases"]] == [*made(40)["cases"]]
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[29], lines[33] = lines[29].replace(b'"scores"', b'"score"'), b"{"
+    file.write_bytes(b"".join(lines))
+
+    assert refusal(path) == f"{file}: is no file of cases: line 30: 'scores' is missing"
+
+
+def test_many_lines_are_checked_at_once(tmp_path):
+    write_report(made(400), tmp_path / "report.json")
+    calls = Counter()
+
+    sys.setprofile(lambda frame, event, _: calls.update((frame.f_code.co_name,)) if event == "call" else None)
+    try:
+        read_report(tmp_path / "report.json")
+    finally:
+        sys.setprofile(None)
+
+    assert 0 < calls["_first_error"] < 20
+
+
 @pytest.mark.parametrize(
     "name", ["../report.cases.jsonl", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "~/x/y", "\\\\host\\share\\x"]
 )
@@ -321,6 +349,7 @@ def test_csv_is_written_in_parts_that_make_the_same_file(tmp_path, monkeypatch):
     assert (tmp_path / "report.csv").read_bytes() == render_csv(whole(report))
 
 
+@pytest.mark.long
 def test_more_than_fifty_thousand_cases_go_to_a_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     many = (entry(id=str(number), nodeid=f"a::{number}") for number in range(50_001))

@@ -252,6 +252,15 @@ def counted(monkeypatch, session, *, is_local=True, fails_at=None):
     return evaluate_case(case, session).cause, engine.executed
 
 
+def test_the_search_ends_after_answers_of_many_cells(monkeypatch, session):
+    monkeypatch.setattr("pytest_queryeval.evaluation.causes.MAX_CELLS", 9)
+
+    cause, executed = counted(monkeypatch, session)
+
+    assert cause is None
+    assert len(executed) == 2 + 10
+
+
 def test_the_search_ends_with_its_budget(monkeypatch, session):
     cause, executed = counted(monkeypatch, session)
 
@@ -400,3 +409,24 @@ def test_sdmx_differences(predicted, expected):
     cause = KINDS["sdmx"].difference_cause(gold, selection(predicted))
 
     assert (edits(cause) if cause else []) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicted", "change"),
+    [
+        ([("MEX", "Mexico")], "MEX (Mexico) → MEX (Mexican Republic)"),
+        ([("MEX", None)], "MEX → MEX (Mexican Republic)"),
+        ([("MEX", "Mexico"), ("USA", "United States")], "MEX (Mexico), USA → MEX (Mexican Republic)"),
+        ([("CAN", "Mexican Republic")], "CAN → MEX"),
+    ],
+)
+def test_a_cause_names_terms_of_the_same_id_whose_names_differ(predicted, change):
+    from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+
+    def selection(terms):
+        dimension = DimensionSelection(name="COUNTRY", terms=tuple(Term(id=code, name=name) for code, name in terms))
+        return Selection(datasets=(DatasetSelection(id="FLOW", dimensions=(dimension,)),))
+
+    cause = KINDS["sdmx"].difference_cause(selection([("MEX", "Mexican Republic")]), selection(predicted))
+
+    assert edits(cause) == [("wrong-code", "COUNTRY", change)]

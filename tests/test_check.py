@@ -79,8 +79,6 @@ class Crawl:
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
-    monkeypatch.setattr(ENGINES, "_members", dict(ENGINES._members))
     METRICS.register("never_right", lambda gold, predicted: 0.5)
     METRICS.register("never_right", replace(METRICS["never_right"], max_score=1.0))
     ENGINES.register("crawl", lambda source, hosts: Crawl())
@@ -579,5 +577,5 @@ def test_a_column_with_a_tolerance_that_no_gold_has_is_told_with_those_that_ther
 
     assert messages == [
         "`compare: numbers: columns: pricee`: no gold below has this column: did you mean 'price'?",
-        "`compare: numbers: columns: total`: no gold below has this column: known are name, price",
+        "`compare: numbers: columns: total`: no gold below has this column: choose from name, price",
     ]

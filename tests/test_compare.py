@@ -14,6 +14,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from report_maker import evaluate_gate
 from samples import FINGERPRINT, HEAD, entry
 
@@ -24,6 +26,7 @@ from pytest_queryeval.reports.leaderboard import leaderboard_csv, ranking_table
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
 
+SIDES = ("regressed", "errors", "fixed", "worse", "better", "others")
 HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 
 
@@ -397,7 +400,7 @@ def test_identical_systems_are_level(write, capsys):
     assert capsys.readouterr().out.startswith("a, b, c are level with 0.500\n")
     assert [system["rank"] for system in board["systems"]] == [1, 1, 1]
     assert [system["difference"]["p"] for system in board["systems"][1:]] == [1.0, 1.0]
-    assert board["differing"] == {"first": "a", "last": "c", "regressed": [], "fixed": [], "others": []}
+    assert board["differing"] == {"first": "a", "last": "c", **{name: [] for name in SIDES}}
 
 
 def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
@@ -436,7 +439,7 @@ def test_cases_that_were_not_run_are_named_and_not_counted():
     assert reasons["stopped"] == {"not run": ["music/s.queryeval.yaml::b"]}
     counts = {"whole": ("1", "2"), "stopped": ("1", "1")}
     assert {row[0]: row[-2:] for row in ranking_table(board).rows} == counts
-    rows = csv.DictReader(io.StringIO(leaderboard_csv(board).decode("utf-8-sig")))
+    rows = csv.DictReader(io.StringIO(leaderboard_csv(board).decode("utf-8")))
     assert {row["system"]: (row["passed"], row["cases"]) for row in rows} == counts
 
 
@@ -484,10 +487,61 @@ def test_cases_that_differ_are_regressed_or_fixed_from_the_first_report_to_the_l
     found = leaderboard(boards, "f1")["differing"]
 
     assert (found["first"], found["last"]) == ("a", "c")
-    assert [[nodeid[-2:] for nodeid in found[name]] for name in ("regressed", "fixed", "others")] == [
-        ["c0"],
-        ["c1"],
-        ["c2"],
+    assert {name: [nodeid[-2:] for nodeid in found[name]] for name in SIDES if found[name]} == {
+        "worse": ["c0"],
+        "fixed": ["c1"],
+        "others": ["c2"],
+    }
+
+
+def test_every_surface_counts_the_same_regressions_errors_and_fixes(write, capsys):
+    outcomes = {
+        "a": ["passed"] * 5 + ["failed"] * 3,
+        "b": ["failed"] * 2 + ["error"] * 2 + ["passed"] * 2 + ["error"] * 2,
+    }
+    for name, own in outcomes.items():
+        write(f"{name}.json", *(case(f"c{n}", float(o == "passed"), outcome=o) for n, o in enumerate(own)))
+
+    main(["compare", "a.json", "b.json", "-o", "out.html", "-o", "out.json", "-o", "out.md"])
+
+    found, board = unpacked("out.html")[0], json.loads(Path("out.json").read_bytes())
+    differing, baseline = board["differing"], board["baseline"]
+    assert (differing["regressed"], differing["errors"]) == (baseline["regressions"], baseline["errors"])
+    assert differing["fixed"] == baseline["fixes"]
+    counts = {name: len(places) for name, places in found["views"].items() if places}
+    assert counts == {"regressed": 2, "errors": 4, "fixed": 1}
+    for text in (capsys.readouterr().out, Path("out.md").read_text("utf-8")):
+        assert "8 cases in both, 1 fix, 2 regressions, 4 newly in error" in text
+    page = Tags(Path("out.html").read_text("utf-8")).texts
+    assert [(word, page[place + 1]) for place, word in enumerate(page) if word == "Newly in error "] == [
+        ("Newly in error ", "4")
+    ]
+
+
+def test_both_p_of_a_metric_have_their_names_and_the_ranking_has_the_same_one(write, capsys):
+    values = [1.0] * 9 + [0.0]
+    write("a.json", *(case(f"c{n}", 1.0, scores={"f1": 1.0, "em": 1.0}) for n in range(10)))
+    write("b.json", *(case(f"c{n}", v, scores={"f1": 1.0 - v, "em": v}) for n, v in enumerate(values)))
+
+    main(["compare", "a.json", "b.json", "--by", "f1", "-o", "out.json"])
+
+    board = json.loads(Path("out.json").read_bytes())
+    change = board["baseline"]["metrics"]["f1"]
+    assert board["systems"][1]["difference"]["p"] == change["p"] == pytest.approx(2 / 2**9)
+    assert change["p_holm"] == pytest.approx(3 * 2 / 2**9)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    header = next(row for row in rows if row[:2] == ["metric", "before"])
+    assert header[-4:] == ["p", "p", "adjusted", "detects"]
+    assert next(row for row in rows if row[:1] == ["f1"])[-3:-1] == ["0.004", "0.012"]
+    assert next(row for row in rows if row[:1] == ["b"])[-3] == "0.004"
+
+
+def test_the_p_of_several_differences_is_called_adjusted():
+    boards = [leaderboard({name: report(*scores(1.0, 0.0)) for name in names}, "f1") for names in ("ab", "abc")]
+
+    assert [[name for name in ranking_table(board).header if name.startswith("p")] for board in boards] == [
+        ["p", "passed"],
+        ["p adjusted", "passed"],
     ]
 
 
@@ -557,7 +611,7 @@ def test_csv_has_all_digits_and_no_name_that_is_a_formula(write):
 
     main(["compare", "a.json", "b.json", "c.json", "-o", "out.csv"])
 
-    first, second, third = csv.DictReader(io.StringIO(Path("out.csv").read_text("utf-8-sig")))
+    first, second, third = csv.DictReader(io.StringIO(Path("out.csv").read_text("utf-8")))
     assert (first["system"], first["rank"], first["difference"]) == ("'=cmd()", "1", "")
     assert (second["mean"], second["difference"], second["test"]) == (repr(2 / 3), repr(-1 / 3), "mcnemar")
     assert (third["rank"], third["n"], third["mean"], third["p"]) == ("", "0", "", "")
@@ -668,7 +722,11 @@ def test_a_page_has_the_cases_that_differ_regressed_ones_first_with_the_answers_
     found, details = unpacked("out.html")
     assert found["id"] == ["c2", "c1", "c0"]
     assert found["outcome"] == ["regressed", "fixed", "differs"]
-    assert found["views"] == {"regressed": [0], "fixed": [1], "others": [2]}
+    assert {name: places for name, places in found["views"].items() if places} == {
+        "regressed": [0],
+        "fixed": [1],
+        "others": [2],
+    }
     assert found["systems"] == ["a", "b", "c"]
     assert found["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
     assert found["why"] == ["c is wrong", "b is wrong", "b is wrong"]
@@ -716,9 +774,20 @@ def test_a_scale_has_round_ends_around_all_values():
         ("0.84", "0.88", "0.92"),
         ("-0.04", "0", "0.04"),
         ("0.6", "0.7", "0.8"),
-        ("0", "0", "0"),
+        ("0", "0.5", "1"),
         ("0", "2000", "4000"),
     ]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=5))
+@example([5e-324])
+def test_a_scale_of_shares_holds_them_within_0_and_1_by_round_numbers(values):
+    scale = Scale.over(values)
+
+    assert -1e-9 <= scale.low <= min(values) + 1e-9
+    assert max(values) - 1e-9 <= scale.high <= 1 + 1e-9
+    if max(values) - min(values) > 0.01:
+        assert all(len(tick) <= len("0.925") for tick in scale.ticks)
 
 
 @pytest.mark.parametrize(
@@ -726,7 +795,7 @@ def test_a_scale_has_round_ends_around_all_values():
     [
         (["base.json", "nope.json"], "nope.json: no such file: `pytest --queryeval-report=report.json` writes one"),
         (["base.json", "base.json"], "base.json: given twice"),
-        (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
+        (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: choose from"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
         (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
         (["base.json", "new.json", "--by", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
@@ -1024,7 +1093,7 @@ def test_reports_without_a_common_case_are_not_ranked(write, capsys):
 
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith(
-        "nothing to rank: no case has a score of 'pass_rate' in all reports; node ids"
+        "nothing to rank: no case has a score of 'pass_rate' in all reports: compare runs of the same suites"
     )
 
 
@@ -1034,3 +1103,36 @@ def test_the_console_script_tells_its_version(capsys):
 
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"pytest-queryeval {version('pytest-queryeval')}\n"
+
+
+def test_systems_have_the_names_that_an_option_gives_them(write, capsys):
+    write("lr=0.1.json", *scores(1.0, 1.0, 0.0), name="file:predictions.jsonl 1a2b3c4")
+    write("b.json", *scores(1.0, 0.0, 0.0), name="file:predictions.jsonl 1a2b3c4")
+
+    names = ["--name", "A=B & C=lr=0.1.json", "--name", "D=./b.json"]
+    assert main(["compare", "lr=0.1.json", "b.json", *names, "-o", "out.tex", "-o", "out.md", "-o", "out.csv"]) == 0
+
+    assert r"1 & A=B \& C & 0.667" in Path("out.tex").read_text("utf-8")
+    assert "| `D` | 2 | 0.333 |" in Path("out.md").read_text("utf-8")
+    assert not any("predictions" in Path(f"out.{suffix}").read_text("utf-8") for suffix in ("tex", "md", "csv"))
+    assert "A=B & C is best with 0.667" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["A=c.json"], "--name A=c.json: names none of the reports: did you mean 'b.json'?"),
+        (["A"], "--name A: names none of the reports: write NAME=REPORT.json"),
+        (["=a.json"], "--name =a.json: the name is empty"),
+        (["A=a.json", "B=a.json"], "--name B=a.json: a.json has a name already"),
+    ],
+)
+def test_a_name_for_no_report_or_for_one_twice_is_refused(write, capsys, options, problem):
+    for path in ("a.json", "b.json"):
+        write(path, *scores(1.0))
+
+    arguments = [argument for option in options for argument in ("--name", option)]
+    with pytest.raises(SystemExit):
+        main(["compare", "a.json", "b.json", *arguments])
+
+    assert problem in capsys.readouterr().err

@@ -102,7 +102,9 @@ def test_the_counts_of_a_score_make_it(gold, predicted):
         found = counts(gold, predicted, policy=POLICY)
 
         assert min(found.values()) >= 0
-        assert score(name, gold, predicted) == pytest.approx(Counts(**found).f1, abs=1e-12)
+        no_alignment = name == "exact_match_f1" and len(gold.columns) != len(predicted.columns)
+        expected = 0.0 if no_alignment else Counts(**found).f1  # without rows there is nothing to count
+        assert score(name, gold, predicted) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

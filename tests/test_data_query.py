@@ -229,7 +229,7 @@ FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
         ("data/SHOP,SALE/NO..", "no dataset 'SHOP:SALE' in the structure: did you mean 'SHOP:SALES'?"),
         ("data/SALE/NO..", "no dataset 'SALE' in the structure: did you mean 'SALES'?"),
         ("data/STOCK/NO", "several datasets are called 'STOCK': name the agency of SHOP.UK:STOCK, SHOP.FR:STOCK"),
-        ("data/../../secret/", "no dataset '..' in the structure: known are SALES, STOCK"),
+        ("data/../../secret/", "no dataset '..' in the structure: choose from SALES, STOCK"),
         ("data/SHOP,SALES,1.0/N\x00O..", "a space or a control character in the data query: 'N\\x00O..'"),
         ("data/SHOP,SALES,1.0/N%1BO..", "a space or a control character in the data query: 'N\\x1bO..'"),
         ("data/SHOP,SALES,1.0/N%0AO..", "a space or a control character in the data query: 'N O..'"),

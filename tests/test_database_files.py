@@ -1,6 +1,7 @@
 """What holds for every engine whose database is one file: those in the registry that know its write-ahead log."""
 
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -11,11 +12,21 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.servers.commands import without_end
 
 SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);
     insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);
 """
+# What people take for a database, by what is to be said of it.
+CONTENTS = {
+    "a text file: if it holds a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`": b"id,name\n1,Graz\n",
+    "a text file with SQL: write `source: {ENGINE: {script: FILE}}`": b"-- tables\nCREATE TABLE a (x int);\n",
+    "a ZIP archive or a workbook: unpack it": b"PK\x03\x04\x14\x00",
+    "compressed by gzip: unpack it": b"\x1f\x8b\x08\x00",
+    "a pointer of Git LFS: fetch the file with `git lfs pull`": b"version https://git-lfs.github.com/spec/v1\n",
+    "a Parquet file: name it under `duckdb: {tables: {TABLE: FILE}}`": b"PAR1\x15\x04",
+}
 NAMES = [name for name in ENGINES.names() if ENGINES[name].fingerprint.log]
 MAKERS = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
 # More than the driver of an engine keeps open.
@@ -78,6 +89,16 @@ def test_columns_are_known_without_rows(run):
 @pytest.mark.parametrize("end", [";", ";;", " ; -- done", "; /* done */", " -- done;", "\n;\n"])
 def test_semicolons_and_comments_may_follow(run, end):
     assert run(f"select 1{end}").answer.rows == [(1,)]
+
+
+def test_no_break_spaces_may_follow_a_semicolon():
+    assert without_end("select 1;\u00a0") == "select 1"
+
+
+def test_a_bracket_that_does_not_end_takes_all_that_follows():
+    query = "select 1; " + "[;" * 10_000
+
+    assert without_end(query) == query
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n\t\n"])
@@ -188,3 +209,27 @@ def test_messages_are_one_short_line_without_control_characters(run):
 
     assert error.message.isprintable()
     assert len(error.message) <= 300
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_file_that_is_no_database_is_called_what_it_is(name, run, tmp_path, content):
+    (tmp_path / "taken.db").write_bytes(CONTENTS[content])
+    told = re.escape(content.replace("ENGINE", name))
+
+    with pytest.raises(SourceError, match=rf"taken\.db: not a (SQLite|DuckDB) database, but {told}$"):
+        run("select 1", path="taken.db")
+
+
+def test_a_file_of_bytes_that_mean_nothing_is_only_called_no_database(run, tmp_path):
+    (tmp_path / "taken.db").write_bytes(bytes(range(256)) * 4)
+
+    with pytest.raises(SourceError, match=r"taken\.db: not a (SQLite|DuckDB) database$"):
+        run("select 1", path="taken.db")
+
+
+def test_a_database_of_another_engine_is_named(name, run, tmp_path):
+    other = next(other for other in NAMES if other != name)
+    make(other, tmp_path / "taken.db")
+
+    with pytest.raises(SourceError, match=rf"(?i)database, but a {other} database: name it under `{other}`"):
+        run("select 1", path="taken.db")

@@ -204,6 +204,11 @@ def test_rows_are_told_as_they_were_answered_also_where_equality_is_folded():
     assert changes.extra == (("WIEN", 7),)
 
 
+def test_a_number_and_a_text_of_it_in_another_form_come_with_their_types():
+    assert found(table(("1.10",)), table((1.1,))).summary == "gold 1.10 (text), predicted 1.1 (float)"
+    assert found(table(("1.2",)), table((1.1,))).summary == "gold 1.2, predicted 1.1"
+
+
 def test_rows_within_the_tolerance_are_no_difference():
     changes = found(table((1.0, "a"), (2.0, "b")), table((1.0000001, "a"), (2.1, "b")))
 

@@ -185,21 +185,34 @@ def test_the_file_that_init_writes_fetches_the_baseline_in_the_same_way():
     assert (STARTER_STEPS["Evaluate"]["run"], STARTER_STEPS["Keep the reports"]["if"]) == (EVALUATE, "always()")
 
 
-@pytest.mark.parametrize(("kept", "asked"), [("3\n2\n", 1), ("1\n", 3), ("", 3)])
-def test_the_baseline_is_the_last_report_of_main_that_is_left(project, baseline, kept, asked):
+def fetch_baseline(project, baseline, kept):
+    """Run the step that fetches the baseline, where the reports of the runs `kept` did not expire."""
     (project / "bin").mkdir()
     (project / "bin/gh").write_text(GH, encoding="utf-8")
     (project / "bin/gh").chmod(0o755)
     (project / "kept.txt").write_text(kept, encoding="utf-8")
     shutil.copy(baseline, project / "main.json")
+    return run(project, STEPS["Fetch the baseline"]["run"])
 
-    fetched = run(project, STEPS["Fetch the baseline"]["run"])
+
+@pytest.mark.parametrize(("kept", "asked"), [("3\n2\n", 1), ("1\n", 3), ("", 3)])
+def test_the_baseline_is_the_last_report_of_main_that_is_left(project, baseline, kept, asked):
+    fetched = fetch_baseline(project, baseline, kept)
 
     calls = (project / "asked.txt").read_text(encoding="utf-8").splitlines()
     assert "--status completed" in calls[0]  # failed ones too
     assert (fetched.returncode, len(calls)) == (0, 1 + asked)
     assert ("::warning title=No baseline::" in fetched.stdout) is (not kept)
     assert [path.name for path in project.glob("baseline/*")] == ["report.json"][: len(kept)]
+
+
+def test_an_unchanged_system_meets_all_gates_against_the_fetched_baseline(project, baseline):
+    fetch_baseline(project, baseline, "1\n")
+
+    result = evaluate(project, "github")
+
+    assert result.returncode == 0, result.stdout
+    assert verdicts(project) == [True, True, True]
 
 
 def test_a_list_of_runs_that_cannot_be_read_is_a_warning(project):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest_queryeval
 
+ROOT = Path(pytest_queryeval.__file__).parent
 MODULES = [
-    name
-    for _, name, _ in pkgutil.walk_packages(pytest_queryeval.__path__, "pytest_queryeval.")
-    if not name.endswith("_child")
+    ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(ROOT.rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
 ]
 
 

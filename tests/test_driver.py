@@ -26,7 +26,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
         (rdflib.Literal("x"), ("x", "", "")),
         (
             pyoxigraph.Triple(pyoxigraph.NamedNode("s:s"), pyoxigraph.NamedNode("p:p"), pyoxigraph.Literal("o")),
-            '<<( <s:s> <p:p> "o" )>>',
+            ("triple", "s:s", "p:p", ("o", f"{XSD}string", "")),
         ),
     ],
 )

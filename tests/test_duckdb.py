@@ -224,7 +224,7 @@ def test_environment_is_out_of_reach(tmp_path, monkeypatch):
     ("content", "reason"),
     [
         (b"x", "not a DuckDB database"),
-        (b"SQLite format 3\0" * 999, "not a DuckDB database"),
+        (b"SQLite format 3\0" * 999, "not a DuckDB database, but a SQLite database"),
     ],
 )
 def test_file_that_is_no_database_is_a_source_error(run, tmp_path, content, reason):
@@ -324,6 +324,7 @@ def test_scripts_of_all_shapes_are_run(run, tmp_path, script):
         ),
         ("create table t (x int);\ninsert into t values (1);\n\ninsert into t\nvalues ('x');", "4: Conversion Error"),
         ("create table t (x int);\ncreate tabel u (y int);\n", "2: Parser Error: syntax error"),
+        ("create table t (x int)\ninsert into t values (1);\n", ".*: end the statement before insert with `;`$"),
         ("select 1; select 1;\nselect 1; select error('boom');", "2: Invalid Input Error: boom$"),
     ],
 )

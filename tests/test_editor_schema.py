@@ -66,7 +66,7 @@ MISTAKES = [
     ("file", "predictor: {python: 'a:b', retries: -1}"),
     ("file", "predictor: {python: 'a:b', timeout: 5s}"),
     ("file", "predictor: {python: 'a:b', send_schema: true}"),
-    ("file", "predictor: {file: {path: p.jsonl, key: name}}"),
+    ("file", "predictor: {file: {path: p.csv, columns: {sql: SQL}}}"),
     ("file", "predictor: {command: {run: [x], mode: line}}"),
     ("file", "predictor: {http: {url: 'ftp://x.org'}}"),
     ("file", "predictor: {http: {url: 'http://x.org', method: PUT}}"),
@@ -295,12 +295,15 @@ def test_the_schema_accepts_whatever_the_validator_of_a_setting_accepts(validato
     assert accepts(validator.shape, "${NAME}") or not validator.accepts("text")
 
 
-@pytest.mark.parametrize("sign", [chr(code) for code in range(33, 127)])
-def test_the_patterns_of_ids_and_markers_know_the_same_ascii_signs_as_their_readers(sign):
-    for name, text in (("id", f"a{sign}b"), ("difficulty", f"a{sign}b"), ("difficulty", f"{sign}b")):
-        read = KEY_READERS[name]
+@pytest.mark.parametrize(("name", "form"), [("id", "a{}b"), ("difficulty", "a{}b"), ("difficulty", "{}b")])
+def test_the_patterns_of_ids_and_markers_know_the_same_ascii_signs_as_their_readers(name, form):
+    read = KEY_READERS[name]
+    texts = [form.format(chr(code)) for code in range(33, 127)]
 
-        assert reads(read, node_of(json.dumps(text))) == accepts(shape_of(read), text)
+    accepted = {text for text in texts if accepts(shape_of(read), text)}
+
+    assert {text for text in texts if reads(read, node_of(json.dumps(text)))} == accepted
+    assert len(accepted) > 60
 
 
 @pytest.mark.parametrize("registry", [{**COMPARE, **GATE, **NO_REGRESSION}, KEY_READERS])

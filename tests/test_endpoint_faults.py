@@ -109,6 +109,7 @@ def test_late_answer_is_a_failure_where_the_trivial_query_is_answered(run, behav
     assert (error.kind, error.message) == ("timeout", "no answer within 1 s")
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
 def test_late_answer_is_a_source_error_where_nothing_is_answered(run, behaviour):
     with FaultServer(behaviour) as server, pytest.raises(SourceError, match="no answer within 1 s"):
@@ -121,6 +122,15 @@ def test_what_passes_is_tried_again(run, behaviour):
         execution = run(server.url)
 
     assert execution.answer.rows == ROWS
+    assert len(server.queries) == 2
+
+
+@pytest.mark.parametrize("status", ["408 Request Timeout", "429 Too Many Requests"])
+def test_time_limit_of_a_server_is_reached_at_most_twice(run, status):
+    with FaultServer(unless_probed(says("", status))) as server:
+        error = run(server.url).error
+
+    assert error.kind == "timeout"
     assert len(server.queries) == 2
 
 

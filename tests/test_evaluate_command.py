@@ -154,11 +154,22 @@ def same_in_all_runs(value):
     return [same_in_all_runs(item) for item in value] if isinstance(value, list) else value
 
 
-def with_pytest(*arguments, prefix="--queryeval-"):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--queryeval-report=pytest.json"]
-    named = [argument.replace("--", prefix, 1) for argument in arguments]
-    ran = subprocess.run([*command, *named], capture_output=True, text=True, timeout=600)
-    return ran, read_report(Path("pytest.json"))
+@pytest.fixture
+def with_pytest(folder, pytester, monkeypatch):
+    """Runs pytest in the folder, in this process; returns the result and the report."""
+    monkeypatch.chdir(folder)
+    members = dict(METRICS._members)
+
+    def call(*arguments):
+        monkeypatch.setattr(METRICS, "_members", members)  # without those of a run before
+        options = [argument.replace("--", "--queryeval-", 1) for argument in arguments]
+        warn = "-Wdefault::pytest_queryeval.QueryEvalWarning"
+        result = pytester.runpytest_inprocess(
+            warn, "-p", "no:cacheprovider", "--queryeval-report=pytest.json", *options
+        )
+        return result, read_report(Path("pytest.json"))
+
+    return call
 
 
 def verdicts(text):
@@ -176,15 +187,15 @@ def verdicts(text):
     ],
     ids=lambda options: " ".join(options),
 )
-def test_report_and_verdict_are_those_of_pytest(ugly, evaluate, options):
+def test_report_and_verdict_are_those_of_pytest(ugly, evaluate, with_pytest, options):
     write(json.dumps(evaluate("a.queryeval.yaml")[1]), "base.json")
 
     status, report, output = evaluate(*options)
     ran, expected = with_pytest(*options)
 
     assert same_in_all_runs(report) == same_in_all_runs(expected)
-    assert status == ran.returncode
-    assert verdicts(output.out) == verdicts(ran.stdout)
+    assert status == ran.ret
+    assert verdicts(output.out) == verdicts(ran.stdout.str())
     assert len(report["cases"]) >= 2
     assert report["environment"].keys() == expected["environment"].keys() - {"pytest"}
 
@@ -248,7 +259,7 @@ def test_without_a_folder_of_temporary_files_there_is_a_report(folder, evaluate,
 
 
 @pytest.mark.process
-def test_suites_over_one_file_of_cases_have_the_node_ids_of_pytest(folder, evaluate):
+def test_suites_over_one_file_of_cases_have_the_node_ids_of_pytest(folder, evaluate, with_pytest):
     head, _, cases = GOOD.partition("cases:\n")
     write(cases.replace("  - ", "- "), "cases.yaml")
     for name in ("one", "other"):
@@ -263,18 +274,16 @@ def test_suites_over_one_file_of_cases_have_the_node_ids_of_pytest(folder, evalu
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_report_of_the_example_suite_is_that_of_pytest(tmp_path, monkeypatch, evaluate):
-    monkeypatch.chdir(tmp_path)
-    ignored = shutil.ignore_patterns("reports", "__pycache__", "live")
-    shutil.copytree(EXAMPLE, tmp_path / "example_suite", ignore=ignored)
+def test_report_of_the_example_suite_is_that_of_pytest(folder, evaluate, with_pytest):
+    shutil.copytree(EXAMPLE, "example_suite", ignore=shutil.ignore_patterns("reports", "__pycache__", "live"))
 
     status, report, output = evaluate("example_suite")
     ran, expected = with_pytest("example_suite")
 
-    assert (status, ran.returncode) == (0, 0)
+    assert (status, ran.ret) == (0, 0)
     assert same_in_all_runs(report) == same_in_all_runs(expected)
     assert report["totals"]["missed"] > 0
-    assert verdicts(output.out) == verdicts(ran.stdout)
+    assert verdicts(output.out) == verdicts(ran.stdout.str())
 
 
 def test_a_good_run_ends_with_its_reports_and_its_verdict(folder, evaluate):
@@ -567,14 +576,14 @@ def numbers(folder):
 
 
 @pytest.mark.process
-def test_a_run_that_stops_once_it_is_decided_is_that_of_pytest(numbers, evaluate):
+def test_a_run_that_stops_once_it_is_decided_is_that_of_pytest(numbers, evaluate, with_pytest):
     status, report, output = evaluate(".", "--stop=decided:3")
     calls = Path("calls.txt").read_text().split()
     ran, expected = with_pytest(".", "--stop=decided:3")
 
     after = report["stop"]["after"]
     assert same_in_all_runs(report) == same_in_all_runs(expected)
-    assert (status, verdicts(output.out)) == (ran.returncode, verdicts(ran.stdout))
+    assert (status, verdicts(output.out)) == (ran.ret, verdicts(ran.stdout.str()))
     assert (report["totals"]["skipped"], report["totals"]["not_run"]) == (10, 90 - after)
     assert after <= len(calls) <= after + 8
     assert after < 30
@@ -592,3 +601,48 @@ def test_a_run_that_cannot_stop_early_is_refused(numbers, evaluate, options, pro
 
     assert (status, report) == (2, None)
     assert f"--stop: {problem}" in output.err
+
+
+LEAKY_SUITE = """
+kind: json
+predictor: predict.py:answer
+cases: [{id: a, gold: 1}]
+"""
+LEAKY = """
+import logging, sys, threading, warnings
+
+print("imported with", SECRET := "sk-0123456789abcdef")
+logging.basicConfig(level="INFO")
+
+def answer(case):
+    thread = threading.Thread(target=print, args=("thread", SECRET))
+    thread.start()
+    thread.join()
+    logging.getLogger("model").info("logged %s", SECRET)
+    warnings.warn(f"warned of {SECRET}", stacklevel=1)
+    for character in f"{SECRET}, in pieces":
+        print(character, end="", flush=True)
+    return "1"
+"""
+
+
+@pytest.mark.process
+def test_what_a_predictor_prints_logs_and_warns_about_has_no_secret(tmp_path):
+    (tmp_path / "predict.py").write_text(LEAKY)
+    (tmp_path / "a.queryeval.yaml").write_text(LEAKY_SUITE)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_queryeval", "evaluate", "."],
+        cwd=tmp_path,
+        env={**os.environ, "MODEL_KEY": "sk-0123456789abcdef"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "0123456789" not in output
+    for text in ("imported with", "thread", "INFO:model:logged", "UserWarning: warned of"):
+        assert f"{text} [redacted]" in output
+    assert "[redacted], in pieces" in output

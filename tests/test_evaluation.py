@@ -72,7 +72,7 @@ def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, en
 
 def test_a_gold_that_fails_has_the_time_of_its_attempt(session, monkeypatch):
     late = Execution(query="gold", error=Failure(kind="timeout", message="no answer within 1 s"), seconds=1.2)
-    monkeypatch.setattr(session, "execute", lambda stated, case: late)
+    monkeypatch.setattr(session, "execute", lambda stated, case, **_: late)
     progress = CaseProgress()
 
     with pytest.raises(GoldError):
@@ -356,3 +356,41 @@ def test_the_order_of_rows_counts_where_gold_orders_them(tmp_path, session):
 
     assert result.scores == {"execution_accuracy": 0.0}
     assert rows(result.gold) == list(table((1,), (2,)).rows)
+
+
+def sqlite_case(tmp_path, **changes):
+    (tmp_path / "t.sql").write_text("CREATE TABLE t (name text); INSERT INTO t VALUES ('Graz');", encoding="utf-8")
+    source = Source(name="m", engine="sqlite", settings={"script": "t.sql"}, folder=tmp_path)
+    return make_case(**{"source": source, "golds": (query("SELECT name FROM t"),), **changes})
+
+
+def test_prose_before_a_predicted_query_is_left_out_with_a_note(session, tmp_path):
+    said = query("Here is the query:\n\nSELECT name FROM t")
+
+    result = evaluate_case(sqlite_case(tmp_path, predicted=said), session)
+
+    assert result.scores == {"execution_accuracy": 1.0}
+    assert result.predicted.note == "the query was read from the text after prose"
+
+
+def test_prose_before_what_is_no_query_is_named_in_the_message(session, tmp_path):
+    said = query("Here is the query:\n\nSELECT name FROM t\n\nIt returns the names.")
+
+    error = evaluate_case(sqlite_case(tmp_path, predicted=said), session).predicted.error
+
+    assert error.kind == "invalid"
+    assert error.message == 'near "Here": syntax error (the text starts with prose, not with a query)'
+
+
+def test_a_no_break_space_in_a_predicted_query_is_named_beside_the_message(session, tmp_path):
+    error = evaluate_case(sqlite_case(tmp_path, predicted=query("SELECT\u00a0name FROM t")), session).predicted.error
+
+    assert "syntax error" in error.message
+    assert error.message.endswith(" (line 1, column 7 is U+00A0, no-break space: write a space)")
+
+
+def test_a_curly_quote_in_gold_is_named_beside_the_message(session, tmp_path):
+    gold = query("SELECT nme FROM t WHERE name = \u201cGraz\u201d")
+
+    with pytest.raises(GoldError, match=r"\(line 1, column 32 is U\+201C, left double quotation mark: write"):
+        evaluate_case(sqlite_case(tmp_path, golds=(gold,)), session)

@@ -141,6 +141,15 @@ def test_the_sheets_have_fixed_names():
     assert load_workbook(io.BytesIO(render_plain_excel(make_report(sdmx_case())))).sheetnames == plain
 
 
+@pytest.mark.parametrize("render", [render_excel, render_plain_excel])
+def test_the_workbook_opens_on_the_sheet_with_the_verdict(render):
+    book = load_workbook(io.BytesIO(render(make_report(case()))))
+
+    assert book.active.title == "Run"
+    assert [sheet.title for sheet in book.worksheets if sheet.sheet_view.tabSelected] == ["Run"]
+    assert "Verdict" in [cell.value for cell in book.active["A"]]
+
+
 def test_details_have_the_published_columns_first():
     header = rows(opened(make_report(case(1)))["Details"])[0]
 
@@ -538,7 +547,7 @@ def test_the_run_tells_the_comparison_with_a_baseline():
         ["regressions", 2],
         ["removed", 1],
         ["changed besides the system: cases removed (1 case): music/s.queryeval.yaml::c3"],
-        ["metric", "before", "after", "change", "95 % low", "95 % high", "n", "p", "detects"],
+        ["metric", "before", "after", "change", "95 % low", "95 % high", "n", "p", "p adjusted", "detects"],
         ["soft_f1", *(pytest.approx(metric[key]) for key in ("before", "after", "change")), *metric["ci95"], 3, 1],
         ["regressions (2)"],
         ["music/s.queryeval.yaml::c1"],
@@ -686,6 +695,7 @@ def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeyp
     assert "7 metrics have no column in Cases, since a sheet has no more of them." in texts(report)
 
 
+@pytest.mark.long
 def test_long_groups_are_cut_and_say_so():
     report = make_report(*(case(number, difficulty=f"level {number:04}") for number in range(1_100)))
 

@@ -110,6 +110,17 @@ def test_another_query_is_tried_against_a_case(shop, explain, query, status, hea
     assert f"predicted, from --query\n  | {query}\n" in out
 
 
+def test_a_case_without_a_prediction_is_told_of_the_option_that_tries_a_query(shop, explain):
+    write(SUITE.replace(", predicted: SELECT name FROM product", ""))
+    hint = "there is no prediction: add `predicted` or a `predictor`, or try a query with --query 'SELECT …'"
+
+    status, text = explain("all")
+    assert (status, hint in text.splitlines()) == (1, True)
+
+    status, text = explain("all", "--query", "SELECT name FROM product")
+    assert (status, hint in text.splitlines()) == (0, False)
+
+
 def test_another_query_is_tried_without_calling_the_predictor(shop, explain):
     write(
         SUITE.replace("cases:", "predictor: nothing.py:predict\ncases:", 1).replace(
@@ -178,7 +189,8 @@ def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
             "none.queryeval.yaml::all",
             "no file none.queryeval.yaml from here: start the command in the root folder of the run",
         ),
-        ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none': known are all, dear"),
+        ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none': choose from all, dear"),
+        ("s.queryeval.yaml", "'s.queryeval.yaml' is a suite: name one of its cases, such as s.queryeval.yaml::dear"),
         ("twice", "'twice' is the id of several cases: write a.queryeval.yaml::twice or b.queryeval.yaml::twice"),
     ],
 )
@@ -371,3 +383,23 @@ def test_without_its_source_a_case_of_a_report_is_shown_without_a_counterexample
     Path("buyers.sql").unlink()
 
     assert "\ncounterexample\n  not looked for: " in explain("buyers", "--report", "report.json")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["all", "s.queryeval.yaml"],
+            "unexpected argument 's.queryeval.yaml': write only CASE, a node id (FILE::ID), or an id",
+        ),
+        (["all", "--qeury=SELECT 1"], "unknown option '--qeury': did you mean '--query'?"),
+    ],
+)
+def test_an_argument_that_the_command_does_not_take_is_refused_with_an_example(shop, capsys, arguments, told):
+    with pytest.raises(SystemExit) as caught:
+        main(["explain", *arguments])
+
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"queryeval explain: {told}")
+    assert " (example: queryeval explain shop." in said

@@ -10,6 +10,7 @@ from pytest_queryeval.core.metric import metric
 
 LIVES = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Lives}]}]}]"
 SDMX = "kind: sdmx\nmetrics: ['recall[INDICATOR]', 'recall[COUNTRY]', 'precision[COUNTRY]', macro_recall]\n"
+SQL = "kind: sql\nmetrics: [exact_set_match, exact_set_match_spider, partial_where_f1]\n"
 JSON = "kind: json\nmetrics: [json_equal, structural_similarity, path_f1]\n"
 
 
@@ -62,6 +63,14 @@ def test_notes_are_not_about_an_answer_that_nobody_gave():
     [
         (SDMX, LIVES, "recall[COUNTY]", "gold has no terms of COUNTY, but of INDICATOR"),
         (JSON + "options: {json: {at: /b}}\n", "{a: 1}", "structural_similarity", "gold has nothing at `/b`"),
+        (
+            SQL,
+            "SELECT a FROM t WHERE a ==== 3",
+            "exact_set_match",
+            "gold cannot be read: EQ lacks a part, line 1,",
+        ),
+        (SQL, "SELECT a; SELECT b", "partial_where_f1", "gold cannot be read: 2 statements, not one"),
+        (SQL, "SELECT a FROM t AS", "exact_set_match_spider", "the published grammar does not read gold: "),
     ],
 )
 def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold, metric, reason):

@@ -37,6 +37,20 @@ def test_text_and_number_that_look_alike_come_with_their_types_and_the_setting_t
     ]
 
 
+def test_a_text_of_a_number_in_another_form_comes_with_types_and_the_setting_too():
+    hint = "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
+
+    assert answers(table(("1.10",), ("x",)), table((1.1,), ("x",)))[1:] == [
+        "    columns  | a",
+        "    missing  | 1.10 (text)",
+        "    extra    | 1.1 (float)",
+        hint,
+    ]
+    assert hint in answers(table((1000,)), table(("1e3",)))
+    assert hint not in answers(table(("1.10",)), table((1.2,)))
+    assert hint not in answers(table(("1.10",)), table(("1.1",)))
+
+
 def test_only_the_cells_of_a_changed_row_that_look_alike_show_their_types():
     assert answers(table(("FR", "a", 3, 3)), table(("FR", "a", "3", 4)))[2:4] == [
         "    gold     | FR · a · 3 (integer) · 3",

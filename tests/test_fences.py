@@ -117,6 +117,7 @@ def test_several_blocks_are_told_from_one(text, several):
     assert has_several_blocks(text) is several
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

@@ -17,6 +17,8 @@ from spreadsheets import make_report
 from pytest_queryeval.core.errors import Location, PredictorError, SettingError
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.reports.csv import render_csv
 from pytest_queryeval.reports.excel.workbook import workbook as report_workbook
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")
@@ -226,6 +228,44 @@ def test_an_answer_that_a_workbook_holds_in_part_is_refused(text):
     )
 
 
+@pytest.mark.parametrize("columns", [{}, {"columns": {"predicted": "predicted_query"}}])
+def test_the_csv_report_of_a_run_holds_its_predictions_without_the_guard_against_formulas(columns):
+    texts = ("-- mean\nSELECT 1", "=1+1", "'a' = 'b'", "\tSELECT 1", "SELECT 'a'", "", "  -- x\nSELECT 1")
+    cases = [run_case(number, predicted=predicted(text)) for number, text in enumerate(texts)]
+    cases.append(run_case(len(texts), id="-1", prediction={"source": "x", "seconds": 2.5, "metadata": {}}))
+    Path("report.csv").write_bytes(render_csv(make_report(*cases)))
+    predictor = opened(path="report.csv", **columns)
+
+    assert tuple(answered(predictor, id=f"c{number}") for number in range(len(texts))) == texts
+    assert answered(predictor, id="-1")
+    if not columns:
+        assert predictor.predict(make_case(id="-1"), 1).seconds == 2.5
+
+
+def test_a_case_that_was_not_predicted_has_no_prediction_in_the_csv_report():
+    Path("report.csv").write_bytes(render_csv(make_report(run_case(1, outcome="error", predicted=None))))
+
+    assert no_answer(opened(path="report.csv"), id="c1").startswith("report.csv: no prediction for 'c1'")
+
+
+def test_the_texts_of_a_table_of_the_user_stay_as_they_are():
+    predictor = predictions("id,predicted", "a,'b' = 'c'", name="p.csv")
+
+    assert answered(predictor, id="a") == "'b' = 'c'"
+
+
+def test_a_report_is_no_file_of_predictions():
+    Path("report.json").write_bytes(REPORTS["json"].render(make_report(run_case(1))))
+
+    with pytest.raises(PredictorError) as caught:
+        opened(path="report.json")
+
+    assert str(caught.value) == (
+        "report.json: is a report, and no file of predictions:"
+        " name its report.csv or report.xlsx instead, which `queryeval render` writes"
+    )
+
+
 def test_a_mapping_of_json_leads_from_ids_to_answers():
     predictor = predictions('{"a": "SELECT 1",', ' "b": {"x": [1]}}', name="p.json")
 
@@ -300,7 +340,7 @@ def test_a_file_without_ids_is_read_by_question(name, lines):
     predictor = predictions(*lines, name=name)
 
     assert answered(predictor, id="any", question="How many?\n") == "x"
-    told = f"{name}: no prediction for 'How much?': the file predicts 'How many?'"
+    told = f"{name}: no prediction for 'How much?': did you mean 'How many?'?"
     assert no_answer(predictor, question="How much?") == told
 
 
@@ -402,14 +442,36 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
     assert no_answer(predictor, id="singer-by-age") == told
 
 
-def test_a_case_without_an_entry_is_told_what_the_file_has():
-    predictor = predictions(*({"id": f"c{number:02}", "predicted": "x"} for number in range(12)))
+@pytest.mark.parametrize(
+    ("id_", "near"),
+    [("Mean_Age", "mean-age"), ("train-0012", "train_12"), ("agemean", ""), ("train-13", ""), ("populations", "")],
+)
+def test_the_nearest_entry_is_found_among_many(id_, near):
+    names = [*(f"q{number}" for number in range(1000)), "train_12", "mean-age"]
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in names))
 
-    predictor.register_cases(cases(*(f"c{number:02}" for number in range(11)), "sizes"))
+    predictor.register_cases(cases(id_))
 
-    named = ", ".join(f"'c{number:02}'" for number in range(10))
-    told = f"preds.jsonl: no prediction for 'sizes': the file predicts {named} and 2 more"
-    assert no_answer(predictor, id="sizes") == told
+    add = ": add it, or correct one of the ids that no case has: 'q0', 'q1', 'q2' and 999 more"
+    told = f": did you mean '{near}'?" if near else add
+    assert no_answer(predictor, id=id_) == f"preds.jsonl: no prediction for '{id_}'{told}"
+
+
+def test_entries_are_compared_up_to_a_bound_and_by_letters_beyond_it(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.predictors.file.MAX_COMPARISONS", 2)
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in ("singers-old", "mean-age", "sizes")))
+
+    assert no_answer(predictor, id="MEAN AGE").endswith("did you mean 'mean-age'?")
+    assert ": add it, or correct one of the ids" in no_answer(predictor, id="singers-odl")
+
+
+def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
+    predictor = predictions({"id": "a", "predicted": "x"}, {"id": "b", "predicted": "x"})
+
+    predictor.register_cases(cases("a", "b", "c"))
+
+    told = "preds.jsonl: no prediction for 'c': all 2 predictions of the file are for other cases: add this one"
+    assert no_answer(predictor, id="c") == told
 
 
 def test_a_value_is_no_query():
@@ -430,10 +492,10 @@ def test_a_value_is_no_query():
         ('{"id": 1.0, "predicted": "x"}', " a prediction needs `id`, which is text"),
         ('{"id": true, "predicted": "x"}', " a prediction needs `id`, which is text"),
         ('{"id": " ", "predicted": "x"}', " a prediction needs `id`, which is text"),
-        ('{"id": "a"}', " a prediction needs `predicted`, or say under `answer` what is called so"),
+        ('{"id": "a"}', " a prediction needs `predicted`, or its name under `columns: {predicted: NAME}`"),
         (
             '{"id": "a", "predict": "x"}',
-            " a prediction needs `predicted`, or say under `answer` what is called so: did",
+            " a prediction needs `predicted`, or its name under `columns: {predicted: NAME}`: did you mean 'predict'?",
         ),
         ('{"id": "a", "predicted": null}', ' `predicted` is null: leave the prediction out, or write "" for an empty'),
         ('{"id": "first", "predicted": "x"}', " 'first' was predicted on line 1 already: say under `trial` which is"),
@@ -488,7 +550,7 @@ def test_what_is_wrong_with_json_is_said_with_its_place(lines, told):
     ("lines", "told"),
     [
         ([], " has no header row"),
-        (["", "id,sql"], "2: there is no column 'predicted': known are id, sql"),
+        (["", "id,sql"], "2: there is no column 'predicted': choose from id, sql"),
         (["name,predicted"], "1: there is no column 'id' or 'question'"),
         (["id,predicted,id"], "1: two columns are called 'id'"),
         (["id,predicted", "", '"a', 'b",x', "c"], "5: 1 cell in a table of 2 columns"),
@@ -537,7 +599,39 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
         ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
         ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
         ({"path": "preds.ods"}, "path", "'path' does not end as files of predictions do: .jsonl, "),
-        ({"path": "p.jsonl", "key": "name"}, "key", "'key' is not one of id, question"),
+        ({"path": "p.jsonl", "key": ""}, "key", "'key' is not id, question, or the name of what holds the ids"),
+        (
+            {"path": "p.csv", "columns": "SQL"},
+            "columns",
+            "'columns' is not a mapping such as {id: No., predicted: SQL}",
+        ),
+        ({"path": "p.csv", "columns": {"id": ""}}, "columns", "'columns' is not a mapping such as"),
+        (
+            {"path": "p.csv", "columns": {"sql": "SQL"}},
+            "columns",
+            (
+                "'columns' is not a mapping such as {id: No., predicted: SQL}: there is no 'sql': "
+                "choose from id, predicted"
+            ),
+        ),
+        (
+            {"path": "p.csv", "columns": {"ID": "No."}},
+            "columns",
+            "'columns' is not a mapping such as {id: No., predicted: SQL}: there is no 'ID': did you mean 'id'?",
+        ),
+        ({"path": "p.txt", "columns": {"id": "No."}}, "columns", "'columns' makes no sense with plain lines"),
+        (
+            {"path": "p.csv", "columns": {"predicted": "A"}, "answer": "B"},
+            "answer",
+            "'answer' is named under `columns`",
+        ),
+        (
+            {"path": "p.csv", "columns": {"id": "A"}, "key": "B"},
+            "key",
+            "'key' and `columns` name different ids, 'B' and",
+        ),
+        ({"path": "p.csv", "header_row": 0}, "header_row", "'header_row' is not the number of a row"),
+        ({"path": "p.jsonl", "header_row": 2}, "header_row", "'header_row' makes no sense with this file: it is for"),
         ({"path": "p.jsonl", "answer": ""}, "answer", "'answer' is not the name"),
         ({"path": "p.jsonl", "answer": "id"}, "answer", "'answer' is not the name"),
         ({"path": "p.txt", "key": "id"}, "key", "'key' makes no sense with plain lines"),
@@ -547,6 +641,7 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
         ({"path": "p.csv", "delimiter": ";;"}, "delimiter", "'delimiter' is not one character, such as ';'"),
         ({"file": "preds.jsonl"}, "file", "unknown setting 'file'"),
         ({"path": "p.jsonl", "keys": "id"}, "keys", "unknown setting 'keys': did you mean 'key'?"),
+        ({"path": "p.csv", "id": "No."}, "id", "unknown setting 'id': it is a column, write `columns: {id: HEADER}`"),
     ],
     ids=str,
 )
@@ -562,3 +657,125 @@ def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
 
 def test_nothing_of_a_file_is_called():
     assert not PREDICTORS["file"].calls
+
+
+NUMBERED = ["No.,Question,SQL,Seconds", "1,How many?,SELECT 1,0.5", "2,How old?,SELECT 2,"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"columns": {"id": "No.", "predicted": "SQL"}},
+        {"key": "No.", "columns": {"predicted": "SQL"}},
+        {"key": "No.", "answer": "SQL"},
+        {"key": "id", "columns": {"id": "No.", "predicted": "SQL"}},
+    ],
+    ids=str,
+)
+def test_a_table_has_columns_of_its_own(settings):
+    predictor = predictions(*NUMBERED, name="b.csv", **settings)
+
+    assert answered(predictor, id="2") == "SELECT 2"
+    assert predictor.predict(make_case(id="1"), 1).metadata == {"Question": "How many?", "Seconds": 0.5}
+
+
+@pytest.mark.parametrize("key", [{}, {"key": "question"}, {"key": "Question"}], ids=str)
+def test_a_question_has_a_column_of_its_own(key):
+    columns = {"question": "Question", "predicted": "SQL", "seconds": "Seconds"}
+    predictor = predictions(*NUMBERED[:2], name="b.csv", columns=columns, **key)
+
+    found = predictor.predict(make_case(id="1", question="How  many?"), 1)
+
+    assert (found.content.query, found.seconds, found.metadata) == ("SELECT 1", 0.5, {"No.": 1})
+
+
+def test_objects_and_mappings_have_names_of_their_own():
+    columns = {"id": "nr", "predicted": "sql", "trial": "run"}
+    lines = predictions({"nr": 1, "sql": "SELECT 1", "run": 2, "id": "x"}, columns=columns)
+    mapping = predictions('{"1": {"sql": "SELECT 2", "tokens": 3}}', name="preds.json", columns=columns)
+
+    assert answered(lines, trial=2, id="1") == "SELECT 1"
+    assert lines.predict(make_case(id="1"), 2).metadata == {"id": "x"}
+    assert mapping.predict(make_case(id="1"), 1).metadata == {"tokens": 3}
+
+
+def test_what_is_wrong_with_columns_is_said_with_the_names_of_the_file():
+    columns = {"id": "No.", "predicted": "SQL", "seconds": "Time"}
+    known = "choose from No., Question, SQL, Seconds"
+
+    assert problem(*NUMBERED, name="b.csv", columns=columns) == f"b.csv:1: there is no column 'Time': {known}"
+    assert problem(*NUMBERED, name="b.csv", key="Nr", answer="SQL") == f"b.csv:1: there is no column 'Nr': {known}"
+    assert problem({"No.": "a"}, columns={"id": "No.", "predicted": "SQL"}) == (
+        "preds.jsonl:1: a prediction needs `SQL`: choose from No."
+    )
+    told = problem("No.,SQL,Time", "1,SELECT 1,soon", name="b.csv", columns=columns)
+    assert told == "b.csv:2: `Time` is a number from 0 to 1,000,000,000"
+
+
+def test_a_header_below_a_title_is_named_and_found():
+    title = ["Answers of model B,", "", "id,predicted", "a,SELECT 1"]
+
+    assert problem(*title, name="b.csv") == (
+        "b.csv:1: there is no column 'predicted': row 3 looks like the header: write `header_row: 3` "
+        "beside `path`, or in short `b.csv?header_row=…`"
+    )
+    assert answered(predictions(*title, name="b.csv", header_row=3), id="a") == "SELECT 1"
+    told = problem(*title, name="b.csv", header_row=2)
+    assert told == "b.csv: row 2 is empty: name the row that holds the headers"
+
+
+def test_columns_win_over_the_layout_of_a_workbook_that_a_run_has_written(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["id", "predicted", "outcome", "prediction (s)", "corrected"])
+    book.active.append(["a", "SELECT 1", "failed", 0.1, "SELECT 2"])
+    book.save("run.xlsx")
+
+    assert answered(opened(path="run.xlsx"), id="a") == "SELECT 1"
+    assert answered(opened(path="run.xlsx", columns={"predicted": "corrected"}), id="a") == "SELECT 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("b.csv?id=No.&predicted=SQL", {"path": "b.csv", "columns": {"id": "No.", "predicted": "SQL"}}),
+        (f"b.csv?header_row={'9' * 5000}", {"path": "b.csv", "header_row": "9" * 5000}),
+        ("runs/b.xlsx?sheet=Run%201&header_row=2", {"path": "runs/b.xlsx", "sheet": "Run 1", "header_row": 2}),
+        ("b.csv?key=A%26B&predicted=C++", {"path": "b.csv", "key": "A&B", "columns": {"predicted": "C++"}}),
+        ("b.csv?", {"path": "b.csv?"}),
+        ("why?.csv", {"path": "why?.csv"}),
+    ],
+)
+def test_settings_stand_behind_the_name_of_a_file(text, settings):
+    assert PREDICTORS["file"].read_text(text) == settings
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("headerrow=3", "unknown setting 'headerrow': did you mean 'header_row'?"),
+        ("delimeter=;", "unknown setting 'delimeter': did you mean 'delimiter'?"),
+        ("predictd=SQL", "unknown setting 'predictd': did you mean 'predicted'?"),
+    ],
+)
+def test_a_misspelled_setting_behind_the_name_of_a_file_is_told_of_the_nearest(part, told):
+    with pytest.raises(SettingError) as caught:
+        PREDICTORS["file"].check(PREDICTORS["file"].read_text(f"b.csv?id=No.&{part}"))
+
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("p.jsonl", '{"id": "b", "predicted": "1"}\n{"id": "a", "predicted": LONG}', "p.jsonl:2: "),
+        ("p.json", '{"b": "1",\n"a": {"predicted": LONG}}', "p.json:2: "),
+    ],
+)
+def test_a_number_that_python_does_not_read_is_told_with_its_place(name, text, place):
+    Path(name).write_text(text.replace("LONG", "9" * 100_000), encoding="utf-8")
+
+    with pytest.raises(PredictorError, match=r"a number of 100,000 digits is too large") as raised:
+        answered(opened(path=name))
+
+    assert place in str(raised.value)
+    assert "set_int_max_str_digits" not in str(raised.value)

@@ -51,6 +51,8 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "{metric: execution_acuracy, min: 1}",
             "unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?",
         ),
+        ("{metric: pass_rat, min: 1}", "unknown metric 'pass_rat': did you mean 'pass_rate'?"),
+        ("{metric: pas_hat_k, min: 1}", "unknown metric 'pas_hat_k': did you mean 'pass_hat_k'?"),
         ("{metric: arity_f1}", "'arity_f1' needs min or max, such as {min: 0.8}"),
         ("{min: 1}", "a gate needs a metric: write {metric: NAME, min: NUMBER}"),
         ("{metric: arity_f1, min: high}", "min: expected a number, found 'high'"),
@@ -90,7 +92,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "'arity_f1' has no sum: name metadata[NAME], prediction_seconds or execution_seconds",
         ),
         ("{metric: 'metadata[cost]', sum: 5}", "sum: expected a mapping, found '5': write {max: NUMBER}"),
-        ("{metric: 'metadata[cost]', sum: {most: 5}}", "unknown key 'most': known are max, min"),
+        ("{metric: 'metadata[cost]', sum: {most: 5}}", "unknown key 'most': choose from max, min"),
         ("{metric: 'metadata[cost]', sum: {}}", "'metadata[cost]' needs min or max, such as {min: 0.8}"),
         (
             "{metric: 'metadata[cost]', sum: {max: 5}, max: 1}",
@@ -106,7 +108,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
 )
 def test_wrong_gates_are_reported(line, message):
     assert gate_problem(line) == (
-        message or "unknown key 'level': known are difficulty, feature, file, kind, not, source, tag"
+        message or "unknown key 'level': choose from difficulty, feature, file, kind, not, source, tag"
     )
 
 

@@ -8,9 +8,17 @@ from report_maker import evaluate_gate
 from samples import FINGERPRINT, entry, make_case, query
 
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import EarlyDecision, LeftOut, count_cases, gate_text, pending_gate
-from pytest_queryeval.results.scope import matches
+from pytest_queryeval.core.model import GROUPS, Gate
+from pytest_queryeval.results import scope
+from pytest_queryeval.results.gates import (
+    EarlyDecision,
+    LeftOut,
+    count_cases,
+    evaluate_gates,
+    gate_text,
+    pending_gate,
+)
+from pytest_queryeval.results.scope import ScopeIndex, is_below
 
 
 def gate(metric="f1", *, folder="music", minimum=None, maximum=None, is_sum=False, **where):
@@ -272,7 +280,66 @@ def test_not_leaves_out_the_cases_that_fit_all_of_it():
 def test_where_and_its_not_are_each_others_rest(where, data):
     values = {group: data.draw(st.lists(st.sampled_from("ab"))) for group in ("tag", "kind")}
 
-    assert matches(where, values.__getitem__) is not matches({"not": where}, values.__getitem__)
+    index = ScopeIndex([("", where), ("", {"not": where})])
+    assert len(index.scopes_of("s.queryeval.yaml", values.__getitem__)) == 1
+
+
+def is_in_scope(where, values):
+    """Whether a case with these values is one that `where` names, by its definition."""
+    if where.get("not") and is_in_scope(where["not"], values):
+        return False
+    return all(value in values[group] for group, value in where.items() if group != "not")
+
+
+CONDITIONS = st.dictionaries(st.sampled_from(GROUPS), st.sampled_from("abc"), max_size=3)
+WHERES = st.one_of(CONDITIONS, st.builds(lambda where, excluded: where | {"not": excluded}, CONDITIONS, CONDITIONS))
+FOLDERS = ("", ".", "music", "music/deep", "musicals", "..", "../..", "../q", "/elsewhere")
+PATHS = (
+    *("s.queryeval.yaml", "music/s.queryeval.yaml", "music/deep/s.queryeval.yaml", "musicals/s.queryeval.yaml"),
+    *("../s.queryeval.yaml", "../q/s.queryeval.yaml", "../../s.queryeval.yaml", "/elsewhere/s.queryeval.yaml"),
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(FOLDERS), WHERES), max_size=12),
+    st.sampled_from(PATHS),
+    st.fixed_dictionaries({group: st.lists(st.sampled_from("abc"), max_size=3) for group in GROUPS}),
+)
+def test_the_index_finds_the_scopes_that_a_case_is_in(scopes, path, values):
+    expected = [n for n, (folder, where) in enumerate(scopes) if is_below(path, folder) and is_in_scope(where, values)]
+
+    assert ScopeIndex(scopes).scopes_of(path, values.__getitem__) == expected
+
+
+def test_gates_that_differ_in_their_limits_are_each_judged_by_their_own():
+    gates = [gate(minimum=least) | {"cases": 2} for least in (0.5, 0.75, 0.8)]
+
+    results = evaluate_gates(gates, scored(1.0, 0.5))
+
+    assert [(gate["min"], gate["value"], gate["ok"]) for gate in results] == [
+        (0.5, 0.75, True),
+        (0.75, 0.75, True),
+        (0.8, 0.75, False),
+    ]
+
+
+def test_a_case_is_read_once_however_many_gates_there_are():
+    lookups = []
+
+    def values(group):
+        lookups.append(group)
+        return ["t1000"]
+
+    index = ScopeIndex([("", {"kind": "sql", "tag": f"t{number}"}) for number in range(1_000)])
+
+    assert index.scopes_of("s.queryeval.yaml", values) == []
+    assert lookups == ["tag"]
+
+
+def test_a_group_that_no_case_has_a_value_of_fails_instead_of_being_the_kind(monkeypatch):
+    monkeypatch.setattr(scope, "GROUPS", (*GROUPS, "owner"))
+    with pytest.raises(AssertionError, match="owner"):
+        count_cases([gate(owner="sql")], [], [LeftOut("music/s.queryeval.yaml", make_case())])
 
 
 def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():

@@ -132,7 +132,7 @@ def test_a_column_that_gold_lacks_is_an_error_of_the_case_whatever_predicted_say
         scored_case = scored("SELECT id FROM city", predicted, "{gold_columns: [name]}")
         assert (scored_case["outcome"], scored_case["message"]) == (
             "error",
-            "compare: gold_columns: gold has no column 'name': known are id (s.queryeval.yaml:6)",
+            "compare: gold_columns: gold has no column 'name': choose from id (s.queryeval.yaml:6)",
         )
 
 
@@ -144,7 +144,7 @@ def test_a_column_that_gold_lacks_is_told_at_the_line_that_names_it(scored, tmp_
     (found,) = evaluate(load_cases(tmp_path))["cases"]
 
     assert (found["line"], found["outcome"]) == (7, "error")
-    assert found["message"] == "compare: gold_columns: gold has no column 'nme': known are id (s.queryeval.yaml:1)"
+    assert found["message"] == "compare: gold_columns: gold has no column 'nme': choose from id (s.queryeval.yaml:1)"
 
 
 @pytest.mark.parametrize("written", ["name", "[-1]", "[1.5]", "[[a]]", "[true]"])

@@ -102,7 +102,7 @@ def test_the_first_run_of_a_lasting_fall_is_found():
     assert found["fall"]["p"] == pytest.approx(4 * 0.5**10)  # one-sided, 10 of 10, for each run before the last
     assert " ".join(sentences(found)) == (
         "pass_rate fell from 1.000 in model 2 of 2025-03-03 09:30 to 0.500 in model 3 of 2025-03-04 09:30 over 20 "
-        "cases, and has not recovered (p 0.004); against the run before it has 10 regressions and 0 fixes; the suite "
+        "cases, and has not recovered (p 0.004); against the run before it has 0 fixes, 10 regressions; the suite "
         "did not change"
     )
 
@@ -166,8 +166,8 @@ def test_a_gate_is_missed_since_the_first_run_of_the_last_ones():
 
     assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(2, 1)]
     assert sentences(found)[0] == (
-        "pass_rate in music: 0.500, needs at least 0.6 (2 cases); this gate is missed since model 2 of 2025-03-03 "
-        "09:30, and was met in model 1 of 2025-03-02 09:30; against the run before it has 1 regression and 0 fixes; "
+        "the gate pass_rate in music: 0.500, needs at least 0.6 (2 cases), was last met in model 1 of 2025-03-02 09:30 "
+        "and is missed since model 2 of 2025-03-03 09:30; against the run before it has 0 fixes, 1 regression; "
         "the suite did not change"
     )
 
@@ -179,7 +179,7 @@ def test_a_gate_that_was_not_evaluated_says_nothing():
     found = history(reports)
 
     assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(0, None)]
-    assert "and was met in none" in sentences(found)[0]
+    assert sentences(found)[0] == "no run has met the gate pass_rate in music: 0.000, needs at least 0.6 (2 cases)"
 
 
 def test_a_gate_that_is_met_again_or_gone_is_not_missed():
@@ -261,7 +261,7 @@ def test_letters_are_those_of_pytest():
 
 
 def test_a_metric_that_no_report_has_is_refused_with_a_proposal():
-    with pytest.raises(ReportError, match=r"no report has a score of 'f2': known are f1, pass_rate"):
+    with pytest.raises(ReportError, match=r"no report has a score of 'f2': choose from f1, pass_rate"):
         history([("0", run(0, "1"))], "f2")
 
 
@@ -289,11 +289,11 @@ def test_a_folder_is_shown_with_a_line_for_each_run(folder, capsys):
     assert first.startswith(
         "pass_rate fell from 1.000 in model 1 of 2025-03-02 09:30 to 0.400 in model 2 of 2025-03-03"
     )
-    assert second.startswith("pass_rate in music: 0.400, needs at least 0.9 (20 cases); this gate is missed since")
+    assert second.startswith("the gate pass_rate in music: 0.400, needs at least 0.9 (20 cases), was last met in")
     assert header.split()[:4] == ["run", "created", "verdict", "cases"]
     assert [" ".join(row.split()) for row in rows[1:3]] == [
-        "model 1 2025-03-02 09:30 PASSED 20 1.000 0.839 to 1.000 0.000 1.000 0 0 0 of 1 0",
-        "model 2 2025-03-03 09:30 FAILED 20 0.400 0.219 to 0.613 -0.600 < 0.001 0 12 1 of 1 0",
+        "model 1 2025-03-02 09:30 PASSED 20 1.000 0.839 to 1.000 0.000 1.000 0 0 0 0 of 1 0",
+        "model 2 2025-03-03 09:30 FAILED 20 0.400 0.219 to 0.613 -0.600 < 0.001 0 12 0 1 of 1 0",
     ]
 
 
@@ -345,7 +345,7 @@ def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys
         (["empty"], "no report below empty"),
         (["empty", "empty/a.json"], "no report below empty or empty/a.json; skipped: empty/a.json: is no report"),
         (["reports", "-o", "h.pdf"], "no history as '.pdf' for h.pdf"),
-        (["reports", "--by", "f2"], "no report has a score of 'f2': known are f1, pass_rate"),
+        (["reports", "--by", "f2"], "no report has a score of 'f2': choose from f1, pass_rate"),
         (["reports", "-o", "reports/0/report.json"], "reports/0/report.json: is a report of the history, and would be"),
     ],
 )
@@ -503,7 +503,7 @@ def test_a_gate_is_named_to_its_end():
 def test_a_gate_that_was_never_met_makes_no_run_the_first_bad_one():
     page = history_page(history([("0", run(0, "0", gates=[{"min": 0.6}])), ("1", run(1, "0", gates=[{"min": 0.6}]))]))
 
-    assert b"and was met in none" in page
+    assert b">No run has met the gate <strong>pass_rate" in page
     assert b"worse since here" not in page
 
 

@@ -58,6 +58,15 @@ class Driver:
         os.write(3, b"\\xff" * 8)
         time.sleep(9)
 
+    def core(self, settings):
+        import resource
+
+        return ("soft", "hard"), lambda most: [resource.getrlimit(resource.RLIMIT_CORE)]
+
+    def begin(self, settings, path):
+        open(path, "a").write("begun ")
+        time.sleep(60)
+
     def session(self, settings):
         return ("x",), lambda most: [(os.getsid(0),)]
 
@@ -249,6 +258,10 @@ def test_child_cannot_write_much(host, tmp_path):
     assert "File too large" in error.message
 
 
+def test_child_that_dies_writes_no_core_file(host):
+    assert run(host, "core").answer.rows == [(0, 0)]
+
+
 def test_child_has_a_session_of_its_own_so_that_the_terminal_does_not_interrupt_it(host):
     assert run(host, "session").answer.rows == [(host.pid,)]
 
@@ -264,6 +277,7 @@ def test_interrupted_query_does_not_leave_its_answer_to_the_next(host):
     assert run(host, "rows 2").answer.rows == [(".",)] * 2
 
 
+@pytest.mark.process
 def test_threads_share_a_host(host):
     answers = {}
 
@@ -298,6 +312,22 @@ def test_pool_hands_out_one_host_a_name_and_closes_all(driver):
     assert same is host
     assert host.pid is None
     assert not is_running(pid)
+
+
+@pytest.mark.process
+def test_query_whose_host_is_closed_is_not_asked_a_second_time(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host_module, "RETRY_SECONDS", 60)
+    path = tmp_path / "queries"
+    path.touch()
+    query = threading.Thread(target=run, args=(host, f"begin {path}"), kwargs={"timeout": 30})
+    query.start()
+    wait_for(path.read_text)
+
+    host.close()
+    query.join()
+
+    assert path.read_text() == "begun "
+    assert host.pid is None
 
 
 @pytest.mark.parametrize("query", ["rows 1", "sleep 600"])

@@ -24,8 +24,13 @@ PREPARED = """
     create or replace procedure wipe() language sql as 'delete from tickets';
     create or replace function keep_lock() returns void language sql as 'select pg_advisory_lock(8)';
     create table if not exists locked (x int);
+    create or replace function broken(state text) returns int language plpgsql stable as
+        'begin raise exception ''broken'' using errcode = state; end';
 """
-REMOVED = "drop function wipe_tickets(); drop procedure wipe(); drop function keep_lock(); drop table locked"
+REMOVED = """
+    drop function wipe_tickets(); drop procedure wipe(); drop function keep_lock(); drop table locked;
+    drop function broken(text);
+"""
 
 
 @pytest.fixture(scope="module")

@@ -294,7 +294,8 @@ def test_a_baseline_has_a_section_with_links_to_its_cases(compared):
 def test_a_baseline_shows_how_far_the_pass_rate_changed(compared):
     change = compared["baseline"]["metrics"]["pass_rate"]
 
-    told = f"0.0 points from {change['before'] * 100:.1f} % , p {change['p_holm']:.3f}, {change['n']} cases in both"
+    p = f"p {change['p']:.3f}, adjusted {change['p_holm']:.3f}"
+    told = f"0.0 points from {change['before'] * 100:.1f} % , {p}, {change['n']} cases in both"
     assert told in page_of(compared).text
     assert "1 regression , 1 fix" in page_of(compared).text
 
@@ -313,7 +314,7 @@ def test_filters_count_the_cases_that_they_show(compared):
         assert listed["views"][name] == [places[nodeid] for nodeid in compared["baseline"][name]]
 
 
-def test_the_first_rows_have_different_reasons_and_wrong_answers_that_passed_follow():
+def test_the_first_rows_are_the_worst_of_equal_ones_one_of_each_reason_and_wrong_answers_that_passed_follow():
     def found(number, label, outcome="failed", **about):
         edit = {"label": label, "clause": "", "change": "a"}
         cause = {"edits": [edit], "repaired_query": None} if label else None
@@ -326,16 +327,17 @@ def test_the_first_rows_have_different_reasons_and_wrong_answers_that_passed_fol
         found(6, None, "error", message="the service is down"),
         found(7, "wrong-order", scores={"m": 0.5}),
         found(8, "wrong-order", scores={"m": 0.2}),
+        found(9, "wrong-order", scores={"m": 0.0}),
     ]
     listed, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
 
-    assert [cases[place]["id"] for place in listed["worst"]] == ["1", "8", "6", "2", "7", "3", "5"]
+    assert [cases[place]["id"] for place in listed["worst"]] == ["6", "1", "9", "2", "3", "8", "7", "5"]
 
 
-def test_of_the_same_reason_a_regression_comes_first():
+def test_of_the_same_score_and_reason_a_regression_comes_first():
     def run(*outcomes):
         cases = [
-            case(id=str(number), nodeid=str(number), outcome=outcome, message="m", scores={"m": number / 9})
+            case(id=str(number), nodeid=str(number), outcome=outcome, message="m", scores={"m": 0.5})
             for number, outcome in enumerate(outcomes)
         ]
         return aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})

@@ -112,6 +112,7 @@ def test_every_service_gives_the_table_that_sqlite_gives(execute, database, name
     assert [list(map(type, row)) for row in execution.answer.rows] == [list(map(type, row)) for row in rows]
     if rows or name != "denodo":  # which names no columns where there are no rows
         assert list(execution.answer.columns) == columns
+    assert execution.answer.has_header is bool(rows or name != "denodo")
     assert execution.engine == "http"
 
 

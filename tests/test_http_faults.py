@@ -209,6 +209,7 @@ def test_late_answer_is_a_failure_where_the_trivial_query_is_answered(run, behav
     assert (error.kind, error.message) == ("timeout", "no answer within 1 s")
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
 def test_late_answer_is_a_source_error_where_nothing_is_answered(run, behaviour):
     with FaultServer(behaviour) as server, pytest.raises(SourceError, match="no answer within 1 s"):

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
@@ -100,6 +101,19 @@ def test_spider_keeps_positions_databases_and_schemas(spider, capsys):
     assert cases["0"].db_schema is not None
     assert cases["0"].metrics == ("execution_accuracy", "execution_accuracy_spider", "exact_set_match_spider")
     assert skipped == {"2": "tables.json has no schema of the database '../shop'"}
+
+
+def test_wrong_answers_of_spider_do_not_fail_a_run_but_for_its_gate(spider, capsys):
+    assert main(["import", "spider", spider, "-o", "out"]) == 1
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "gate" in line]
+    cases = load_cases("out", root=Path("out"))
+    assert {case.on_miss for case in cases} == {"xfail"}
+    assert yaml.safe_load(Path("out/queryeval.yaml").read_text())["gates"] == [
+        {"metric": "execution_accuracy", "min": 0.8}
+    ]
+    assert line.startswith("a run fails by the gate in out/queryeval.yaml: ")
+    assert "on_miss: xfail" in line
 
 
 def test_spider_runs_with_its_predictions(spider, capsys):
@@ -540,6 +554,16 @@ def test_predictions_are_found_by_id_or_question_with_their_trials(folder, capsy
     assert predictions() == [{"id": "a-b", "predicted": "1"}]
 
 
+def test_settings_of_predictions_stand_behind_the_name_of_their_file(folder, capsys):
+    source = write_lines("q.jsonl", {"id": "a", "gold": 1})
+    Path("p.csv").write_text("Run 7\n\nNo.,Answer\na,1\n")
+    named = "p.csv?id=No.&predicted=Answer&header_row=3"
+
+    imported(capsys, "jsonl", source, "--kind", "json", "--predictions", named)
+
+    assert predictions() == [{"id": "a", "predicted": "1"}]
+
+
 @pytest.mark.parametrize("format_", ["jsonl", "promptfoo", "openai-evals"])
 def test_predictions_of_no_case_are_told(folder, capsys, format_):
     tests = {"gold": 1, "ideal": "1", "input": "?", "vars": {"q": "?"}, "assert": [{"type": "equals", "value": 1}]}
@@ -702,3 +726,40 @@ def test_a_source_of_another_format_is_named_with_what_is_missing(folder, capsys
     )
     assert "dev.json: no case could be imported: " in (said := refusal(capsys, "bird", "dev.json"))
     assert "it has no 'SQL' (it has db_id, question, query): is it of another format?" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "s.queryeval.yaml",
+            "is a suite, not a data set in JSON: run `pytest s.queryeval.yaml` without an import",
+        ),
+        ("dev.yml", "is YAML, not JSON: use the JSON file of the data set"),
+    ],
+)
+@pytest.mark.parametrize("form", ["spider", "jsonl", "qald"])
+def test_yaml_in_place_of_json_is_told_as_that(folder, capsys, form, name, told):
+    Path(name).write_text("kind: sql\ncases: []\n")
+
+    with pytest.raises(SystemExit) as caught:
+        main(["import", form, name, "-o", "suites", "--databases", "."])
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"{name}: {told}\n"
+
+
+def test_flags_of_a_table_are_copied_as_suites_read_them_there(folder, capsys):
+    rows = ["a,SELECT 1,no,x", "b,SELECT 1,yes,FALSE", "c,SELECT 1,later,", "d,SELECT 1,,maybe"]
+    Path("q.csv").write_text("\n".join(["id,gold,skip,allow_empty", *rows]))
+
+    status = main(["import", "table", "q.csv", "-o", "copied", "--kind", "sql", "--source", "shop.sqlite"])
+
+    cases = {case.id: case for case in load_cases("copied")}
+    assert {name: (case.skip, case.allow_empty) for name, case in cases.items()} == {
+        "a": (None, True),
+        "b": ("skipped in the suite", False),
+        "c": ("later", False),
+    }
+    assert status == 1
+    assert "skipped d: 'allow_empty' is 'maybe': write TRUE or FALSE" in capsys.readouterr().out

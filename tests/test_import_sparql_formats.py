@@ -80,6 +80,16 @@ def test_stored_answers_of_qald_can_be_preferred_to_queries(capsys):
     assert outcomes(cases) == {"7": "failed", "8": "passed"}
 
 
+@pytest.mark.parametrize("options", [[], ["--map", "gold=answers"]])
+def test_questions_of_qald_without_a_source_are_not_imported(capsys, options):
+    source = write("qald.json", {"questions": [qald()]})
+
+    said = refusal(capsys, "import", "qald", source, *options, "-o", "out")
+
+    assert "its queries have nowhere to run: give their source as --source" in said
+    assert not Path("out/qald.queryeval.yaml").exists()
+
+
 def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
     questions = [
         qald(id=1, question=[{"language": "en", "string": ""}, {"language": "fr", "string": "Où ?"}]),

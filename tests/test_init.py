@@ -105,6 +105,18 @@ def test_nothing_is_written_where_one_file_is_there_already(here, capsys):
     assert contents(here) == before
 
 
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_is_told(here, capsys, ci):
+    init("first", "--ci", ci)
+    before = contents(here)
+
+    told = refusal(capsys, "second", "--kind", "json", "--ci", ci)
+
+    assert "is there already: keep it with --ci none and add `pytest second` to it, or replace" in told
+    assert contents(here) == before
+    assert init("second", "--kind", "json", "--ci", "none") == 0
+
+
 def test_a_link_that_leads_nowhere_is_a_file_that_is_there(here, capsys):
     Path("queries").mkdir()
     SUITE.symlink_to(here / "elsewhere")
@@ -130,6 +142,16 @@ def test_a_folder_that_cannot_be_made_is_one_error(capsys):
     assert refusal(capsys, "queries", "--ci", "none").count("\n") == 1
 
 
+def test_the_pytest_ini_is_at_the_root_of_the_repository(here, monkeypatch):
+    Path(".git").mkdir()
+    Path("evaluation").mkdir()
+    monkeypatch.chdir("evaluation")
+
+    init("suites", "--ci", "none")
+
+    assert (here / "pytest.ini").read_text(encoding="utf-8").startswith("[pytest]\n")
+
+
 def test_the_workflow_is_at_the_root_of_the_repository(here, monkeypatch):
     Path(".git").mkdir()
     Path("evaluation").mkdir()
@@ -141,6 +163,39 @@ def test_the_workflow_is_at_the_root_of_the_repository(here, monkeypatch):
     commands = "".join(step.get("run", "") for step in workflow["jobs"]["queries"]["steps"])
     assert '\npytest evaluation/suites --queryeval-report=reports --queryeval-report=github "$@"\n' in commands
     assert 'pip install "pytest-queryeval[html,excel] @ git+URL"' in commands
+
+
+@pytest.mark.process
+def test_node_ids_are_the_same_wherever_pytest_is_started(pytester, monkeypatch):
+    init("queries", "--ci", "none")
+
+    reports = pytester.path / "a.json", pytester.path / "b.json"
+    assert pytester.runpytest_inprocess("queries", f"--queryeval-report={reports[0]}").ret == 0
+    monkeypatch.chdir("queries")
+    assert pytester.runpytest_inprocess("books.queryeval.yaml", f"--queryeval-report={reports[1]}").ret == 0
+
+    first, second = ([case["nodeid"] for case in json.loads(path.read_bytes())["cases"]] for path in reports)
+    assert first == second
+    assert {nodeid.partition("::")[0] for nodeid in first} == {"queries/books.queryeval.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_written"),
+    [
+        ("pytest.ini", "[pytest]\naddopts = -q\n", False),
+        ("pyproject.toml", "[tool.pytest.ini_options]\n", False),
+        ("queries/tox.ini", "[pytest]\n", False),
+        ("pyproject.toml", "[project]\nname = 'bot'\n", True),
+    ],
+)
+def test_a_folder_that_configures_pytest_gets_no_second_file_that_does(here, name, text, is_written):
+    Path("queries").mkdir()
+    Path(name).write_text(text, encoding="utf-8")
+
+    init("queries")
+
+    assert Path(name).read_text(encoding="utf-8") == text
+    assert (name != "pytest.ini" and Path("pytest.ini").exists()) is is_written
 
 
 def test_the_workflow_of_gitlab_and_none(here):
@@ -202,7 +257,8 @@ def test_json_lists_the_files(capsys):
 
     found = json.loads(capsys.readouterr().out)
     assert found["run"] == "pytest queries"
-    assert sorted(found["files"]) == sorted(os.path.join("queries", name) for name in os.listdir("queries"))  # noqa: PTH118, PTH208
+    names = [os.path.join("queries", name) for name in os.listdir("queries")]  # noqa: PTH118, PTH208
+    assert sorted(found["files"]) == sorted([*names, "pytest.ini"])
 
 
 @pytest.mark.parametrize("name", ["suite", "settings"])

@@ -14,7 +14,31 @@ def here(tmp_path, monkeypatch):
 
 def test_an_unknown_key_is_reported_with_file_and_line():
     assert problem("golden: SELECT 1") == "unknown key 'golden': did you mean 'gold'?"
+    assert problem("gold_tabel: {}") == "unknown key 'gold_tabel': did you mean 'gold_table'?"
     assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("expected_sql", "gold"),
+        ("gold_sql", "gold"),
+        ("sql_gold", "gold"),
+        ("ground_truth_sql", "gold"),
+        ("generated_sql", "predicted"),
+        ("question_text", "question"),
+        ("hint", "evidence"),
+        ("db_name", "source"),
+    ],
+)
+def test_names_that_other_tools_use_lead_to_keys(name, key):
+    values = {"gold": "SELECT 1", "predicted": "SELECT 2"} | {name: "x"}
+    values.pop(key, None)
+    case = "".join(f"    {written}: {value}\n" for written, value in values.items())
+
+    told = problems(f"{HEAD.replace('inline', 'a.py:b')}  - id: a\n{case}")
+
+    assert [problem.partition(": ")[2] for problem in told] == [f"unknown key '{name}': did you mean '{key}'?"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +76,7 @@ NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and 
         ("trials: {max: 10, stop: never}", "stop: expected decided, found 'never'"),
         ("trials: {max: 10}", "expected a whole number, or both keys, such as {max: 10, stop: decided}"),
         ("trials: {stop: decided}", "expected a whole number, or both keys, such as {max: 10, stop: decided}"),
-        ("trials: {most: 10}", "unknown key 'most': known are max, stop"),
+        ("trials: {most: 10}", "unknown key 'most': choose from max, stop"),
         ("trials_rule: most", f"{NO_RULE} 'most'"),
         ("trials_rule: {rate: 0}", f"{NO_RULE} a mapping"),
         ("trials_rule: {rate: 1.1}", f"{NO_RULE} a mapping"),
@@ -210,7 +234,7 @@ def test_options_are_checked_against_what_the_metric_takes():
     loaded = case("options: {only_sql: {alpha: 0.5}, sql: {}}")
 
     assert loaded.options == {"only_sql": {"alpha": 0.5}, "sql": {}}
-    assert problem("options: {sql: {anything: [1]}}") == "kind 'sql' has no option 'anything': known are dialect"
+    assert problem("options: {sql: {anything: [1]}}") == "kind 'sql' has no option 'anything': choose from dialect"
     assert problem("options: {only_sql: {alfa: 1}}") == (
         "metric 'only_sql' has no option 'alfa': did you mean 'alpha'?"
     )

@@ -49,6 +49,28 @@ def test_what_it_does_not_read_has_the_level_of_what_it_does(read, not_read):
 
 
 @pytest.mark.parametrize(
+    ("query", "level"),
+    [
+        (f"WITH a AS ({SHOP}) SELECT name FROM a", "hard"),
+        (f"WITH a AS ({SHOP}) SELECT name, count(*) FROM a GROUP BY name", "extra"),
+        (f"WITH a AS ({SHOP}), b AS ({SHOP}) SELECT name FROM a", "extra"),
+        (f"WITH a AS ({SHOP}) {SHOP} UNION SELECT name FROM a", "extra"),
+        (f"(WITH a AS ({SHOP}) SELECT name FROM a)", "hard"),
+        (f"WITH a AS (WITH b AS ({SHOP} WHERE id = 1 OR id > 3) SELECT name FROM b) SELECT name FROM a", "hard"),
+        (f"{SHOP} WHERE id IN (WITH a AS ({SHOP}) SELECT name FROM a)", "hard"),
+        (
+            """WITH old AS (SELECT id FROM shop WHERE city LIKE 'U%' OR opened < 1990),
+            sold AS (SELECT shop_id FROM sale GROUP BY shop_id HAVING count(*) > 3)
+            SELECT id FROM old JOIN sold ON id = shop_id WHERE id IN (1, 2)""",
+            "extra",
+        ),
+    ],
+)
+def test_queries_of_with_count_like_nested_ones(query, level):
+    assert query_hardness(query, "sqlite") == level
+
+
+@pytest.mark.parametrize(
     ("dialect", "query", "level"),
     [
         ("tsql", "SELECT TOP 3 [name] FROM [dbo].[shop] ORDER BY [name]", "medium"),

@@ -85,7 +85,7 @@ def test_problems_are_told_once_where_all_cases_share_them():
     assert problems(f"kind: sql\nsource: concerts\ncases:\n{cases}") == [
         (
             "s.queryeval.yaml:2: cannot tell which engine 'concerts' is for, and no source in `sources` has this name: "
-            "known are .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
+            "choose from .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
         )
     ]
 

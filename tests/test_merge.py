@@ -422,6 +422,7 @@ def test_a_part_that_cannot_be_read_is_named_in_one_line(write, capsys, name):
     assert "\x1b" not in line
 
 
+@pytest.mark.long
 def test_a_part_that_is_too_large_is_refused(write, capsys):
     with Path("large.json").open("wb") as file:
         file.truncate(2**30)
@@ -524,13 +525,24 @@ def test_a_reader_that_has_gone_changes_nothing(write):
     assert Path("all.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["merge"], ["merg", "a.json"], ["merge", "a.json", "--out-put", "b.json"]])
-def test_a_call_that_is_incomplete_is_a_usage_error(capsys, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "usage: queryeval"),
+        (["merge"], "usage: queryeval merge"),
+        (["merg", "a.json"], "usage: queryeval"),
+        (
+            ["merge", "a.json", "--out-put", "b.json"],
+            "queryeval merge: unknown option '--out-put': did you mean '--output'?",
+        ),
+    ],
+)
+def test_a_call_that_is_incomplete_is_a_usage_error(capsys, arguments, message):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
 
     assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: queryeval")
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_help_names_the_subcommands(capsys):

@@ -8,6 +8,7 @@ from suites import BLOCK, enter, problems, write
 
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites import load_cases
 from pytest_queryeval.suites.keys import COMPARE
 
@@ -40,6 +41,7 @@ def said(text, name="s.queryeval.yaml"):
     [
         ("kinds: sql", "unknown key 'kinds': did you mean 'kind'?"),
         ("model: predict.py:predict", "unknown key 'model': did you mean 'predictor'?"),
+        ("db_id: a.db", "unknown key 'db_id': did you mean 'source'?"),
         ("database: a.db", "unknown key 'database': did you mean 'source'?"),
         ("gates: []", "'gates' is not allowed at the top of a suite file: it belongs in a folder's queryeval.yaml"),
         ("max_rows: 100,000", f"{NUMBER_OF_ROWS} '100,000': write 100000"),
@@ -71,7 +73,7 @@ def said(text, name="s.queryeval.yaml"):
         ),
         (
             "compare: {column_order: any}",
-            f"unknown key 'column_order': known are {', '.join(sorted(COMPARE))}",
+            f"unknown key 'column_order': choose from {', '.join(sorted(COMPARE))}",
         ),
         ("compare: [row_order]", "compare: expected a mapping, found a list: write `key: value`, without `- `"),
         ("compare: {numbers: {rel: 1%}}", "rel: expected a number from 0 on, found '1%': write 0.01"),
@@ -95,13 +97,25 @@ def test_a_mistake_in_a_setting(setting, message):
     assert said(f"{HEAD}{setting}\n{CASE}") == f"3: {message}"
 
 
+def test_a_metric_that_is_like_none_leads_to_those_that_there_are():
+    usual = "the usual ones are execution_accuracy, row_matching_f1, soft_f1, exact_set_match, valid_query, "
+    lists = f"; docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
+
+    unknown = said(f"{HEAD}metrics: [my_own]\n{CASE}")
+    of_words = said(f"{HEAD}metrics: [bleu]\n{CASE}")
+
+    assert unknown.startswith(f"3: unknown metric 'my_own': {usual}")
+    assert unknown.endswith(lists)
+    assert of_words.startswith("3: unknown metric 'bleu': queries are not compared as text: use 'exact_")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
         ("sqlite", f"cannot tell which engine 'sqlite' is for, {NO_ENGINE}: write {{sqlite: FILE}}"),
         ("{postgres: localhost}", "unknown engine 'postgres': write {sqlalchemy: URL}"),
         ("{type: sqlite, path: a.db}", "unknown engine 'type': the engine's name is the key, as in {sqlite: FILE}"),
-        ("{sqlite: {file: a.db}}", "unknown setting 'file': known are path, script, variants"),
+        ("{sqlite: {file: a.db}}", "unknown setting 'file': choose from path, script, variants"),
     ],
 )
 def test_a_mistake_in_a_source(source, message):
@@ -174,7 +188,7 @@ def test_a_mistake_in_a_case(case, message):
         ("|", "gold is empty: indent its lines below `|`"),
         (
             ">\n      SELECT 1 -- one\n      FROM t",
-            f"YAML would change this query, since it holds `--` or `#`: {BLOCK}",
+            f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK}",
         ),
     ],
 )

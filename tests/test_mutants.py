@@ -127,7 +127,7 @@ SELECT count(*), count(DISTINCT manager) FROM singer WHERE manager IS NOT NULL G
 
 
 def of(query, dialect="sqlite", ddl=DDL, policy=Policy()):  # noqa: B008 (immutable)
-    return mutants(query, dialect, ddl, policy)
+    return mutants(query, dialect, read_tables(ddl, dialect), policy)
 
 
 def changes(query, operator, **arguments):
@@ -216,6 +216,8 @@ def test_each_operator_makes_its_change(operator, query, change):
     ("query", "change"),
     [
         ("SELECT id, name FROM singer", "DISTINCT added"),
+        ("SELECT 1", "DISTINCT added"),
+        ("SELECT DISTINCT 1 + 1 AS two, NULL", "DISTINCT dropped"),
         ("SELECT name FROM country", "DISTINCT added"),
         ("SELECT COUNT(*) FROM singer", "DISTINCT added"),
         ("SELECT country, COUNT(*) FROM singer GROUP BY country", "DISTINCT added"),
@@ -247,6 +249,9 @@ def test_equivalent_mutants_are_recognised(query, change):
 
 def test_what_only_undeclared_constraints_would_make_equivalent_is_not():
     assert changes("SELECT text FROM rumour", "distinct") == {"DISTINCT added": False}
+    assert changes("SELECT 1 FROM rumour", "distinct") == {"DISTINCT added": False}
+    assert changes("SELECT generate_series(1, 3)", "distinct", dialect="postgres") == {"DISTINCT added": False}
+    assert changes("SELECT unnest([1, 1])", "distinct", dialect="duckdb") == {"DISTINCT added": False}
     assert changes("SELECT r.text FROM rumour AS r JOIN singer AS s ON r.singer = s.id", "join-type") == {
         "JOIN singer AS s → LEFT JOIN singer AS s": False
     }
@@ -290,6 +295,7 @@ def test_of_many_mutants_the_operators_take_turns():
     assert {"distinct", "value", "condition-dropped", "union-all"} <= {mutant.operator for mutant in found}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [
@@ -341,6 +347,20 @@ def test_declared_constraints_are_read():
         (("x",), "a b", ("k",)),
     ]
     assert tables["c"].unique == (("x",),)
+
+
+def test_unique_indexes_are_read():
+    ddl = """
+    CREATE TABLE "A b" (k INT NOT NULL, "Name" TEXT, other TEXT);
+    CREATE UNIQUE INDEX one ON "A b" (k);
+    CREATE UNIQUE INDEX IF NOT EXISTS two ON "A b" ("Name" COLLATE NOCASE, other DESC);
+    CREATE UNIQUE INDEX some ON "A b" (other) WHERE k > 1;
+    CREATE UNIQUE INDEX folded ON "A b" (lower(other));
+    CREATE INDEX plain ON "A b" (other);
+    """
+
+    assert read_tables(ddl, "sqlite")["a b"].unique == (("k",), ("name", "other"))
+    assert changes('SELECT k FROM "A b"', "distinct", ddl=ddl) == {"DISTINCT added": True}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import permutations
 
 import pytest
@@ -10,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
+from pytest_queryeval.comparison import pairing
 from pytest_queryeval.comparison.canonical import is_equal
 from pytest_queryeval.comparison.comparables import is_comparable
-from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
@@ -187,10 +190,55 @@ def test_extra_columns_are_rejected_unless_allowed() -> None:
     assert execution_accuracy(gold, wide, policy=Policy(extra_columns="allow")) == 1.0
 
 
-def test_answers_without_rows_are_equal_whatever_their_columns() -> None:
-    gold, other = Table(columns=("a",), rows=[]), Table(columns=("x", "y"), rows=[])
+def test_answers_without_rows_are_equal_if_they_have_equally_many_columns() -> None:
+    narrow, wide = Table(columns=("a",), rows=[]), Table(columns=("x", "y"), rows=[])
+    whole = (execution_accuracy, exact_match_f1)
 
-    assert [metric(gold, other) for metric in TABLE_METRICS] == [1.0] * len(TABLE_METRICS)
+    assert {metric(narrow, Table(columns=("b",), rows=[])) for metric in TABLE_METRICS} == {1.0}
+    assert {metric(narrow, wide) for metric in TABLE_METRICS if metric not in whole} == {1.0}
+    assert [metric(*sides) for metric in whole for sides in ((narrow, wide), (wide, narrow))] == [0.0] * 4
+
+
+def test_surplus_columns_of_an_answer_without_rows_may_be_allowed() -> None:
+    narrow, wide = Table(columns=("a",), rows=[]), Table(columns=("x", "y"), rows=[])
+    policy = Policy(extra_columns="allow")
+
+    assert execution_accuracy(narrow, wide, policy=policy) == 1.0
+    assert execution_accuracy(wide, narrow, policy=policy) == 0.0
+    assert exact_match_f1(narrow, wide, policy=policy) == 0.0
+
+
+def test_an_answer_without_a_header_equals_any_without_rows() -> None:
+    stored, wide = Table(columns=(), rows=[], has_header=False), Table(columns=("x", "y"), rows=[])
+    no_columns = Table(columns=(), rows=[])
+
+    assert execution_accuracy(stored, wide) == execution_accuracy(wide, stored) == exact_match_f1(stored, wide) == 1.0
+    assert execution_accuracy(wide, no_columns) == execution_accuracy(no_columns, wide) == 0.0
+    assert execution_accuracy(stored, Table(columns=("x",), rows=[(1,)])) == 0.0
+
+
+def test_the_verdict_on_unrelated_tables_of_few_values_needs_no_search() -> None:
+    chance = random.Random(7)
+    columns = tuple(f"c{number}" for number in range(26))
+    gold, predicted = (
+        Table(columns=columns, rows=[tuple(chance.choices((0, 1), k=26)) for _ in range(1_000)]) for _ in range(2)
+    )
+
+    assert execution_accuracy(gold, predicted) == 0.0
+    assert not pair(gold, predicted, DEFAULT).unproven
+
+
+def test_a_search_for_columns_that_stopped_at_its_budget_proves_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(pairing, "MAX_TRIED_ROWS", 0)
+    gold = Table(columns=("a", "b"), rows=[(1.0, 2.0), (2.0, 3.0)])
+    predicted = Table(columns=("a", "b"), rows=[(1.0, 2.0), (70.0, 80.0)])
+    policy = Policy(column_numbers=(ColumnNumbers("a", 0.5, 0.0),))
+    pair = Pair(gold, predicted, policy)
+    assert not pair.unproven
+
+    assert pair.alignment is not None
+
+    assert pair.unproven
 
 
 def test_truth_values_take_no_part_in_tolerance() -> None:
@@ -205,3 +253,26 @@ def test_duplicates_ignored_makes_sets_of_rows(table: Table) -> None:
 
     assert execution_accuracy(table, doubled, policy=policy) == 1.0
     assert row_matching_f1(table, doubled, policy=policy) == 1.0
+
+
+@pytest.mark.parametrize("text", [(), ("x", None)], ids=["integers", "mixed"])
+def test_rows_whose_integers_have_other_sums_are_refused_before_the_tables_are_coded(text) -> None:
+    chance = random.Random(7)
+    rows = [[*[chance.randrange(2) for _ in range(20)], *text] for _ in range(40)]
+    columns = tuple(f"f{number}" for number in range(len(rows[0])))
+    wrong = [[*row] for row in rows]
+    wrong[0][0], wrong[1][0] = 1 - wrong[0][0], wrong[1][0] + 1
+    gold, other = (Table(columns=columns, rows=tuple(map(tuple, table))) for table in (rows, wrong))
+
+    refused = Pair(gold, other, Policy())
+
+    assert not refused.is_equal
+    assert "coded" not in refused.__dict__
+
+
+@pytest.mark.parametrize("cell", [1.0, True, Decimal(1)])
+def test_what_may_equal_an_integer_is_not_refused_by_sums(cell) -> None:
+    gold = Table(columns=("a", "b", "c"), rows=((1, 2, "x"), (3, 4, "y")))
+    predicted = Table(columns=("a", "b", "c"), rows=(("y", 4, 3), ("x", 2, cell)))
+
+    assert execution_accuracy(gold, predicted) == 1.0

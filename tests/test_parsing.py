@@ -146,6 +146,7 @@ def assert_one_short_line(text):
     assert len(text) <= MESSAGE_CHARACTERS + 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("sort", DEEP)
 @pytest.mark.parametrize("depth", [30, 5_000])
@@ -158,6 +159,7 @@ def test_what_is_nested_deeply_is_read_or_refused(sort, depth, dialect):
         assert itself is None or itself.exact or itself.broken
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("sort", LONG)
 def test_what_is_long_is_read_or_refused(sort, dialect):
@@ -234,3 +236,26 @@ def test_the_parser_says_nothing_by_itself(caplog, capsys):
     assert caplog.records == []
     assert capsys.readouterr() == ("", "")
     assert not logging.getLogger("sqlglot").disabled
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{GOLD};\n-- by flag",
+        f"{GOLD}; /* done; */",
+        f"{GOLD};;; -- done",
+        f"{GOLD};/* ; */;-- done\n;",
+        f"/* first */;{GOLD};",
+        f"-- first\n{GOLD}",
+    ],
+)
+def test_a_comment_between_semicolons_is_no_statement(text):
+    tree, broken = parse(text, "sqlite")
+
+    assert (tree.sql(comments=False), broken) == (GOLD, "")
+    assert match_queries(text, GOLD, "sqlite", Schema()).exact
+
+
+@pytest.mark.parametrize("text", [f"{GOLD}; DROP TABLE shop", f"{GOLD}; -- x\nSELECT 2", f"{GOLD};/* ; */{GOLD}"])
+def test_a_second_statement_counts_behind_a_comment_too(text):
+    assert parse(text, "sqlite").broken == "2 statements, not one"

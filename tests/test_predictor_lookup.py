@@ -78,10 +78,10 @@ def test_a_name_that_a_module_binds_in_any_way_is_accepted(problem, recwarn, cod
         ("", "there is no function 'predict' in predict.py"),
         (
             "class Model:\n    def predict(self, case): ...",
-            "there is no function 'predict' in predict.py: known are Model",
+            "there is no function 'predict' in predict.py: choose from Model",
         ),
-        ("def make():\n    def predict(case): ...", "there is no function 'predict' in predict.py: known are make"),
-        ("model = print\nmodel.predict = print", "there is no function 'predict' in predict.py: known are model"),
+        ("def make():\n    def predict(case): ...", "there is no function 'predict' in predict.py: choose from make"),
+        ("model = print\nmodel.predict = print", "there is no function 'predict' in predict.py: choose from model"),
         ("x = 1\ndef predict(case)\n", "predict.py:2: expected ':'"),
     ],
 )

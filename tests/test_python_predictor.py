@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from installed_modules import is_installed
 from samples import make_view, query, table
 
 from pytest_queryeval.core.errors import PredictorError
@@ -32,13 +33,14 @@ def answered(predictor):
 
 @pytest.fixture(autouse=True)
 def imports(monkeypatch):
-    """What a test has imported is forgotten after it."""
+    """Forget the modules that the files of a test have imported."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before, path = set(sys.modules), list(sys.path)
     yield
     assert sys.path == path
     for name in set(sys.modules) - before:
-        del sys.modules[name]
+        if not is_installed(name):
+            del sys.modules[name]
 
 
 def test_a_function_is_called_with_the_case(tmp_path):
@@ -99,17 +101,20 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
     ("value", "kind", "said"),
     [
         ("None", "sql", 'nothing (None): is a `return` missing? An empty answer is ""'),
-        ("7", "sql", "int, not text"),
-        ("['SELECT 1']", "sparql", "list, not text"),
-        ("{1, 2}", "json", "set, neither text nor a dict, a list or a number"),
+        ("7", "sql", "int, not text: return the query, or a `Prediction` to tell more than that"),
+        ("['SELECT 1']", "sparql", "list, not text: return the query, or"),
+        ("{'sql': 'SELECT 1'}", "sql", "dict, not text: return its `['sql']`, or a `Prediction`"),
+        ("Answer()", "sql", "Answer, not text: return its `.query`, or a `Prediction`"),
+        ("{1, 2}", "json", "set, neither text nor a dict, a list or a number: return one of them"),
         ("{'a': [1, {'b': {2}}]}", "json", "dict that is no JSON at $.a[1].b (set): "),
-        ("{'a': 10 ** 5000}", "json", "dict that is no JSON at $.a (int): "),
+        ("{'a': 10 ** 5000}", "json", "dict that is no JSON at $.a (int): a number has too many digits"),
         ("nested()", "json", "list that nests too deep"),
     ],
 )
 def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, said):
+    answer = "class Answer:\n    def __init__(self):\n        self.query = 'SELECT 1'\n"
     with pytest.raises(PredictorError) as caught:
-        function(tmp_path, NESTED + PREDICT + value).predict(make_view(kind=kind), 1)
+        function(tmp_path, NESTED + answer + PREDICT + value).predict(make_view(kind=kind), 1)
 
     assert str(caught.value).startswith(f"predict.py:predict returned {said}")
 
@@ -229,7 +234,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, s
         ("absent.py:predict", r"cannot be imported: FileNotFoundError: no file .*absent\.py"),
         (
             "no_such_module:predict",
-            "No module named 'no_such_module': install it, or add the folder that holds it to `pythonpath`",
+            "No module named 'no_such_module': install it where pytest runs, or add the folder that holds it to",
         ),
         ("nul\0.py:predict", "cannot be imported: ValueError"),
         ("json:predict", "there is no function 'predict' in json"),
@@ -257,10 +262,33 @@ def test_a_module_that_lacks_another_one_is_refused_without_a_file(tmp_path, mon
     (tmp_path / "lacking_bot.py").write_text("import no_such_module")
 
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(PredictorError, match=r"No module named 'no_such_module'$"):
+    with pytest.raises(PredictorError, match=r"'no_such_module' \(lacking_bot\.py:1\): install it where"):
         opened(tmp_path, target="lacking_bot:answer")
 
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("signature", "told"),
+    [
+        ("()", "() is called with one argument, the case: write `def predict(case):`"),
+        (
+            "(question, x)",
+            "(question, x) is called with one argument, the case: write `def predict(case):`, and read `c",
+        ),
+        ("(*, case)", "(case) is called with one argument, the case: write `def predict(case):`"),
+    ],
+)
+def test_a_function_that_does_not_take_the_case_is_refused(tmp_path, signature, told):
+    with pytest.raises(PredictorError) as caught:
+        function(tmp_path, f"def predict{signature}:\n    return 'x'")
+
+    assert str(caught.value).startswith(f"predict.py:predict{told}")
+
+
+@pytest.mark.parametrize("signature", ["(case)", "(case, model='m')", "(*args, **settings)", "(question, /)"])
+def test_a_function_may_take_more_than_the_case_where_that_has_defaults(tmp_path, signature):
+    assert answered(function(tmp_path, f"def predict{signature}:\n    return 'x'")) == "x"
 
 
 def test_a_python_predictor_without_a_target_says_what_it_needs(tmp_path):

@@ -1,10 +1,13 @@
 """Stored answers in Turtle and N-Triples."""
 
+import json
+
 import pytest
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
 from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 PREFIXES = "@prefix rs: <http://www.w3.org/2001/sw/DataAccess/tests/result-set#> . @prefix : <http://e/> .\n"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -103,3 +106,52 @@ def test_triples_nested_too_deep_are_refused_before_they_end_the_process():
         read_rdf_results(nested(100_000), ".ttl")
     for text in (nested(500), f"{nested(1)}\n" * 2_000, nested(1, f'"{"cout << " * 2_000}"'), f"# {'<< ' * 2_000}\n"):
         assert read_rdf_results(text, ".ttl").is_graph
+
+
+REIFIED = """PREFIX : <http://e/>
+_:n :name "x"@en--ltr ; :says <<( _:n :knows _:m )>> .
+_:m :name "y" ; :says <<( _:m :knows <<( :a :b _:n )>> )>> ."""
+OTHER_LABELS = REIFIED.replace("_:n", "_:q").replace("_:m", "_:n").replace("_:q", "_:m")
+
+
+def test_graphs_whose_triple_terms_hold_blank_nodes_are_equal_up_to_their_labels():
+    gold, same = (read_rdf_results(text, ".ttl") for text in (REIFIED, OTHER_LABELS))
+    confused = read_rdf_results(REIFIED.replace(":b _:n", ":b _:m"), ".ttl")
+
+    assert execution_accuracy(gold, same) == 1.0
+    assert execution_accuracy(gold, confused) == 0.0
+    assert Literal("x", "", "en--ltr") in {cell for row in gold.rows for cell in row}
+
+
+@pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
+def test_engines_answer_with_triple_terms_whose_blank_nodes_match(engine, tmp_path):
+    (tmp_path / "a.ttl").write_text(REIFIED)
+    results = {
+        "head": {"vars": ["who", "what"]},
+        "results": {"bindings": [{"who": node("1"), "what": triple(node("1"), "knows", node("2"))},
+                                 {"who": node("2"), "what": triple(node("2"), "knows", INNER)}]},
+    }  # fmt: skip
+    query = "PREFIX e:<http://e/> SELECT ?who ?what { ?who e:says ?what }"
+    (tmp_path / "right.srj").write_text(json.dumps(results))
+    (tmp_path / "wrong.srj").write_text(json.dumps(results).replace('"1"', '"2"', 1))
+    (tmp_path / "a.queryeval.yaml").write_text(
+        f"kind: sparql\nsource: {{rdf: {{files: a.ttl, engine: {engine}}}}}\n"
+        "cases:\n"
+        + "".join(f"  - {{id: {name}, gold_file: {name}.srj, predicted: '{query}'}}\n" for name in ("right", "wrong"))
+    )
+
+    report = evaluate(load_cases(tmp_path / "a.queryeval.yaml"))
+
+    assert [case["scores"]["execution_accuracy"] for case in report["cases"]] == [1.0, 0.0]
+
+
+def node(label):
+    return {"type": "bnode", "value": label}
+
+
+def triple(subject, predicate, object_):
+    iri = {"type": "uri", "value": f"http://e/{predicate}"}
+    return {"type": "triple", "value": {"subject": subject, "predicate": iri, "object": object_}}
+
+
+INNER = triple({"type": "uri", "value": "http://e/a"}, "b", node("1"))

@@ -59,6 +59,25 @@ def test_the_start_prints_what_the_readme_shows(start):
     assert printed[printed.index(shown[0]) :] == shown
 
 
+def test_the_two_commands_stand_before_the_installation_and_are_explained():
+    section = README.partition("## Two commands\n")[2].partition("\n## Install")[0]
+    commands = re.findall(r"^make (\S+) +# ", section, re.MULTILINE)
+    contributing = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+
+    assert commands == ["example", "test"]
+    assert all(f"| `make {command}` |" in contributing for command in commands)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/contributing.md"])
+def test_commands_of_make_exist(page):
+    commands = set(re.findall(r"(?:^|`)make ([a-z]+(?:-[a-z]+)*)", (ROOT / page).read_text(encoding="utf-8"), re.M))
+
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+    assert commands
+    assert commands <= targets
+
+
 def test_the_ini_setting_fills_a_folder_with_reports(start):
     (start / "pytest.ini").write_text(blocks("ini")[0], encoding="utf-8")
 

@@ -25,7 +25,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, QueryOrAnswer, Source
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
@@ -142,6 +142,25 @@ def test_tables_with_ties_and_graphs_come_back():
     back = decode_answer(encode_answer(answer))
 
     assert (back.columns, tuple(back.rows), back.ties, back.is_graph) == (("n", "m"), rows, answer.ties, True)
+
+
+def test_triple_terms_come_back():
+    inner = TripleTerm(IRI("a:b"), IRI("a:c"), Literal("x", "", "ar--rtl"))
+    rows = [(TripleTerm(BlankNode("n"), IRI("a:c"), inner), inner)]
+
+    assert decode_answer(encode_answer(Table(columns=("x", "y"), rows=rows))).rows == rows
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+def test_answers_without_columns_come_back_with_or_without_a_header(has_header):
+    entry = encode_answer(Table(columns=(), rows=[], has_header=has_header))
+
+    assert decode_answer(entry).has_header is has_header
+
+
+def test_an_answer_without_columns_that_was_recorded_before_headers_were_has_none():
+    assert not decode_answer({"table": {"columns": [], "rows": []}}).has_header
+    assert decode_answer({"table": {"columns": ["n"], "rows": []}}).has_header
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import pytest_queryeval.core.registry as registry_module
+from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
@@ -89,8 +90,34 @@ def test_an_unknown_name_is_reported_with_the_nearest_one():
 
 
 def test_an_unknown_name_far_from_all_is_reported_with_all():
-    with pytest.raises(UnknownNameError, match=r"^unknown engine 'xyz': known are duckdb, sqlite$"):
+    with pytest.raises(UnknownNameError, match=r"^unknown engine 'xyz': choose from duckdb, sqlite$"):
         make(sqlite=1, duckdb=2)["xyz"]
+
+
+def test_a_registry_is_iterated_like_a_mapping(module, install):
+    install("theirs", "json:loads")
+    registry = make(late=f"{module}:thing", sqlite=1)
+
+    assert (list(registry), len(registry)) == (["late", "sqlite", "theirs"], 3)
+    assert module not in sys.modules  # names alone import nothing
+
+    assert dict(registry) == {"late": registry["late"], "sqlite": 1, "theirs": registry["theirs"]}
+    assert (registry.get("sqlite"), registry.get("mysql"), registry.get("mysql", 2)) == (1, None, 2)
+
+
+def test_the_metrics_can_be_iterated_and_families_are_found_by_get():
+    assert "execution_accuracy" in list(METRICS)
+    assert len(METRICS) == len(METRICS.names())
+    assert METRICS.get("recall[COUNTRY]").options == METRICS["recall"].options
+    assert METRICS.get("no_such_metric") is None
+
+
+def test_registries_are_equal_only_to_themselves_and_can_be_keys(module):
+    first, second = (make(late=f"{module}:thing") for _ in range(2))
+
+    assert first != second
+    assert {first: 1}[first] == 1
+    assert module not in sys.modules
 
 
 def test_an_object_can_be_registered_and_replaced():
@@ -231,3 +258,19 @@ def test_a_metric_itself_can_be_registered():
     registry.register("ours", described)
 
     assert registry["ours"] is described
+
+
+@pytest.mark.parametrize("run", ["first", "second"])
+def test_each_test_imports_the_conftest_of_a_folder_anew(run, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / "registering"
+    folder.mkdir(exist_ok=True)
+    register = (
+        "from pytest_queryeval import METRICS\nMETRICS.register('of_the_conftest', lambda gold, predicted: 1.0)\n"
+    )
+    (folder / "conftest.py").write_text(register)
+    (folder / "s.queryeval.yaml").write_text("")
+    assert "of_the_conftest" not in METRICS
+
+    import_conftests(folder, folder)
+
+    assert "of_the_conftest" in METRICS

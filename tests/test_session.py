@@ -2,11 +2,13 @@ import traceback
 from pathlib import Path
 
 import pytest
-from samples import fake_source, install_engine, make_case, query
+from samples import FakeEngine, fake_source, install_engine, make_case, query
 
 import pytest_queryeval.evaluation.session as session_module
-from pytest_queryeval.core.errors import PredictorError, SourceError
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import PredictorError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import PredictorSpec, Source
+from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -174,3 +176,77 @@ def test_an_engine_that_fails_to_close_does_not_keep_the_others_open(tmp_path, m
 
     assert pid is not None
     assert session._hosts.shared(Host("sqlite", Path())).pid is None
+
+
+OVER_3, OVER_4 = "SELECT name FROM t WHERE age > 3", "SELECT name FROM t WHERE age > 4 AND size = 2"
+YOUNGEST = "SELECT name FROM t ORDER BY age LIMIT 1"
+
+
+class OccupiedEngine(FakeEngine):
+    """Does not recover from a query for which it has no answer."""
+
+    def execute(self, query, **limits):
+        if query not in self.answers:
+            self.executed.append(query)
+            raise UnresponsiveSourceError("no answer within 5 s; nor does it answer SELECT 1")
+        return super().execute(query, **limits)
+
+
+@pytest.fixture
+def occupied(monkeypatch):
+    answers = {OVER_3: [("Ann",), ("Bo",)], OVER_4: [("Bo",)], YOUNGEST: [("Ann",)], "bo": [("Bo",)]}
+    engine = OccupiedEngine(answers | ANSWERS)
+    monkeypatch.setitem(ENGINES._members, "fake", EngineType(opener=engine.open))
+    return engine
+
+
+def derives_repairs(session):
+    return evaluate_case(run_case(OVER_3, predicted=OVER_4), session)
+
+
+def derives_ties(session):
+    return evaluate_case(run_case(YOUNGEST, predicted="bo"), session)
+
+
+def derives_constraints(session):
+    keyed = TableDefinition("t", [ColumnDefinition("a", "INTEGER")], primary_key=["a"])
+    schema = Schema(tables={"t": ("a",)}, definitions=(keyed,))
+    with pytest.raises(UnresponsiveSourceError):
+        session.source_tables(run_case("gold", db_schema=schema))
+
+
+@pytest.mark.parametrize("derive", [derives_repairs, derives_ties, derives_constraints])
+def test_a_source_that_a_derived_query_occupies_is_asked_by_later_cases(occupied, derive):
+    with Session(cause="full") as session:
+        derive(session)
+        derived = [query for query in occupied.executed if query not in occupied.answers]
+        result = evaluate_case(run_case("gold"), session)
+
+    assert derived
+    assert result.scores == {"execution_accuracy": 1.0}
+
+
+def test_no_case_is_blamed_where_a_derived_query_came_before_its_own(session, occupied):
+    derives_constraints(session)
+    with pytest.raises(SourceError, match="nor does it answer"):
+        evaluate_case(run_case("late"), session)
+
+    with pytest.raises(SourceError, match=r"^source 'music': the server no longer answers$"):
+        evaluate_case(run_case("gold"), session)
+
+
+def test_the_case_whose_query_occupied_the_source_is_told_also_after_derived_ones(session, occupied):
+    derives_constraints(session)
+    evaluate_case(run_case("gold"), session)
+    with pytest.raises(SourceError, match="nor does it answer"):
+        evaluate_case(run_case("late", id="culprit"), session)
+
+    with pytest.raises(SourceError, match="has not answered since the query of case 'culprit'"):
+        evaluate_case(run_case("same"), session)
+
+
+def test_constraints_are_those_of_the_schema_of_each_case(session, engine):
+    for number in range(20):  # each schema is gone by the next one, which may have its address
+        schema = Schema(tables={f"t{number}": ("a",)})
+        assert list(session.source_tables(run_case("gold", db_schema=schema)).tables) == [f"t{number}"]
+        del schema

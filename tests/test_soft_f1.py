@@ -16,7 +16,8 @@ from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
 from pytest_queryeval.comparison.assignment import best_assignment
-from pytest_queryeval.comparison.canonical import canonical_rows, is_close
+from pytest_queryeval.comparison.canonical import canonical_rows
+from pytest_queryeval.comparison.numbers import is_close
 from pytest_queryeval.comparison.row_cells import RowCells
 from pytest_queryeval.comparison.row_pairs import pair_rows
 from pytest_queryeval.core.metric import Score
@@ -326,3 +327,10 @@ def test_numpy_and_scipy_are_loaded_only_where_more_than_six_rows_compete_for_pa
     gold: str, predicted: str, loaded: set[str]
 ) -> None:
     assert loaded_after(f"soft_f1(table({gold}), table({predicted}))") == loaded
+
+
+@pytest.mark.parametrize("rel", [0.4, 0.5, 1.0, 3.0])
+def test_cells_within_a_tolerance_of_half_their_value_and_more_are_equal(rel) -> None:
+    gold, predicted = (table((10,), (13,), (30,)), table((11.0,), (14.0,), (33.0,)))
+
+    assert soft_f1(gold, predicted, policy=Policy(rel=rel)) == 1.0

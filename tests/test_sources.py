@@ -75,7 +75,7 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
     [
         ("{sqlite: {script: a.sql, pth: b}}", "unknown setting 'pth': did you mean 'path'?"),
         ("{sqlite: {script: a.sql, path: b}}", "needs a path or a script"),
-        ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': known are path, script, variants"),
+        ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': choose from path, script, variants"),
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
         ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
@@ -201,7 +201,7 @@ def test_a_source_knows_the_line_that_describes_it():
 def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
     monkeypatch.setattr(ENGINES, "_members", {"sqlite": object()})
 
-    assert problem("source: a.duckdb") == "unknown engine 'duckdb': known are sqlite"
+    assert problem("source: a.duckdb") == "unknown engine 'duckdb': choose from sqlite"
 
 
 def test_a_query_needs_a_source_where_a_metric_needs_its_answer():
@@ -376,6 +376,8 @@ def test_a_ca_file_that_is_missing_is_reported():
         ("predictions.jsonl", "file", {"path": "predictions.jsonl"}),
         ("predictions.csv", "file", {"path": "predictions.csv"}),
         ("{file: a.txt}", "file", {"path": "a.txt"}),
+        ("b.csv?id=No.&predicted=SQL", "file", {"path": "b.csv", "columns": {"id": "No.", "predicted": "SQL"}}),
+        ("{file: b.csv?header_row=2}", "file", {"path": "b.csv", "header_row": 2}),
         *((f"runs/preds{suffix}", "file", {"path": f"runs/preds{suffix}"}) for suffix in (*READERS, *LINES_SUFFIXES)),
         ("PREDS.SQL", "file", {"path": "PREDS.SQL"}),
         ("{command: [a, '1', 2]}", "command", {"run": ["a", "1", 2]}),
@@ -416,6 +418,9 @@ def test_a_dotted_name_as_predictor_is_answered_by_the_file_that_holds_the_funct
 def test_unknown_predictors_are_reported():
     assert top_problem("predictor: inlin") == "unknown predictor 'inlin': did you mean 'inline'?"
     assert top_problem("predictor: {pyton: 'a:b'}") == "unknown predictor 'pyton': did you mean 'python'?"
+    assert top_problem("predictor: {file: a.csv, header_row: 2}") == (
+        "'header_row' is a setting of 'file': write {file: {path: …, header_row: …}}"
+    )
     assert top_problem("predictor: {file: a, python: b}").endswith("such as python: found file and python")
     assert (
         top_problem("predictor: {python: 'a:b', concurrency: 0}")

@@ -5,7 +5,9 @@ import json
 import pytest
 from suites import case, enter, problem
 
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, TripleTerm, replace_blank_nodes
 from pytest_queryeval.languages.sparql.results import read_results
 from pytest_queryeval.languages.sparql.terms import stated_term
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
@@ -96,12 +98,75 @@ def test_what_is_no_result_is_said(suffix, text, reason):
         read_results(text, suffix)
 
 
-def test_a_triple_term_is_its_text():
-    inner = {"subject": {"type": "uri", "value": "a:b"}, "predicate": {"type": "uri", "value": "a:c"},
-             "object": {"type": "literal", "value": 'd"', "xml:lang": "en"}}  # fmt: skip
-    text = json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": {"type": "triple", "value": inner}}]}})
+def inner(subject, object_):
+    return {"subject": subject, "predicate": {"type": "uri", "value": "a:c"}, "object": object_}
 
-    assert read_results(text, ".srj").rows == [(IRI('<<( <a:b> <a:c> "d\\""@en )>>'),)]
+
+DIRECTED = {"type": "literal", "value": 'd"', "xml:lang": "AR", "its:dir": "rtl"}
+NESTED = {"type": "triple", "value": inner({"type": "uri", "value": "a:b"}, DIRECTED)}
+TRIPLE = {"type": "triple", "value": inner({"type": "bnode", "value": "n"}, NESTED)}
+TRIPLE_SRJ = json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": TRIPLE}]}})
+TRIPLE_SRX = """<sparql xmlns="http://www.w3.org/2005/sparql-results#" xmlns:its="http://www.w3.org/2005/11/its">
+  <head><variable name="t"/></head>
+  <results><result><binding name="t"><triple>
+    <subject><bnode>n</bnode></subject>
+    <predicate><uri>a:c</uri></predicate>
+    <object><triple>
+      <subject><uri>a:b</uri></subject>
+      <predicate><uri>a:c</uri></predicate>
+      <object><literal xml:lang="ar" its:dir="rtl" its:version="2.0">d"</literal></object>
+    </triple></object>
+  </triple></binding></result></results>
+</sparql>"""
+TRIPLE_TSV = '?t\n<<( _:n <a:c> <<( <a:b> <a:c> "d\\""@ar--rtl )>> )>>\n'
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".srj", TRIPLE_SRJ), (".srx", TRIPLE_SRX), (".tsv", TRIPLE_TSV)])
+def test_triple_terms_and_the_direction_of_texts_are_read(suffix, text):
+    ((term,),) = read_results(text, suffix).rows
+
+    nested = TripleTerm(IRI("a:b"), IRI("a:c"), Literal('d"', "", "ar--rtl"))
+    if suffix == ".tsv":  # whose blank nodes get other labels
+        term = replace_blank_nodes(term, lambda _: BlankNode("n"))
+    assert term == TripleTerm(BlankNode("n"), IRI("a:c"), nested)
+    assert to_jsonable(term) == '<<( _:n <a:c> <<( <a:b> <a:c> "d""@ar--rtl )>> )>>'
+
+
+def test_the_direction_of_a_text_can_be_stated_and_counts_where_terms_are_strict():
+    left, right, plain = (stated_term(f'"x"@en{end}') for end in ("--ltr", "--rtl", ""))
+    strict = Policy(rdf_terms="strict")
+
+    def equal(x, y, policy):
+        gold, predicted = (Table(columns=("t",), rows=[(term,)]) for term in (x, y))
+        return execution_accuracy(gold, predicted, policy=policy) == 1.0
+
+    assert left == Literal("x", "", "en--ltr")
+    assert equal(left, left, strict)
+    assert not equal(left, right, strict)
+    assert not equal(left, plain, strict)
+    assert equal(left, plain, Policy())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "reason"),
+    [
+        (".srj", "deep", "it nests too deeply"),
+        (".srx", "deep", "it nests too deeply"),
+        (".srx", TRIPLE_SRX.replace("<subject><uri>a:b</uri></subject>", ""), "a triple has no subject"),
+        (".srj", TRIPLE_SRJ.replace('"predicate"', '"verb"'), "it lacks 'predicate'"),
+    ],
+)
+def test_triple_terms_that_are_none_are_refused(suffix, text, reason):
+    if text == "deep":
+        term = {"type": "uri", "value": "a:b"}
+        for _ in range(60):
+            term = {"type": "triple", "value": inner(term, DIRECTED)}
+        text = json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": term}]}})
+        if suffix == ".srx":
+            text = TRIPLE_SRX.partition("<triple>")[0] + "<triple><subject>" * 60
+
+    with pytest.raises(ValueError, match=reason):
+        read_results(text, suffix)
 
 
 @pytest.mark.parametrize("name", ["a.srj", "a.srx", "a.tsv"])

@@ -28,6 +28,9 @@ CONDITIONS = [
     ("age = 3", "age = 3 AND id IS NULL", "missing-condition nothing → id IS NULL"),
     ("age IN (1, 2)", "age IN (1, 2, 3)", "wrong-value 1, 2 → 1, 2, 3"),
     ("age NOT IN (1, 2)", "age IN (1, 2)", "wrong-operator NOT IN → IN"),
+    ("NOT age = 3", "age = 3", "wrong-operator <> → ="),
+    ("NOT age > 3", "age > 3", "wrong-operator <= → >"),
+    ("age IS NOT NULL", "age IS NULL", "wrong-operator IS NOT → IS"),
     ("age BETWEEN 1 AND 2", "age BETWEEN 1 AND 3", "wrong-value 2 → 3"),
     (
         "id IN (SELECT singer_id FROM concert WHERE year = 3)",
@@ -77,7 +80,7 @@ def told(edits):
         (
             "SELECT count(*) FROM singer GROUP BY name",
             "SELECT count(*) FROM singer GROUP BY age",
-            "wrong-grouping GROUP GROUP BY name → GROUP BY age",
+            "wrong-grouping GROUP name → age",
         ),
         (
             "SELECT age FROM singer GROUP BY age",
@@ -89,13 +92,19 @@ def told(edits):
             "SELECT age FROM singer GROUP BY age",
             "wrong-having HAVING COUNT(*) > 1 → nothing",
         ),
-        ("SELECT age FROM singer", "SELECT age FROM singer ORDER BY age", "missing-order ORDER nothing → ORDER BY age"),
+        ("SELECT age FROM singer", "SELECT age FROM singer ORDER BY age", "missing-order ORDER nothing → age"),
         (
             "SELECT age FROM singer ORDER BY age, id",
             "SELECT age FROM singer ORDER BY age, id DESC",
             "wrong-order ORDER id → id DESC",
         ),
-        ("SELECT age FROM singer LIMIT 3", "SELECT age FROM singer LIMIT 4", "wrong-limit LIMIT LIMIT 3 → LIMIT 4"),
+        ("SELECT age FROM singer LIMIT 3", "SELECT age FROM singer LIMIT 4", "wrong-limit LIMIT 3 → 4"),
+        ("SELECT age FROM singer LIMIT 2", "SELECT age FROM singer", "wrong-limit LIMIT 2 → nothing"),
+        (
+            "SELECT age FROM singer LIMIT 2 OFFSET 1",
+            "SELECT age FROM singer LIMIT 2",
+            "wrong-limit LIMIT 2 OFFSET 1 → 2",
+        ),
         (
             "SELECT id FROM singer UNION SELECT id FROM concert",
             "SELECT id FROM singer EXCEPT SELECT id FROM concert",

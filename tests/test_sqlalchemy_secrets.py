@@ -10,7 +10,7 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Host, Hosts
+from pytest_queryeval.sandbox.host import Host
 
 pytest.importorskip("sqlalchemy")
 pytest_plugins = ["postgres"]
@@ -49,7 +49,7 @@ def outcome(pytester, monkeypatch):
     def run(url, *arguments):
         pytester.path.joinpath("a.queryeval.yaml").write_text(SUITE, encoding="utf-8")
         monkeypatch.setenv("QUERYEVAL_TEST_URL", url)
-        result = pytester.runpytest_subprocess(
+        result = pytester.runpytest_inprocess(
             "--queryeval-report=reports", "--junitxml=junit.xml", "-vv", "-rA", "--showlocals", *arguments
         )
         written = [
@@ -61,9 +61,8 @@ def outcome(pytester, monkeypatch):
 
 
 @pytest.mark.usefixtures("leak")
-@pytest.mark.parametrize("workers", [[], ["-n2"]])
-def test_a_password_that_the_server_repeats_is_in_no_output(outcome, pytester, cluster, workers):
-    result, written = outcome(cluster.url("guarded", password=cluster.spelled), *workers)
+def test_a_password_that_the_server_repeats_is_in_no_output(outcome, pytester, cluster):
+    result, written = outcome(cluster.url("guarded", password=cluster.spelled))
 
     result.assert_outcomes(passed=1, failed=1, errors=1)
     report = json.loads(next(pytester.path.joinpath("reports").glob("*.json")).read_text())
@@ -72,9 +71,8 @@ def test_a_password_that_the_server_repeats_is_in_no_output(outcome, pytester, c
     assert hidden(written, cluster)
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]])
-def test_a_wrong_password_is_an_error_that_does_not_tell_it(outcome, cluster, workers):
-    result, written = outcome(cluster.url("guarded", password="mistaken-horse"), *workers)
+def test_a_wrong_password_is_an_error_that_does_not_tell_it(outcome, cluster):
+    result, written = outcome(cluster.url("guarded", password="mistaken-horse"))
 
     result.assert_outcomes(errors=3)
     assert f"source 'postgresql://127.0.0.1:{cluster.port}/music'" in written
@@ -106,8 +104,8 @@ def test_collecting_connects_to_nothing(outcome, cluster):
 
 
 @pytest.mark.parametrize("password", ["pw", "pass%20word", "music", "%C3%BC%F0%9F%8E%BB"])
-def test_passwords_of_all_kinds_are_taken_out_of_a_refused_login(cluster, password):
-    with Hosts() as hosts, pytest.raises(SourceError) as caught:
+def test_passwords_of_all_kinds_are_taken_out_of_a_refused_login(cluster, hosts, password):
+    with pytest.raises(SourceError) as caught:
         opened(hosts, f"{cluster.url('guarded', password=password)}?application_name={password}").execute(
             "select 1", timeout=5, max_rows=1
         )
@@ -117,25 +115,25 @@ def test_passwords_of_all_kinds_are_taken_out_of_a_refused_login(cluster, passwo
 
 
 @pytest.mark.parametrize("where", ["?password={}", "?user=guarded&sslpassword={}"])
-def test_a_password_among_the_parameters_is_taken_out_too(cluster, where):
+def test_a_password_among_the_parameters_is_taken_out_too(cluster, hosts, where):
     url = f"postgresql://127.0.0.1:{cluster.port}/music{where.format('mistaken-horse')}&options=-cmistaken-horse"
 
-    with Hosts() as hosts, pytest.raises(SourceError) as caught:
+    with pytest.raises(SourceError) as caught:
         opened(hosts, url).execute("select 1", timeout=5, max_rows=1)
 
     assert "mistaken" not in str(caught.value)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_password_is_not_in_the_list_of_processes(cluster):
-    with Hosts() as hosts:
-        engine = opened(hosts, cluster.url("guarded", password=cluster.spelled))
-        assert engine.execute("select 1", timeout=5, max_rows=1).error is None
-        child = Path(f"/proc/{hosts.shared(Host('postgresql', Path())).pid}")
-        seen = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
+def test_the_password_is_not_in_the_list_of_processes(cluster, hosts):
+    engine = opened(hosts, cluster.url("guarded", password=cluster.spelled))
+    assert engine.execute("select 1", timeout=5, max_rows=1).error is None
 
-    assert b"host_child.py" in seen
-    assert hidden(seen.decode(errors="replace"), cluster)
+    child = Path(f"/proc/{hosts.shared(Host('postgresql', Path())).pid}")
+    listed = (child / "cmdline").read_bytes() + (child / "environ").read_bytes()
+
+    assert b"host_child.py" in listed
+    assert hidden(listed.decode(errors="replace"), cluster)
 
 
 def opened(hosts, url):

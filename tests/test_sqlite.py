@@ -280,6 +280,31 @@ def test_write_ahead_log_without_its_index_is_a_source_error(run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "end",
+    [";", ";;", " ; -- by flag", ";\n/* done; */", ";;; -- done", ";/* ; */;-- done\n;", "; /* open", " -- done;"],
+)
+def test_semicolons_and_comments_may_follow_a_query(run, end):
+    assert run(f"select ';', 1 as [;]{end}").answer.rows == [(";", 1)]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ('"order"', 'near "order": syntax error'),
+        ("'order'", "near 'order': syntax error"),
+        ("join", 'near "join": syntax error'),
+    ],
+)
+def test_a_syntax_error_quotes_a_word_once(run, word, message):
+    assert run(f"select 1 as a {word} 2").error.message == message
+
+
+@pytest.mark.parametrize("second", ["; drop table t", ";-- done\n;drop table t", "; /* ; */ select 2", ";;'"])
+def test_a_second_statement_is_refused_behind_semicolons_and_comments_too(run, second):
+    assert run(f"select 1{second}").error.kind == "unsafe"
+
+
+@pytest.mark.parametrize(
     "script",
     [
         "begin;\ncreate table t (x);\ninsert into t values ('a;\nb');\ncommit;",
@@ -303,6 +328,25 @@ def test_failing_script_is_named_with_its_line(hosts, tmp_path):
 
     with pytest.raises(SourceError, match=r"bad\.sql:3: no such table: nowhere$"):
         opened(hosts, tmp_path, script="bad.sql")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (
+            "create table t (x)\nINSERT INTO t VALUES (1);\n",
+            ':2: near "INSERT": syntax error: end the statement before INSERT with `;`',
+        ),
+        ("create table t (x);\ninsert into t value (1);\n", 'bad.sql:2: near "value": syntax error'),
+    ],
+)
+def test_failing_script_that_lacks_a_semicolon_says_where(hosts, tmp_path, script, told):
+    (tmp_path / "bad.sql").write_text(script)
+
+    with pytest.raises(SourceError) as caught:
+        opened(hosts, tmp_path, script="bad.sql")
+
+    assert str(caught.value).endswith(told)
 
 
 def test_script_that_cannot_be_committed_is_named_with_its_last_line(hosts, tmp_path):

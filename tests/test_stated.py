@@ -39,11 +39,21 @@ def test_an_empty_answer_can_be_stated():
 
 
 @pytest.mark.parametrize(
+    "written", ["SELECT 1 # all", "SELECT 1 #all", "SELECT 1 -- one # two", "SELECT 1\n  + 1 # all"]
+)
+def test_queries_that_yaml_would_cut_are_refused(written):
+    expected = f"YAML cuts this query at ` #`: {BLOCK}"
+
+    assert problem(f"gold: {written}") == expected
+    assert problem(f"predicted: {written}") == expected
+
+
+@pytest.mark.parametrize(
     "written",
     [
-        "SELECT 1 # all",
-        "SELECT 1 -- all",
         "SELECT 1\n  -- all\n  FROM t",
+        "SELECT 1 -- all\n  FROM t -- all",
+        "SELECT '--' -- it's\n  FROM t -- it's",
         ">\n  SELECT 1 -- all\n  FROM t",
         ">\n  SELECT 1 # all\n  FROM t",
         ">-\n  # all\n  SELECT 1",
@@ -51,8 +61,8 @@ def test_an_empty_answer_can_be_stated():
         "'SELECT 1 # all\n  FROM t'",
     ],
 )
-def test_queries_that_yaml_would_change_are_refused(written):
-    expected = f"YAML would change this query, since it holds `--` or `#`: {BLOCK}"
+def test_queries_whose_comments_would_swallow_the_next_line_are_refused(written):
+    expected = f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK}"
 
     assert problem(f"gold: {written}") == expected
     assert problem(f"predicted: {written}") == expected
@@ -64,6 +74,12 @@ def test_queries_that_yaml_would_change_are_refused(written):
     [
         ("SELECT 1\n  FROM t", "SELECT 1 FROM t"),
         ("SELECT a#b", "SELECT a#b"),
+        ("SELECT 1 -- all", "SELECT 1 -- all"),
+        ("SELECT 1\n  FROM t -- all", "SELECT 1 FROM t -- all"),
+        ("SELECT '--'\n  FROM t", "SELECT '--' FROM t"),
+        (">\n  SELECT 1 -- all", "SELECT 1 -- all\n"),
+        (">\n  SELECT 1 # all\n\n  + 1", "SELECT 1 # all\n+ 1\n"),
+        ('"SELECT 1 -- all"', "SELECT 1 -- all"),
         ("|\n  SELECT 1 -- all # x\n  FROM t", "SELECT 1 -- all # x\nFROM t\n"),
         ("|- # a comment\n  SELECT 1", "SELECT 1"),
         (">\n  SELECT 1\n  FROM t", "SELECT 1 FROM t\n"),
@@ -180,7 +196,7 @@ def test_json_files_hold_columns_and_rows():
         ("a.json", "{", "a.json:1:2: not JSON: it ends too early: a value, a `]` or a `}` is missing"),
         ("a.json", '{"columns": ["a"], "rows": [[1, 2], []]}', "a.json: row 1 has 2 cells, the table 1 column"),
         ("a.srj", "{}", "a.srj: is no SPARQL JSON result: it lacks 'head'"),
-        ("a.txt", "", "unknown suffix of 'a.txt': known are .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
+        ("a.txt", "", "unknown suffix of 'a.txt': choose from .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
     ],
 )
 def test_files_that_cannot_be_read_are_reported_at_the_key(name, content, message):

@@ -110,6 +110,11 @@ def test_a_gate_is_about_the_cases_of_its_folder_and_where():
     assert early.is_decided
 
 
+def test_a_rule_that_nobody_said_can_be_decided_early_is_an_error_and_not_decided():
+    with pytest.raises(AssertionError, match="max_seconds"):
+        stop(gate(minimum=0.5) | {"type": "max_seconds"})
+
+
 def test_a_gate_counts_only_cases_that_request_its_metric():
     least = gate("execution_accuracy", minimum=0.5, cases=12)
     early = stop(least, cases=[*named(2), *named(10, metrics=("valid_query",), thresholds={})])

@@ -70,6 +70,16 @@ def test_planted_weak_cases_are_found_with_what_would_pass(strength):
     assert "ORDER BY id dropped" in weak["order"]
 
 
+def test_cases_that_have_no_wrong_variants_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write("kind: json\ncases: [{id: a, gold: {x: 1}}]\n")
+
+    assert main(["strength", "."]) == 0
+
+    told = "no case has a gold query of which wrong variants are made"
+    assert capsys.readouterr().out.splitlines()[-1] == told
+
+
 def test_weakest_cases_come_first_and_sums_agree(strength):
     _, found = strength("""
   - {id: strong, gold: SELECT name FROM singer WHERE age > 30}
@@ -142,11 +152,40 @@ def test_a_source_that_cannot_answer_is_one_problem(strength):
     assert len(found["problems"]) == 1
 
 
+def test_a_change_that_begins_with_its_clause_does_not_name_it_again(strength, capsys):
+    write(HEAD + "  - {id: a, gold: SELECT id FROM singer LIMIT 9}\n")
+
+    main(["strength", "."])
+
+    changes = {line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
+    assert changes == {"LIMIT 9 → LIMIT 10", "LIMIT 9 → LIMIT 8", "LIMIT 9 dropped"}
+
+
 def test_survivors_fail_a_strict_call_only(strength):
     assert strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n")[0] == 0
     assert strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n", "--strict")[0] == 1
     assert strength("  - {id: a, gold: SELECT COUNT(*) FROM concert WHERE id < 0}\n", "--strict")[0] == 1
     assert strength("  - {id: a, gold: SELECT COUNT(*) FROM concert}\n", "--strict")[0] == 0
+
+
+def test_a_comment_behind_the_last_semicolon_leaves_the_mutants(strength):
+    _, plain = strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n")
+
+    _, found = strength('  - {id: a, gold: "SELECT name FROM singer WHERE age > 35;\\n-- by age;"}\n')
+
+    assert found["summary"] == plain["summary"]
+    assert found["summary"]["mutants"] > 5
+
+
+def test_a_gold_that_only_the_database_reads_is_told_with_its_place(strength, capsys):
+    write(HEAD + "  - {id: a, gold: SELECT ~~age FROM singer}\n")
+
+    main(["strength", "."])
+
+    assert (
+        "not measured: s.queryeval.yaml:4: case 'a': gold cannot be read: LIKE lacks a part, line 1, "
+        in capsys.readouterr().err
+    )
 
 
 def test_golds_without_a_query_have_no_mutants(strength):
@@ -200,6 +239,101 @@ def test_the_page_names_every_operator(strength):
     named = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## Operators")[2].partition("## Options")[0]))
 
     assert {mutant.operator for gold in GOLDS for mutant in of(gold)} <= named
+
+
+FRIENDS = """
+CREATE TABLE pupil (id INTEGER PRIMARY KEY, name TEXT NOT NULL, class INTEGER);
+CREATE TABLE friend (pupil INTEGER REFERENCES pupil (id), other INTEGER, PRIMARY KEY (pupil, other));
+CREATE TABLE mark (pupil INTEGER NOT NULL, subject TEXT NOT NULL, points INTEGER);
+INSERT INTO pupil VALUES (1, 'Ann', 5), (2, 'Bob', 5), (3, 'Cy', 6);
+INSERT INTO friend VALUES (1, 2), (1, 3), (2, 1);
+INSERT INTO mark VALUES (1, 'Maths', 3), (2, 'Maths', 2);
+"""
+TABLES = {  # as Spider lists them: without NOT NULL, and of a composite key the first column
+    "db_id": "a",
+    "table_names_original": ["pupil", "friend", "mark"],
+    "column_names_original": [
+        *([-1, "*"], [0, "id"], [0, "name"], [0, "class"], [1, "pupil"], [1, "other"]),
+        *([2, "pupil"], [2, "subject"], [2, "points"]),
+    ],
+    "column_types": ["text", "number", "text", *["number"] * 4, "text", "number"],
+    "primary_keys": [1, 4, 6],
+    "foreign_keys": [[4, 1], [5, 1], [6, 1], [8, 1]],
+}
+LISTED_HEAD = HEAD.replace("cases:", "db_schema: tables.json\ncases:")
+FRIEND_GOLDS = """
+  - {id: part-of-key, gold: SELECT DISTINCT pupil FROM friend WHERE other < 3}
+  - {id: not-null, gold: SELECT count(name) FROM pupil}
+  - {id: unlisted-reference, gold: SELECT f.other FROM friend f JOIN pupil p ON p.id = f.pupil}
+  - {id: listed-reference, gold: SELECT p.name FROM friend f JOIN pupil p ON p.id = f.other}
+  - {id: listed-key, gold: SELECT DISTINCT pupil FROM mark}
+  - {id: broken-reference, gold: SELECT m.subject FROM mark m JOIN pupil p ON p.id = m.points WHERE m.points < 3}
+"""
+
+
+def test_constraints_are_those_of_the_source_and_those_of_db_schema_that_its_data_keeps(strength):
+    Path("a.sql").write_text(FRIENDS, encoding="utf-8")
+    Path("tables.json").write_text(json.dumps([TABLES]), encoding="utf-8")
+
+    _, found = strength(FRIEND_GOLDS, head=LISTED_HEAD)
+
+    weak = survivors(found)
+    assert "DISTINCT dropped" in weak["part-of-key"]
+    assert "COUNT(name) → COUNT(*)" not in weak.get("not-null", ())
+    assert not any(
+        "JOIN" in change for id_ in ("unlisted-reference", "listed-reference") for change in weak.get(id_, ())
+    )
+    assert "DISTINCT dropped" not in weak.get("listed-key", ())
+
+
+def test_a_listed_key_that_the_data_breaks_counts_for_nothing(strength):
+    rows = "INSERT INTO mark VALUES (1, 'Art', 1); INSERT INTO friend VALUES (2, 9);"
+    Path("a.sql").write_text(FRIENDS + rows, encoding="utf-8")
+    Path("tables.json").write_text(json.dumps([TABLES]), encoding="utf-8")
+
+    _, found = strength(
+        """
+  - {id: key, gold: SELECT DISTINCT pupil FROM mark WHERE points > 1}
+  - {id: reference, gold: SELECT p.name FROM friend f JOIN pupil p ON p.id = f.other WHERE f.pupil < 2}
+""",
+        head=LISTED_HEAD,
+    )
+
+    weak = survivors(found)
+    assert "DISTINCT dropped" in weak["key"]
+    assert "JOIN pupil AS p → LEFT JOIN pupil AS p" in weak["reference"]
+
+
+def test_a_declared_foreign_key_that_the_data_breaks_counts_for_nothing(strength):
+    Path("a.sql").write_text(SCRIPT + "INSERT INTO concert VALUES (5, 9);", encoding="utf-8")
+
+    _, found = strength("""
+  - {id: a, gold: SELECT c.id FROM concert c JOIN singer s ON s.id = c.singer WHERE c.singer < 9}
+""")
+
+    assert "JOIN singer AS s → LEFT JOIN singer AS s" in survivors(found)["a"]
+
+
+def test_a_primary_key_with_nulls_tells_no_rows_apart(strength):
+    """SQLite admits several NULLs in the primary key of a table unless its type is INTEGER."""
+    script = "CREATE TABLE t (k TEXT PRIMARY KEY, n INT); INSERT INTO t VALUES (NULL, 1), (NULL, 2), ('x', 3);"
+    Path("a.sql").write_text(script, encoding="utf-8")
+
+    _, found = strength("  - {id: a, gold: SELECT DISTINCT k FROM t WHERE n > 1}\n")
+
+    assert "DISTINCT dropped" in survivors(found)["a"]
+
+
+def test_a_mutant_that_answers_otherwise_on_the_source_is_not_called_equivalent(strength):
+    """SQLite stores 30.5 in a column of integers, whatever its type rules out."""
+    Path("a.sql").write_text(SCRIPT + "INSERT INTO singer VALUES (5, 'Ed', 30.5, 'FR');", encoding="utf-8")
+
+    _, found = strength("  - {id: a, gold: SELECT id FROM singer WHERE age > 30.5}\n")
+
+    (case,) = found["cases"]
+    assert "age > 30.5 → age >= 30.5" not in survivors(found)["a"]
+    assert found["summary"]["operators"]["comparison-boundary"] == {"killed": 1, "equivalent": 0, "survivors": 0}
+    assert case["mutants"] == case["killed"] + case["equivalent"] + len(case["survivors"])
 
 
 def test_duckdb_finds_the_same_as_sqlite(strength):

@@ -229,6 +229,26 @@ def test_names_and_values_that_need_quotes_are_written_as_they_are(strengths):
     assert ("odd", '"--c" > 8 → "--c" >= 8') in killed_by(build_variants(measured, session))
 
 
+def test_variants_keep_unique_indexes(strengths):
+    script = (
+        DDL
+        + DATA
+        + "CREATE UNIQUE INDEX names ON singer (name); CREATE UNIQUE INDEX old ON singer (age) WHERE age > 39;"
+    )
+    measured, session = strengths(script=script)
+
+    variants = list(build_variants(measured, session))
+
+    assert variants
+    for variant in variants:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.executescript(variant.script)
+            names = connection.execute("SELECT count(*), count(DISTINCT name) FROM singer").fetchone()
+            old = connection.execute("SELECT count(age), count(DISTINCT age) FROM singer WHERE age > 39").fetchone()
+        assert names[0] == names[1]
+        assert old[0] == old[1]
+
+
 def test_candidates_whose_rows_a_check_refuses_are_left_out(strengths):
     script = "CREATE TABLE t (a INTEGER CHECK (a > 20)); INSERT INTO t VALUES (40);"
     measured, session = strengths({"check": "SELECT a FROM t WHERE a > 30"}, script)
@@ -288,6 +308,35 @@ def test_the_command_writes_variants_that_a_suite_can_name(folder, capsys):
     first = Path(found["files"][0]["file"])
     assert "-- boundary: age > 30 → age >= 30" in "".join(file.read_text() for file in Path("variants").iterdir())
     assert first.read_text().startswith("-- A variant of music.sql")
+
+
+def test_variants_keep_the_constraints_of_the_source_whatever_db_schema_lists(folder, capsys):
+    listed = {
+        "db_id": "music",
+        "table_names_original": ["concert", "singer"],
+        "column_names_original": [
+            *([-1, "*"], [0, "id"], [0, "singer"], [0, "year"]),
+            *([1, "id"], [1, "name"], [1, "age"], [1, "boss"]),
+        ],
+        "column_types": ["text", "number", "number", "text", "number", "text", "number", "number"],
+        "primary_keys": [1, 4],
+        "foreign_keys": [],
+    }
+    Path("tables.json").write_text(json.dumps([listed]), encoding="utf-8")
+    cases = "".join(f'  - {{id: {name}, gold: "{gold}"}}\n' for name, gold in GOLDS.items())
+    write(HEAD.replace("cases:", "db_schema: tables.json\ncases:") + cases)
+
+    assert main(["strengthen", ".", "-o", "variants", "--json"]) == 0
+
+    (found,) = json.loads(capsys.readouterr().out)["sources"]
+    assert found["killed"] == found["survivors"] > 0
+    for file in found["files"]:
+        with closing(sqlite3.connect(":memory:")) as source, closing(sqlite3.connect(":memory:")) as variant:
+            source.executescript(DDL)
+            variant.executescript(Path(file["file"]).read_text(encoding="utf-8"))
+            for table, marks in (("singer", "?, ?, ?, ?"), ("concert", "?, ?, ?")):
+                source.executemany(f"INSERT INTO {table} VALUES ({marks})", variant.execute(f"SELECT * FROM {table}"))
+            assert source.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_variants_that_are_there_are_replaced_with_force_only(folder, capsys):

@@ -21,6 +21,8 @@ NUMBERS = '{"n": NaN, "i": Infinity, "l": 1e999}'
         ("[-1e999]", "the number -1e999 is too large"),
         (f"1{'0' * 100}e999", f"the number 1{'0' * 39} is too large"),
         ("[" * 100_000, "nested too deep"),
+        (f"[{'9' * 100_000}]", "a number of 100,000 digits is too large"),
+        (f'{{"a": 1,\n"b": -{"9" * 5_000}}}', "a number of 5,000 digits is too large (line 2)"),
     ],
 )
 def test_json_that_no_reader_should_accept_is_refused(text, problem):
@@ -30,6 +32,13 @@ def test_json_that_no_reader_should_accept_is_refused(text, problem):
         assert str(raised.value) == problem
     with pytest.raises(JsonError):
         StrictJson().read_at(text, 0)
+
+
+def test_a_long_number_is_no_advice_to_change_python():
+    text = json.dumps(["5" * 9_000]).replace("]", f", {'7' * 6_000}]")
+
+    with pytest.raises(JsonError, match=r"^a number of 6,000 digits is too large$"):
+        StrictJson().read(text)
 
 
 def test_errors_tell_their_kind():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -405,6 +406,17 @@ def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, expected):
         stated(*names)
 
     assert [str(one.message) for one in told] == [expected]
+    assert [(one.filename, one.lineno) for one in told] == [("s.queryeval.yaml", 3)]
+
+
+def test_the_warning_comes_once_for_each_place():
+    name = file(messages.message(messages.data_structure(messages.DIMENSIONS[0])), "twice.xml")
+
+    with warnings.catch_warnings(record=True, action="always") as told:
+        stated(name)
+        stated(name)
+
+    assert len(told) == 1
 
 
 def test_it_is_a_problem_where_warnings_are_errors():
@@ -466,7 +478,7 @@ def test_what_the_structure_has_is_no_violation(right):
         (by_id("ON"), "AREA: no code 'ON' in SHOP:SALES: did you mean 'NO' (North)?"),
         (by_id("no"), "AREA: no code 'no' in SHOP:SALES: did you mean 'NO' (North)?"),
         (by_id("NOR"), "AREA: no code 'NOR' in SHOP:SALES: did you mean 'NO' (North)?"),
-        (by_id("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: known are 'NO', 'SO', 'EA', 'WE'"),
+        (by_id("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
         (selection(Term("NX", "East")), "AREA: no code 'NX' in SHOP:SALES: did you mean 'EA' (East)?"),
         (selection(Term("XYZ", "Esat")), "AREA: no code 'XYZ' in SHOP:SALES: did you mean 'EA' (East)?"),
         (selection(Term("NO", "Nord")), "AREA: 'NO' of SHOP:SALES is called 'North', not 'Nord'"),
@@ -474,12 +486,12 @@ def test_what_the_structure_has_is_no_violation(right):
         (by_id("NO", dimension="AERA"), "no dimension 'AERA' in SHOP:SALES: did you mean 'AREA'?"),
         (
             by_id("NO", dimension="COLOUR"),
-            "no dimension 'COLOUR' in SHOP:SALES: known are 'AREA', 'GOODS', 'FREQUENCY', 'REMARK'",
+            "no dimension 'COLOUR' in SHOP:SALES: choose from 'AREA', 'GOODS', 'FREQUENCY', 'REMARK'",
         ),
         (by_id("NO", dataset="SHOP:SALE"), "no dataset 'SHOP:SALE': did you mean 'SHOP:SALES'?"),
         (by_id("NO", dataset="SALES"), "no dataset 'SALES': did you mean 'SHOP:SALES'?"),
-        (by_id("NO", dataset="X:Y(1)"), "no dataset 'X:Y(1)': known are 'SHOP:SALES'"),
-        (by_id("a\x1b[2J\nb"), "AREA: no code 'a\\x1b[2J b' in SHOP:SALES: known are 'NO', 'SO', 'EA', 'WE'"),
+        (by_id("NO", dataset="X:Y(1)"), "no dataset 'X:Y(1)': choose from 'SHOP:SALES'"),
+        (by_id("a\x1b[2J\nb"), "AREA: no code 'a\\x1b[2J b' in SHOP:SALES: choose from 'NO', 'SO', 'EA', 'WE'"),
     ],
 )
 def test_what_the_structure_has_not_is_told_with_the_nearest_that_it_has(wrong, expected):

@@ -376,7 +376,8 @@ def test_the_report_of_many_cases_of_several_groups_fits_on_a_screen():
 
 def test_the_verdict_tells_what_changed_besides_the_system():
     changes = [{"what": f"change {number}", "cases": ["a"] * number} for number in (2, 1, 0, 3, 4)]
-    baseline = {"path": "b", "created": "c", "cases": {"common": 1}, "metrics": {}, "changes": changes}
+    counts = {"common": 1, "before": 1, "after": 1, "removed": 0}
+    baseline = {"path": "b", "created": "c", "cases": counts, "metrics": {}, "changes": changes}
     baseline |= {"fixes": [], "regressions": [], "errors": []}
 
     line, _ = verdict(entry(id="a"), baseline=baseline)
@@ -386,6 +387,25 @@ def test_the_verdict_tells_what_changed_besides_the_system():
     assert failed == (
         "queryeval: FAILED: 1 case failed; changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
     )
+
+
+def test_the_verdict_does_not_tell_what_changes_no_score():
+    counts = {"common": 1, "before": 1, "after": 1, "removed": 0}
+    changes = [{"what": "on_miss changed", "cases": ["a"]}, {"what": "gold edited", "cases": ["a"]}]
+    baseline = {"path": "b", "created": "c", "cases": counts, "metrics": {}, "fixes": [], "regressions": []}
+
+    line, _ = verdict(entry(id="a"), baseline=baseline | {"errors": [], "changes": changes})
+
+    assert line.endswith("changed besides the system: gold edited (1) (no case failed, no gate is set)")
+
+
+def test_the_worst_case_is_the_one_with_the_lowest_score_whatever_its_reason():
+    lines = summary(
+        *(entry(id=f"mild{n}", outcome="failed", scores={"m": 0.9}, message="wrong order") for n in range(5)),
+        entry(id="worst", outcome="failed", scores={"m": 0.0}, message="no such column"),
+    )
+
+    assert lines[lines.index("worst cases (5 of 6)") + 1] == "  a::worst  no such column"
 
 
 def test_groups_that_are_left_out_are_named_with_features_among_them():

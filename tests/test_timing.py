@@ -138,7 +138,7 @@ def test_an_empty_database_has_no_tables(hosts, tmp_path):
 def test_a_refused_query_does_not_spoil_what_comes_after_it(engine, hosts, tmp_path):
     assert engine.execute("drop table singer", timeout=5, max_rows=1).error.kind == "unsafe"
     (tmp_path / "text.db").write_text("no database " * 100)
-    with pytest.raises(SourceError, match="file is not a database"):
+    with pytest.raises(SourceError, match="not a SQLite database"):
         ENGINES["sqlite"].open(source(tmp_path, "text.db"), hosts).schema(timeout=5)
 
     assert engine.schema(timeout=5) == DESCRIBED

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.extract_query import GOES_ON, MAX_ANSWER, NO_END, TOO_LONG
+from pytest_queryeval.languages.extract_query import (
+    ENDS_WITH_PROSE,
+    GOES_ON,
+    MAX_ANSWER,
+    NO_END,
+    STARTS_WITH_PROSE,
+    TOO_LONG,
+)
 
 FENCED = "the query was read from a code block"
 LABELLED = "the query was read from the text after a label"
@@ -409,3 +416,129 @@ HOSTILE = {
 @pytest.mark.parametrize("characters", [MAX_ANSWER, None], ids=["cut", "whole"])
 def test_hostile_answers_are_read_to_their_end(kind, text, characters):
     assert kind.extract_query(text[:characters])[0] in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "query"),
+    [
+        (SQL, "Here is the query:\n\nSELECT 1", "SELECT 1"),
+        (SQL, "Here is the query:\nSELECT name FROM t;\n", "SELECT name FROM t;\n"),
+        (SQL, "Sure! It joins both.\r\n\r\n-- names\r\nSELECT a FROM `t`", "-- names\r\nSELECT a FROM `t`"),
+        (
+            SQL,
+            "First this.\n\nThen that:\n\nWITH a AS (SELECT 1)\n\nSELECT * FROM a",
+            "WITH a AS (SELECT 1)\n\nSELECT * FROM a",
+        ),
+        (
+            SQL,
+            "All of it:\n\nSELECT\n\na,\n\nb c\nFROM\n\nt u\n\nWHERE a =\n\n'x\n\ny'\n\nORDER BY\n\nb",
+            "SELECT\n\na,\n\nb c\nFROM\n\nt u\n\nWHERE a =\n\n'x\n\ny'\n\nORDER BY\n\nb",
+        ),
+        (SPARQL, "Here is the query:\n\nSELECT ?x { ?x a ex:C }", "SELECT ?x { ?x a ex:C }"),
+        (SPARQL, "All of it:\n\nPREFIX e: <http://e/>\nASK { ?x e:p 1 }", "PREFIX e: <http://e/>\nASK { ?x e:p 1 }"),
+    ],
+)
+def test_prose_before_a_query_that_can_be_read_is_left_out(kind, said, query):
+    assert kind.after_prose(said, "mysql" if kind is SQL else "") == query
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (SQL, "Here is the query:\n\nSELECT 1\n\nIt returns one row."),
+        (SQL, "Here is the query:\n\nSELECT a FROM WHERE"),
+        (SQL, "Not this one:\n\nSELECT 1\n\nbut"),
+        (SQL, "Not this one:\n\nSELECT name FROM t\n \nbut, of course"),
+        (SQL, "Not this one:\n\nSELECT count(*)\r\n\r\nbut from here"),
+        (SQL, "Here is the query:\n\nSELECT 'a' -- all of it\n\nDone"),
+        (SQL, "Here is one:\n\nSELECT 1;\n\nDELETE FROM t"),
+        (SPARQL, "Here is the query:\n\nSELECT ?x { ?x a ex:C"),
+        (SPARQL, "Here is the query:\n\nASK { ?x a 1 }\n\nIt is true."),
+    ],
+)
+def test_text_after_prose_that_is_no_query_to_its_end_is_none(kind, said):
+    assert kind.after_prose(said, "") == ""
+    assert kind.text_hint(said) == STARTS_WITH_PROSE
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (SQL, "The query is: SELECT count(*) FROM singer"),
+        (SQL, "Sure! SELECT 1"),
+        (SQL, "**Here you are:** SELECT 1 FROM t"),
+        (SPARQL, "The query is: ASK { ?x a 1 }"),
+    ],
+)
+def test_a_sentence_on_the_line_of_the_query_is_prose(kind, said):
+    assert kind.text_hint(said) == STARTS_WITH_PROSE
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (SQL, "SELECT count(*) FROM singer\n\nThis counts all rows."),
+        (SQL, "SELECT count(*) FROM singer;\nThis counts all rows."),
+        (SQL, "SELECT 1\n\nIt's one row (always).\n\n- without duplicates"),
+        (SQL, "SELECT 1\n \n**Note:** This counts\nall rows!"),
+        (SPARQL, "ASK { ?x a 1 }\n\nThis asks whether there is one."),
+    ],
+)
+def test_sentences_after_a_query_are_prose(kind, said):
+    assert kind.text_hint(said) == ENDS_WITH_PROSE
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SELECT a FROM t\n\nWHERE a = ?",
+        "SELECT a FROM t\n\nWhere a > 1 and b < 2.",
+        "SELECT a FRM t;\n\nDELETE FROM t",
+        "SELECT a FROM t\n\n-- This is a comment.\nWHER a",
+        "SELEC a.b: SELECT 1",
+        "EXPLAN QUERY PLAN: SELECT 1",
+    ],
+)
+def test_parts_of_a_wrong_query_are_no_prose(said):
+    assert SQL.text_hint(said) == ""
+
+
+def test_a_long_text_without_prose_has_no_hint():
+    for said in ("SELECT 1" + "\n\nx" * 80_000, "SELECT 1;" + "\n \t" * 80_000, "A" + ": " * 120_000 + "x"):
+        assert SQL.text_hint(said) == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SELECT 'a:\n\nSELECT 1'",
+        "SELECT 1\n\nSELECT 2",
+        "OPTIMIZE TABLE t\n\nSELECT 1",
+        "FLUSH LOGS; done.\n\nSELECT 1",
+        "selec name\n\nfrom t",
+    ],
+)
+def test_what_is_no_prose_is_kept_before_a_query(said):
+    assert SQL.after_prose(said, "") == ""
+    assert SQL.text_hint(said) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "hint"),
+    [
+        (SQL, "SELECT\u00a0name FROM t", "line 1, column 7 is U+00A0, no-break space: write a space"),
+        (
+            SQL,
+            "SELECT a\nFROM t WHERE b = \u2018x\u2019",
+            "line 2, column 18 is U+2018, left single quotation mark: write a straight quote",
+        ),
+        (SQL, "SELECT a \u2212 1", "line 1, column 10 is U+2212, minus sign: write -"),
+        (SPARQL, "ASK {\n ?x a\u200b 1 }", "line 2, column 6 is U+200B, zero width space: write nothing"),
+        (SQL, "SELECT 'it\u2019s', \"a\u00a0b\" -- \u201cx\u201d", ""),
+        (SPARQL, "ASK { ?x a <http://e/\u2013> } # \u2013", ""),
+        (SQL, "SELECT 'open \u2019", ""),
+        (SQL, "SELECT name FRM t", ""),
+    ],
+)
+def test_characters_that_look_like_others_are_named_with_their_place(kind, query, hint):
+    assert kind.text_hint(query) == hint

@@ -64,7 +64,6 @@ OWN = {
 }
 # What Virtuoso 7.2.5 answers otherwise.
 DIFFERENCES = {
-    "no columns": "it makes up a column where there is none",
     "no columns and some rows": "it does not know VALUES without variables",
     "datatype of a long integer": "oxigraph keeps integers of every width as xsd:integer",
     "made terms": "it knows no language tags in upper case",

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from pytest_queryeval.cli.output import write_result
-from pytest_queryeval.core.errors import QueryEvalError, SuiteError
+from pytest_queryeval.cli.output import redacted_output, write_result
+from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.runs.garbage import RareCollection
 from pytest_queryeval.text.escaping import log_line
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -54,8 +55,19 @@ class _CommandParser(argparse.ArgumentParser):
         self.description, self.epilog = command.__doc__, f"example: {command.EXAMPLE}"
         command.add_arguments(self)
         self.add_argument("--json", action="store_true", help="print the result as one JSON object")
-        self.set_defaults(run=command.run)
+        self.set_defaults(run=command.run, parser=self)
         return super().parse_known_args(args, namespace)
+
+    def refuse(self, argument: str) -> NoReturn:
+        """Exit for an argument that the command does not take."""
+        name = argument.partition("=")[0]
+        if name.startswith("-"):
+            options = [option for action in self._actions for option in action.option_strings]
+            problem = f"unknown option '{name}'{did_you_mean(name, options)}"
+        else:
+            places = [f"{action.metavar}, {action.help}" for action in self._actions if not action.option_strings]
+            problem = f"unexpected argument '{argument}': write only {' and '.join(places) or 'options'}"
+        self.exit(USAGE_ERROR, log_line(f"{self.prog}: {problem} ({self.epilog})") + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,20 +82,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name, command in COMMANDS.items():
         subparsers.add_parser(name, module=command.module, help=command.summary)
-    found = parser.parse_args(arguments)
     is_main = threading.current_thread() is threading.main_thread()
     ends_at_once = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if ends_at_once:  # and would leave copies of databases behind
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    garbage_collection = RareCollection()
     try:
-        result = found.run(found)
-        write_result(result, as_json=found.json)
+        options, unknown = parser.parse_known_args(arguments)  # imports the module of the command
+        if unknown:
+            options.parser.refuse(unknown[0])
+        if ends_at_once:  # and would leave copies of databases behind
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        garbage_collection.begin()
+        with redacted_output():
+            result = options.run(options)
+        write_result(result, as_json=options.json)
     except QueryEvalError as error:
         problems = error.problems if isinstance(error, SuiteError) else (error,)
         parser.exit(USAGE_ERROR, "".join(f"{log_line(str(problem))}\n" for problem in problems))
     except KeyboardInterrupt:
         parser.exit(INTERRUPTED, "queryeval: interrupted\n")
     finally:
+        garbage_collection.end()
         if ends_at_once:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return int(result.status)

@@ -24,6 +24,7 @@ from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboa
 from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import minute_of, pluralize
+from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1
@@ -47,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="a report.json to compare with it")
     ranked = "the metric whose mean ranks the systems (default: %(default)s)"
     parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help=ranked)
+    name = "call the system of this report NAME; may be given again (default: the name of its run)"
+    parser.add_argument("--name", action="append", default=[], metavar="NAME=REPORT.json", help=name)
     where = f"write the comparison: PATH{', PATH'.join(FORMATS)}; may be given again"
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
@@ -67,13 +70,15 @@ def run(arguments: argparse.Namespace) -> Result:
         if realpath(target) in map(realpath, paths):
             raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
         check_place(target)
+    names = _names(arguments.name, paths)
     has_page = any(target.suffix == ".html" for target in targets)
     tell = teller("compare")
     reports = _named(
         [
             (path, read_report(path) if has_page else read_report(path, each=_without_answers))
             for path in with_progress(paths, tell, total=len(paths), noun="report")
-        ]
+        ],
+        names,
     )
     if not all(fit_in_memory(report["cases"]) for report in reports.values()):
         tell(f"comparing {pluralize(sum(len(report['cases']) for report in reports.values()), 'case')}")
@@ -100,9 +105,25 @@ def _without_answers(case: CaseReport) -> CaseReport:
     return case
 
 
-def _named(read: Sequence[tuple[Path, Report]]) -> dict[str, Report]:
-    """Return the reports by the names of their runs; where two have the same, with date, or else path."""
-    names = [report["name"] for _, report in read]
+def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
+    """Return the names that options give to systems, by the path of a report; both may contain a `=`."""
+    names: dict[Path, str] = {}
+    for option in options:
+        ends = (place for place, character in enumerate(option) if character == "=")
+        splits = [(option[:end].strip(), Path(option[end + 1 :])) for end in ends]
+        name, path = next((split for split in splits if split[1] in paths), ("", None))
+        if path is None:
+            hint = did_you_mean(str(splits[0][1]), map(str, paths)) if splits else ""
+            raise ReportError(f"--name {option}: names none of the reports{hint or ': write NAME=REPORT.json'}")
+        if not name or path in names:
+            raise ReportError(f"--name {option}: {'the name is empty' if not name else f'{path} has a name already'}")
+        names[path] = one_line(name)
+    return names
+
+
+def _named(read: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
+    """Return the reports by their names, else those of their runs; where two have the same, with date, or else path."""
+    names = [given_names.get(path, report["name"]) for path, report in read]
     for additions in ([minute_of(report["created"]) for _, report in read], [path for path, _ in read]):
         numbers = Counter(names)
         names = [f"{name} ({more})" if numbers[name] > 1 else name for name, more in zip(names, additions, strict=True)]

@@ -55,7 +55,7 @@ class Setting:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the case, and what is shown of it."""
-    named = "a node id, or an id that only one case of the report, or below the current folder, has"
+    named = "a node id (FILE::ID), or an id that only one case of the report, or below the current folder, has"
     parser.add_argument("case", metavar="CASE", help=named)
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
     parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
@@ -101,8 +101,7 @@ def run(arguments: argparse.Namespace) -> Result:
         for one in settings:
             place = DEFAULT if one.path is None else f"{one.path}:{one.line}"
             lines.append(f"  {one.key:<{wide}}  {one_line(one.value, VALUE_CHARACTERS)}  ({place})")
-    if levels is None:
-        lines += ["", "the suite cannot be read from here, so that its settings are not shown"]
+    lines += _remarks(case, levels, reported)
     return Result(
         status=NOT_PASSED if reported["outcome"] in ("failed", "missed", "error") else OK,
         lines=lines,
@@ -112,6 +111,17 @@ def run(arguments: argparse.Namespace) -> Result:
             "settings": [{"key": one.key, "value": one.value, "path": one.path, "line": one.line} for one in settings],
         },
     )
+
+
+def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport) -> Iterator[str]:
+    """Yield what to do about a prediction that is missing, and why settings are not shown."""
+    is_answered = reported["prediction"] is not None  # maybe by a hook, or by the predictor of another run
+    if case is not None and case.predicted is None and case.predictor is None and not is_answered:
+        yield ""
+        yield "there is no prediction: add `predicted` or a `predictor`, or try a query with --query 'SELECT …'"
+    if levels is None:
+        yield ""
+        yield "the suite cannot be read from here, so that its settings are not shown"
 
 
 def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleReport | None:

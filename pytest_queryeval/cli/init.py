@@ -1,4 +1,4 @@
-"""Writes a first suite with its settings, a predictor to edit and a CI workflow, which pass at once.
+"""Writes a first suite with its settings, a predictor to edit, a pytest.ini and a CI workflow, which pass at once.
 
 Without any option it asks, if it is run on a terminal.
 """
@@ -19,6 +19,7 @@ from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.runs.root import configures_pytest
 from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, schema_comment, schema_text
 
 EXAMPLE = "queryeval init queries --kind sql --predictor python --ci github"
@@ -37,6 +38,10 @@ QUESTIONS = {
     "predictor": "How is it called: a Python function, a file with its answers, a program?",
     "ci": "Which CI service runs the suite?",
 }
+_PYTEST_INI = """\
+[pytest]
+# Node ids begin at the folder of this file, wherever pytest is started: reports are compared by them.
+"""
 _CI_FOLDER = re.compile(r"[\w./-]+", re.ASCII)
 
 _SETTINGS_TEXT = """\
@@ -65,8 +70,9 @@ ANSWERS = {answers}
 
 
 def predict(case):
-    """Return the answer to one case, as your model writes it; text around a query is removed.
+    """Return the answer to one case, as your model writes it.
 
+    A code block around it is removed, and a label or sentences before a query; prose after a query is not.
     `case.question` and `case.evidence` are what is asked, `case.schema` holds the tables of a database; there are also
     `case.id`, `case.kind`, `case.dialect`, `case.conversation` and `case.metadata`. The right answer is not among them.
     """
@@ -113,14 +119,16 @@ def run(arguments: argparse.Namespace) -> Result:
     if arguments.folder.is_file():
         raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
     files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
+    command = shlex.join(["pytest", str(arguments.folder)])
     if not arguments.force and (found := next(filter(os.path.lexists, files), None)):
-        raise QueryEvalError(f"{found}: is there already: name another folder, or replace files with --force")
+        is_workflow = Path(found).name == Path(CI_FILES.get(choices.ci, "")).name
+        remedy = f"keep it with --ci none and add `{command}` to it" if is_workflow else "name another folder"
+        raise QueryEvalError(f"{found}: is there already: {remedy}, or replace files with --force")
     for path, text in files.items():
         try:
             write_atomically(path, text.encode(), keep_existing=not arguments.force)
         except OSError as error:
             raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
-    command = shlex.join(["pytest", str(arguments.folder)])
     written = {path.name: path for path in files}
     system = next(written[name] for name in (PREDICTOR, ANSWERS) if name in written)
     todo = f"then edit {written[SUITE]} (your questions) and {system} (your system)"
@@ -158,11 +166,13 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         files[PREDICTOR] = text.format(answers="\n".join(["{", *lines, "}"]))
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
     found = {folder / name: text for name, text in files.items()}
+    # At the top of the repository that holds the folder; without one in the current folder, if it holds it.
+    start, here = folder.resolve(), Path.cwd()
+    repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
+    root = repository or (here if start.is_relative_to(here) else start)
+    if not any(configures_pytest(path) for path in (start, *start.parents) if path.is_relative_to(root)):
+        found[root / "pytest.ini"] = _PYTEST_INI
     if choices.ci != "none":
-        # At the top of the repository that holds the folder; without one in the current folder, if it holds it.
-        start, here = folder.resolve(), Path.cwd()
-        repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
-        root = repository or (here if start.is_relative_to(here) else start)
         name = str(start.relative_to(root))
         if not _CI_FOLDER.fullmatch(name):
             raise QueryEvalError(

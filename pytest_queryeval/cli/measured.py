@@ -62,4 +62,7 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
             measured.add_problem(case, error)
         else:
             measured.strengths += [] if strength is None else [strength]
+            if strength is not None and strength.unreadable:
+                place = case.row or case.location
+                tell(f"not measured: {place}: case '{case.id}': gold cannot be read: {strength.unreadable}")
     return measured

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.text.escaping import log_line
+from pytest_queryeval.text.redaction import beginning_of_secret, redact
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MAX_LISTED = 20
 
@@ -27,6 +33,95 @@ class Result:
     lines: Iterable[str]
     data: Mapping[str, object]
     ci_commands: Iterable[str] = ()
+
+
+class RedactedStream:
+    """A text stream that writes without secrets, of which each may come in several writes: whole lines, unless flushed.
+
+    What is written to its `buffer` is text as well.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.buffer = _RedactedBuffer(self, stream)
+        self._stream = stream
+        self._line = ""
+        self._lock = RLock()  # predictors write from threads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the lines that end in a text, and keep the beginning of the next one."""
+        with self._lock:
+            end = max(text.rfind("\n"), text.rfind("\r")) + 1
+            lines, self._line = (self._line + text[:end], text[end:]) if end else ("", self._line + text)
+            self._stream.write(redact(lines))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write the beginning of a line, as a prompt, but not its end where that may be the beginning of a secret."""
+        with self._lock:
+            end = len(self._line) - len(beginning_of_secret(self._line))
+            shown, kept = self._line[:end], self._line[end:]
+            if redact(shown) + redact(kept) == redact(self._line):  # or a secret is across
+                self._stream.write(redact(shown))
+                self._line = kept
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Write the beginning of a line that has not ended."""
+        with self._lock:
+            line, self._line = self._line, ""
+            self._stream.write(redact(line))
+
+
+class _RedactedBuffer(io.BufferedIOBase):
+    """The bytes of a text stream without secrets; those that are no text are written as escapes."""
+
+    def __init__(self, text: RedactedStream, stream: TextIO) -> None:
+        self._text = text
+        self._stream = stream
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+        self._lock = RLock()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the stream, as its text stream does."""
+        return self._stream.fileno()
+
+    def write(self, data: Buffer) -> int:
+        """Write bytes, of which the last may be the beginning of a character."""
+        with self._lock:
+            self._text.write(self._decoder.decode(bytes(data)))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Flush the text stream."""
+        self._text.flush()
+
+
+@contextmanager
+def redacted_output() -> Iterator[None]:
+    """Remove secrets from what predictors and other code of users print, log and warn within the `with` statement."""
+    before = sys.stdout, sys.stderr
+    streams = [None if stream is None else RedactedStream(_lenient(stream)) for stream in before]
+    sys.stdout, sys.stderr = cast("list[TextIO]", streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in filter(None, streams):
+            with suppress(OSError):  # the reader has gone
+                stream.end()
 
 
 def write_result(result: Result, *, as_json: bool) -> None:
@@ -48,15 +143,20 @@ def write_lines(lines: Iterable[str], stream: TextIO | None) -> None:
 def _write(lines: Iterable[str], stream: TextIO | None) -> None:
     if stream is None:  # closed by the caller
         return
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
     try:
-        stream.writelines(lines)
+        _lenient(stream).writelines(lines)
         stream.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python would complain once more when it ends
         if not isinstance(error, BrokenPipeError):  # as after `| head`
             raise ReportError(f"standard output cannot be written to: {error.strerror}") from error
+
+
+def _lenient(stream: TextIO) -> TextIO:
+    """Return the stream, which writes what it cannot encode as escapes: a terminal may know ASCII only."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def first_lines(lines: Sequence[str]) -> list[str]:

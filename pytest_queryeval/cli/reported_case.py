@@ -44,7 +44,12 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
         more = f" and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
         raise ReportError(f"'{name}' is the id of several cases: write {' or '.join(found[:MAX_LISTED])}{more}")
     known = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
-    raise ReportError(f"no case '{name}'{did_you_mean(name, known)}")
+    if in_suite := next((nodeid for nodeid in nodeids if nodeid.startswith(f"{name}::")), ""):
+        raise ReportError(f"'{name}' is a suite: name one of its cases, such as {in_suite}")
+    hint = did_you_mean(name, known)
+    if not hint and nodeids:  # too many to list
+        hint = f": write the id or the node id of a case, such as {nodeids[0]}"
+    raise ReportError(f"no case '{name}'{hint}")
 
 
 def read_suite(path: Path) -> Suite:

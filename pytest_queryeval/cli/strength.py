@@ -85,7 +85,8 @@ def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
         every = len(one.killed) + len(one.survivors)
         yield f"{_location(one.case)}: case '{one.case.id}': {len(one.survivors):,} of {every:,} wrong variants pass"
         for mutant in one.survivors[:MAX_CHANGES]:
-            yield f"  {mutant.clause}: {one_line(redact(mutant.change), CHANGE_CHARACTERS)}"
+            change = one_line(redact(mutant.change), CHANGE_CHARACTERS)
+            yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
         if len(one.survivors) > MAX_CHANGES:
             yield f"  and {len(one.survivors) - MAX_CHANGES:,} more"
     if len(weak) > MAX_CASES:
@@ -99,6 +100,8 @@ def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
     for path, of_suite in suites.items() if len(suites) > 1 else ():
         yield f"{path}: {_sum(of_suite)}"
     yield f"{_sum(measured)}; {_counts(measured)['equivalent']:,} more answer as gold on any data"
+    if not measured:
+        yield "no case has a gold query of which wrong variants are made"
 
 
 def _sum(measured: Sequence[CaseStrength]) -> str:

@@ -6,16 +6,36 @@ F1 that decides between alignments that match equally many. Of columns that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_queryeval.comparison.column_fits import ColumnFits
 from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTiebreak
 from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
 
-DEFAULT_BUDGET = 10_000_000
+DEFAULT_BUDGET = 3_000_000
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
 _LOSSES = (0.0, 0.005, 0.02, 0.05)
+_shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=None)
+
+
+@contextmanager
+def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
+    """Let all searches within the `with` statement visit so many rows together, instead of each of them."""
+    token = _shared_budget.set(Budget(rows))
+    try:
+        yield
+    finally:
+        _shared_budget.reset(token)
+
+
+def search_budget(rows: int = DEFAULT_BUDGET) -> Budget:
+    """Return the budget that searches share, or else a new one."""
+    return _shared_budget.get() or Budget(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +55,7 @@ def best_alignment(
     gold_distinct: Sequence[int] | None = None,
     predicted_distinct: Sequence[int] | None = None,
     pinned: int = 0,
+    start: tuple[int, ...] | None = None,
     budget: int = DEFAULT_BUDGET,
 ) -> Alignment | None:
     """Align a gold columns of n cells with b predicted columns of m cells; None when b < a.
@@ -46,7 +67,7 @@ def best_alignment(
     `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is called
     at most once a pair, only for pairs that rows leave undecided. The first `pinned` gold columns map to the predicted
     columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing else is
-    tried. Raise ValueError where `pinned` is not a number of gold columns.
+    tried. `start` is an alignment to begin with. Raise ValueError where `pinned` is not a number of gold columns.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
     a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
@@ -56,7 +77,7 @@ def best_alignment(
         return None
     if not 0 <= pinned <= len(gold):
         raise ValueError(f"pinned is {pinned}, gold has {len(gold)} columns")
-    limit = Budget(budget)
+    limit = search_budget(budget)
     rows = RowClasses(gold, predicted, pinned=pinned, budget=limit)
     by_position = tuple(range(len(gold)))
     first = _Leaf(by_position, rows.matched(by_position))
@@ -64,6 +85,7 @@ def best_alignment(
     # All rows match by position, none can match, or there is no other alignment.
     if heights == {first.matched} or 0 in heights or pinned == len(gold) or len(predicted) == 1:
         return Alignment(columns=first.columns, matched=first.matched, proven=True)
+    first = first if start is None else _Leaf(start, rows.matched(start))
     ties = EntityTiebreak(
         gold,
         predicted,
@@ -73,6 +95,79 @@ def best_alignment(
         spend=limit.spend,
     )
     return _Search(rows, ties, limit, first).result()
+
+
+def whole_alignment(
+    gold: Sequence[Sequence[int]],
+    predicted: Sequence[Sequence[int]],
+    *,
+    pinned: int = 0,
+    budget: int = DEFAULT_BUDGET,
+) -> Alignment | None:
+    """Align columns so that every predicted row matches a gold row of its own; None where no alignment does.
+
+    Arguments are those of `best_alignment`. Columns whose cells cannot match are refused first, by counting them. When
+    the budget is spent, an alignment that matches fewer rows is returned, with `proven` False.
+    """
+    limit = search_budget(budget)
+    by_position = tuple(range(len(gold)))
+    try:
+        columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=limit), None)
+    except BudgetSpentError:
+        matched = RowClasses(gold, predicted, pinned=pinned, budget=limit).matched(by_position)
+        return Alignment(columns=by_position, matched=matched, proven=False)
+    need = len(predicted[0]) if predicted else 0
+    return None if columns is None else Alignment(columns=columns, matched=need, proven=True)
+
+
+def whole_alignments(
+    gold: Sequence[Sequence[int]],
+    predicted: Sequence[Sequence[int]],
+    *,
+    pinned: int,
+    budget: Budget,
+    guesses: Iterable[tuple[int, ...]] = (),
+    fits: ColumnFits | None = None,
+) -> Iterator[tuple[int, ...]]:
+    """Yield alignments under which every predicted row matches a gold row of its own; of columns of a kind, one each.
+
+    `guesses` are tried before any search. `fits` tells which columns are interchangeable (by default, those of the same
+    cells) and which cannot be aligned. Raise BudgetSpentError where the budget ends.
+    """
+    need = len(predicted[0]) if predicted else 0
+    height = len(gold[0]) if gold else 0
+    if len(predicted) < len(gold) or height < need:
+        return
+    if height == need and not _has_same_columns(gold, predicted, pinned):
+        return
+    rows = RowClasses(gold, predicted, pinned=pinned, budget=budget)
+    by_position = tuple(range(len(gold)))
+    if rows.matched(by_position) == need:
+        yield by_position
+    if rows.root.bound < need:
+        return
+    yielded = {by_position}
+    for columns in guesses:
+        if columns not in yielded and rows.matched(columns) == need:
+            yielded.add(columns)
+            yield columns
+    ties = EntityTiebreak(
+        gold, predicted, overlap=None, gold_distinct=None, predicted_distinct=None, spend=budget.spend
+    )
+    search = _Search(rows, ties, budget, _Leaf(by_position, 0))
+    may_align = None
+    if fits is not None:
+        search.gold_kinds, search.predicted_kinds = fits.gold_kinds, fits.predicted_kinds
+        may_align = fits.may_align if height == need else None
+    yield from (columns for columns in search.whole(need, may_align) if columns not in yielded)
+
+
+def _has_same_columns(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]], pinned: int) -> bool:
+    """Return whether every gold column has a predicted one of the same cells, in any order, for itself."""
+    kinds_of_gold, kinds_of_predicted = ([hash(tuple(sorted(column))) for column in side] for side in (gold, predicted))
+    if kinds_of_gold[:pinned] != kinds_of_predicted[:pinned]:
+        return False
+    return Counter(kinds_of_gold) <= Counter(kinds_of_predicted)
 
 
 class _Leaf(NamedTuple):
@@ -116,6 +211,15 @@ class _Search:
             proven = False
             self._exceeds(self.rows.likely())
         return Alignment(columns=self.best.columns, matched=self.best.matched, proven=proven)
+
+    def whole(self, need: int, may_align: Callable[[int, int], bool] | None) -> Iterator[tuple[int, ...]]:
+        """Yield alignments that match `need` rows, of pairs of columns that may be aligned."""
+        self.need = need
+        top = self._top(self.rows.root)
+        if may_align is not None:
+            options = {i: [j for j in js if may_align(i, j)] for i, js in top.options.items()}
+            top = top._replace(options=options)
+        yield from (leaf.columns for leaf in self._leaves(top))
 
     # The most rows
 

@@ -5,7 +5,8 @@ them, until no more nodes are distinguished. A node of a unique colour is known;
 that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one of
 its nodes is paired with each candidate in turn, and the refinement goes on, as in the individualisation step of
 graph-isomorphism programs (McKay, 1981).
-Columns count only where they are positional, since otherwise they are aligned later.
+Columns count only where they are positional, since otherwise they are aligned later. A triple term with blank nodes is
+taken as one more node, and its parts as three more rows.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from itertools import chain, count
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.connected import connected
-from pytest_queryeval.core.table import BlankNode
+from pytest_queryeval.core.table import BlankNode, TripleTerm, blank_nodes, replace_blank_nodes
 
 Cells: TypeAlias = tuple[Hashable, ...]
 Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 Names: TypeAlias = dict[BlankNode, BlankNode]
+_TRIPLE = "\0triple"
 MAX_VISITS = 300_000  # rows visited by the refinement; past it nodes of one colour are paired in their order
 
 
@@ -42,16 +44,33 @@ def rename_blank_nodes(
     if not nodes or Counter(gold) == Counter(predicted):
         return predicted, True
     values = merged()
-    sides = [[tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted)]
+    sides = [_with_parts([[values.get(cell, cell) for cell in row] for row in rows]) for rows in (gold, predicted)]
     search = _Search((sides[0], sides[1]), positional)
     found = search.names()
     names = {node: found.get(node) or BlankNode(f"\0{node.label}") for node in nodes}
-    renamed = [tuple([names[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in predicted]
+    renamed = [tuple([replace_blank_nodes(cell, names.__getitem__) for cell in row]) for row in predicted]
     return renamed, search.visits_left >= 0
 
 
 def _nodes(rows: Iterable[Cells]) -> list[BlankNode]:
-    return list(dict.fromkeys(cell for cell in chain.from_iterable(rows) if isinstance(cell, BlankNode)))
+    return list(dict.fromkeys(chain.from_iterable(map(blank_nodes, chain.from_iterable(rows)))))
+
+
+def _with_parts(rows: Iterable[Sequence[Hashable]]) -> list[Cells]:
+    """Return rows with a node for each triple term that holds blank nodes, and rows of these nodes with their parts."""
+    nodes: dict[TripleTerm, BlankNode] = {}
+    parts: list[Cells] = []
+
+    def node_of(cell: Hashable) -> Hashable:
+        if not isinstance(cell, TripleTerm) or next(blank_nodes(cell), None) is None:
+            return cell
+        if cell not in nodes:
+            nodes[cell] = BlankNode(f"\0triple {len(nodes)}")
+            inner = zip(("subject", "predicate", "object"), map(node_of, cell.parts), strict=True)
+            parts.extend(((_TRIPLE, name), nodes[cell], part) for name, part in inner)
+        return nodes[cell]
+
+    return [tuple(map(node_of, row)) for row in rows] + parts
 
 
 @dataclass(slots=True)

@@ -13,22 +13,24 @@ from operator import ne
 
 from pytest_queryeval.comparison.comparables import (
     Comparable,
-    Number,
     ReadText,
     TypedNumber,
     datatype_of,
     is_comparable,
     quantity_of,
 )
+from pytest_queryeval.comparison.numbers import Number, as_float, is_close
 from pytest_queryeval.comparison.temporal import Temporal, read_temporal, xsd_time
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Cell, Literal, Table
+from pytest_queryeval.core.table import Cell, Literal, Table, TripleTerm
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _SPACES = re.compile(r"\s+")
 _PLAIN = frozenset((type(None), int, str, bytes))
+_NUMBERS = frozenset((int, float, Decimal))
+_MAY_BE_NAN = frozenset((float, Decimal))
 _TEMPORAL = frozenset((date, datetime, time))
 _INTEGER_TYPES = frozenset(
     f"{XSD}{name}"
@@ -48,7 +50,8 @@ _TEMPORAL_TYPES = {
     }.items()
     for name in names
 }
-_NUMERIC_TYPES = _INTEGER_TYPES | {f"{XSD}{name}" for name in ("decimal", "float", "double")}
+_FLOAT_TYPES = frozenset((f"{XSD}float", f"{XSD}double"))
+_NUMERIC_TYPES = _INTEGER_TYPES | _FLOAT_TYPES | {f"{XSD}decimal"}
 
 
 def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
@@ -63,8 +66,8 @@ def read_text(value: Hashable, policy: Policy) -> Hashable:
     """Return a canonical value, a text that is a date, a time or a duration together with what it reads as."""
     if type(value) is not str or policy.dates == "strict":
         return value
-    found = read_temporal(value)
-    return value if found is None else ReadText.of(value, found)
+    moment = read_temporal(value)
+    return value if moment is None else ReadText.of(value, moment)
 
 
 def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
@@ -73,22 +76,10 @@ def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
         return is_close(x, y, policy)
     if isinstance(x, ReadText) and isinstance(y, ReadText):
         return x == y
-    mine, other = quantity_of(x), quantity_of(y)
-    if isinstance(mine, Temporal) or isinstance(other, Temporal):
-        return mine == other
-    return datatype_of(x) == datatype_of(y) and is_close(mine, other, policy)
-
-
-def is_close(x: Number, y: Number, policy: Policy) -> bool:
-    """Return whether two numbers are equal within the tolerance; two integers must be the same."""
-    if x == y:
-        return True
-    if isinstance(x, int) and isinstance(y, int):
-        return False
-    x, y = _as_float(x), _as_float(y)
-    if math.isinf(x) or math.isinf(y):
-        return False
-    return abs(x - y) <= max(policy.rel * max(abs(x), abs(y)), policy.abs)
+    x_quantity, y_quantity = quantity_of(x), quantity_of(y)
+    if isinstance(x_quantity, Temporal) or isinstance(y_quantity, Temporal):
+        return x_quantity == y_quantity
+    return datatype_of(x) == datatype_of(y) and is_close(x_quantity, y_quantity, policy)
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
@@ -99,8 +90,8 @@ def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...
     is returned.
     """
     types = set(map(type, chain.from_iterable(table.rows)))
-    if float in types and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
-        types.discard(float)  # only NaN, which is not equal to itself, is replaced
+    if types & _MAY_BE_NAN and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
+        types -= _MAY_BE_NAN  # only NaN, which is not equal to itself, is replaced
     if not _may_change(types, policy):
         return table.rows
     columns = [_canonical_column(column, policy) for column in zip(*table.rows, strict=True)]
@@ -118,20 +109,20 @@ def _may_change(types: set[type], policy: Policy) -> bool:
 def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
     """Return the canonical values of a column, and the column; the same object where they are the same."""
     types = set(map(type, column))
-    if float in types and not any(map(ne, column, column)):
-        types.discard(float)
+    if types & _MAY_BE_NAN and not any(map(ne, column, column)):
+        types -= _MAY_BE_NAN
     if not _may_change(types, policy):
         return column, column
-    known: dict[tuple[type, Cell], Hashable] = {}
+    canonical_by_cell: dict[tuple[type, Cell], Hashable] = {}
     values: list[Hashable] = []
     for cell in column:
-        if cell is None or type(cell) is int:
+        if cell is None or (type(cell) in _NUMBERS and cell == cell):  # else 0.5 would stand for 0.500000
             values.append(cell)
             continue
         key = (type(cell), cell)
-        if key not in known:
-            known[key] = canonical(cell, policy)
-        values.append(known[key])
+        if key not in canonical_by_cell:
+            canonical_by_cell[key] = canonical(cell, policy)
+        values.append(canonical_by_cell[key])
     return values, column
 
 
@@ -145,9 +136,11 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
         case float():
             return ("NaN",) if math.isnan(cell) else cell
         case Decimal():
-            return ("NaN",) if cell.is_nan() else _shortened(cell)
+            return ("NaN",) if cell.is_nan() else cell
         case Literal():
             return _literal(cell, policy)
+        case TripleTerm():
+            return TripleTerm(*(canonical(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
         case date() | time() if policy.dates == "strict":
             return ("moment", cell.isoformat())
         case _:
@@ -162,20 +155,12 @@ def _text(text: str, policy: Policy) -> Hashable:
 
 
 def _number(text: str) -> Number:
-    return int(text) if text.lstrip("-").isdigit() else _shortened(Decimal(text))
-
-
-def _shortened(number: Decimal) -> Number:
-    """Return a float, for speed; the Decimal itself where digits of an integer part would be lost."""
-    as_float = _as_float(number)
-    return as_float if as_float == number or abs(as_float) < 2**53 else number
-
-
-def _as_float(number: Number) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+    """Return the number that a text reads as: with an exponent a float, as in SQL and SPARQL."""
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    number = Decimal(text)
+    has_exponent = "e" in text.lower() and not math.isinf(float(number))
+    return float(number) if has_exponent else number
 
 
 def _literal(literal: Literal, policy: Policy) -> Hashable:
@@ -198,7 +183,8 @@ def _literal_value(literal: Literal, policy: Policy) -> Hashable:
             return canonical(float(text), policy)
         if len(text) > 800 or not _XSD_NUMBER.fullmatch(text):
             return text
-        return _number(text.removeprefix("+")) if literal.datatype in _INTEGER_TYPES else _shortened(Decimal(text))
+        number = _number(text.removeprefix("+"))
+        return as_float(number) if literal.datatype in _FLOAT_TYPES else number
     if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
         return int(text in ("true", "1"))
     if policy.dates == "by_value" and (kind := _TEMPORAL_TYPES.get(literal.datatype)):

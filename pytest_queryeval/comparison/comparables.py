@@ -7,9 +7,9 @@ from datetime import date, time
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias, TypeGuard
 
+from pytest_queryeval.comparison.numbers import Number, decimals_of
 from pytest_queryeval.comparison.temporal import Temporal, temporal_of
 
-Number: TypeAlias = int | float | Decimal
 Quantity: TypeAlias = Number | Temporal
 
 
@@ -58,3 +58,14 @@ def quantity_of(value: Comparable) -> Quantity:
 def datatype_of(value: Comparable) -> str:
     """Return the datatype within which a number is compared; empty where numbers of all types are."""
     return value.datatype if isinstance(value, TypedNumber) else ""
+
+
+def kind_of(value: Comparable) -> Hashable:
+    """Return what tells two values apart that are the same by `==` and yet near other numbers: type and decimals.
+
+    >>> kind_of(3) == kind_of(3.0), kind_of(Decimal("0.5")) == kind_of(Decimal("0.500000"))
+    (False, False)
+    """
+    number = value.number if isinstance(value, TypedNumber) else value
+    kind: type = type(number)
+    return (kind, decimals_of(number)) if isinstance(number, Decimal) else kind

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from itertools import chain, islice, repeat
 
 from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_equal
+from pytest_queryeval.comparison.lookalikes import is_number_text
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.difference import Difference
@@ -25,7 +26,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
         return Difference(summary=few if has_names else "no columns of gold's names")
     columns = both.alignment.columns
-    gold_left, predicted_left = both.leftover(columns)
+    gold_left, predicted_left, _ = both.leftover(columns)
     if not gold_left and not predicted_left:
         return Difference(summary=_same_rows(both, columns))
     gold_rows, predicted_rows = _rows(gold, both.policy), _rows(predicted, both.policy)
@@ -41,7 +42,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
         cells = (missing[0][0], extra[0][0])
         texts = [shown_cell(cell, CELL_CHARACTERS) for cell in cells]
-        if texts[0] == texts[1]:  # they differ in their types
+        if texts[0] == texts[1] or is_number_text(*cells, policy):  # they differ in their types
             texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, cells, strict=True)]
         summary = f"gold {texts[0]}, predicted {texts[1]}"
     elif not predicted_rows:

@@ -1,9 +1,9 @@
-"""Cells that differ in their type only and so are shown by the same text, such as text 3 and integer 3."""
+"""Cells that differ in their type only, such as text 3 and integer 3, or text 1.10 and the number 1.1."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -16,17 +16,26 @@ from pytest_queryeval.core.table import Cell, Literal, Row
 
 
 def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
-    """Return pairs of a gold and a predicted cell of one column that are unequal and yet shown by the same text."""
+    """Return pairs of a gold and a predicted cell of one column that are unequal by their types only.
+
+    They are shown by the same text, or `is_number_text`. Takes time in proportion to the pairs of rows.
+    """
     golds, others = _sides(found)
-    by_text = defaultdict(list)
-    for column, cell in (place for row in golds for place in enumerate(row)):
-        by_text[column, shown(cell)].append(cell)
     return [
         (column, gold, cell)
-        for column, cell in (place for row in others for place in enumerate(row))
-        for gold in by_text.get((column, shown(cell)), ())
-        if type_name(gold) != type_name(cell) and not is_equal(canonical(gold, policy), canonical(cell, policy), policy)
+        for row in golds
+        for other in others
+        for column, (gold, cell) in enumerate(zip(row, other, strict=False))
+        if type_name(gold) != type_name(cell)
+        and (shown(gold) == shown(cell) or is_number_text(gold, cell, policy))
+        and not is_equal(canonical(gold, policy), canonical(cell, policy), policy)
     ]
+
+
+def is_number_text(cell: Cell, other: Cell, policy: Policy) -> bool:
+    """Return whether one of two cells is a number and the other one a text of it, as `text_numbers` reads texts."""
+    reading = replace(policy, text_numbers=True)
+    return text_and_number(cell, other) and is_equal(canonical(cell, reading), canonical(other, reading), reading)
 
 
 def has_midnight(found: Difference) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.alignment import best_alignment
-from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Row, Table, Tie
 
@@ -26,16 +25,12 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     allowed = [(number, *row) for number, tie in enumerate(ties) for row in tie.rows]
     numbers = (number for number, tie in enumerate(ties) for _ in range(tie.size))
     numbered = [(number, *row) for number, row in zip(numbers, predicted.rows, strict=True)]
-    both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy)
+    both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
     if policy.columns != "any":
         return both.alignment is not None and both.alignment.matched == len(numbered)
-    if both.own_policies:
-        return any(not both.leftover(columns)[1] for columns in both.guesses(pinned=1))
-    found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
-    if found is None or not both.coded.is_rough:
-        return found is not None and found.matched == len(numbered)
-    identity = tuple(range(len(gold.columns) + 1))
-    return any(not both.leftover(columns)[1] for columns in (found.columns, identity))
+    is_whole = both.is_whole
+    pair(gold, predicted, policy).is_order_unproven = both.unproven
+    return is_whole
 
 
 def _numbered(table: Table, rows: list[Row]) -> Table:

@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.assignment import most_pairs
 from pytest_queryeval.comparison.canonical import is_near
-from pytest_queryeval.comparison.comparables import Comparable, Number, is_comparable, quantity_of
+from pytest_queryeval.comparison.comparables import Comparable, is_comparable, kind_of, quantity_of
 from pytest_queryeval.comparison.connected import connected
+from pytest_queryeval.comparison.numbers import Number, as_float, widest
 from pytest_queryeval.comparison.pairing import Pair, transpose
 from pytest_queryeval.comparison.temporal import Temporal
 from pytest_queryeval.comparison.tolerance import Texts
@@ -22,7 +23,7 @@ from pytest_queryeval.core.policy import Policy
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
-Values: TypeAlias = dict[tuple[type, Comparable], int]
+Values: TypeAlias = dict[tuple[Hashable, Comparable], int]
 CodedNumber: TypeAlias = tuple[Number, Comparable, int]
 # Values compared with each other, and cells that all rows together may share with cells that they are near. Past either
 # limit, values are paired one to one, as `tolerance` does for columns.
@@ -109,13 +110,13 @@ def _near_tokens(
         for code in part:
             holders[code].add(part)
     reach: dict[Codes, Tokens] = {}
-    left = MAX_REACH
+    budget = MAX_REACH
     for part in {part for _, linked in gold_parts for part in linked}:
-        found = {other for code in part for close in near.get(code, ()) for other in holders.get(close, ())}
-        left -= len(found)
-        if left < 0:
+        reached_parts = {other for code in part for close in near.get(code, ()) for other in holders.get(close, ())}
+        budget -= len(reached_parts)
+        if budget < 0:
             return None
-        reach[part] = tuple(other for other in found for _ in range(_most_equal(part, other, near)))
+        reach[part] = tuple(other for other in reached_parts for _ in range(_most_equal(part, other, near)))
     if sum(len(reach[part]) for _, linked in gold_parts for part in linked) > MAX_REACH:
         return None
     reached = [(*_copies(alone), *chain.from_iterable(reach[part] for part in linked)) for alone, linked in gold_parts]
@@ -179,7 +180,7 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
     return near
 
 
-def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[type, Comparable], int]]:
+def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[Hashable, Comparable], int]]:
     """Yield gold's values with their codes and the policy of their column: once for each tolerance that they have."""
     by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
     for place in range(len(pair.gold.columns)):
@@ -196,20 +197,17 @@ def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]]
     for values, column in zip(zip(*rows, strict=True), codes, strict=True):
         read = [texts.get(value, value) for value in values] if texts else values
         found.update(
-            {(type(value), value): code for value, code in zip(read, column, strict=True) if is_comparable(value)}
+            {(kind_of(value), value): code for value, code in zip(read, column, strict=True) if is_comparable(value)}
         )
     return found
 
 
 def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
     """Yield values and codes of the sorted numbers that may be within the tolerance of a number."""
-    try:
-        middle = float(number)
-    except OverflowError:
+    middle = as_float(number)
+    if not math.isfinite(middle):
         return
-    width = 2 * max(policy.rel * abs(middle), policy.abs)
-    if not math.isfinite(middle) or not math.isfinite(width):
-        return
+    width = widest(policy).reach(middle)
     for place in range(bisect_left(numbers, middle - width, key=itemgetter(0)), len(numbers)):
         other, value, code = numbers[place]
         if other > middle + width:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, TripleTerm
 from pytest_queryeval.text.truncation import CELL_AHEAD, cell_text
 
 
@@ -30,6 +30,8 @@ def type_name(cell: Cell) -> str:
             return "IRI"
         case BlankNode():
             return "blank node"
+        case TripleTerm():
+            return "triple term"
         case None:
             return "NULL"
     names = {bool: "boolean", int: "integer", float: "float", Decimal: "decimal", str: "text", bytes: "bytes"}

@@ -15,11 +15,11 @@ from operator import itemgetter
 
 from pytest_queryeval.comparison.canonical import canonical, canonical_rows
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Row, Table, Tie
+from pytest_queryeval.core.table import BlankNode, Row, Table, Tie, replace_blank_nodes
 
 NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
-CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them is right"
+CUT = "order: gold's LIMIT or OFFSET cuts through rows that tie, so any choice among them is right"
 _BY_VALUE = Policy()
 _NODE = BlankNode("")
 
@@ -44,7 +44,8 @@ class TieQuery:
 class OrderPlan:
     """The order of a query's rows, and the queries that show which tie: the first that runs counts.
 
-    `keys` are the output columns that hold all sort keys, or None where some key is not selected.
+    `limited` queries return the rows of some places only, from `offset` on. `keys` are the output columns that hold all
+    sort keys, or None where some key is not selected.
     """
 
     ordered: bool
@@ -72,15 +73,14 @@ def ties_of(
             reason = full
             continue
         groups = _groups(full, query)
-        offset = plan.offset if plan.limited else 0
-        end = offset + len(table.rows)
+        end = plan.offset + len(table.rows)
         if query.max_rows == len(full.rows) and query.max_rows - len(groups[-1]) < end:
             reason = f"more than {query.max_rows:,} rows"
             if end > query.max_rows:
                 reason = f"OFFSET and LIMIT reach up to row {end:,}, `max_rows` to {query.max_rows:,}"
             continue
         first = int(str(full.rows[0][-1])) if query.is_ranked and full.rows else 1
-        ties = _cut(groups, offset - (first - 1), table, policy)
+        ties = _cut(groups, plan.offset - (first - 1), table, policy)
         if ties is not None:
             cut = (CUT,) if any(len(tie.rows) > tie.size for tie in ties) else ()
             return ties, (*query.notes, *cut)
@@ -144,4 +144,4 @@ def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> 
 def _comparable(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
     """Return canonical rows to compare with those of another run, where blank nodes may have other labels."""
     canonical_ = canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
-    return [tuple([_NODE if isinstance(cell, BlankNode) else cell for cell in row]) for row in canonical_]
+    return [tuple([replace_blank_nodes(cell, lambda _: _NODE) for cell in row]) for row in canonical_]

@@ -32,6 +32,10 @@ class SourceError(QueryEvalError):
     """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query."""
 
 
+class UnresponsiveSourceError(SourceError):
+    """A source answers nothing since a query ran past its limit, however long one waited: nobody needs to ask again."""
+
+
 class SettingError(QueryEvalError):
     """A setting of a source, a predictor or a metric that cannot be right; `setting` is its name."""
 
@@ -82,8 +86,10 @@ class ExecutorBroken(QueryEvalError):  # noqa: N818 - as `concurrent.futures.Bro
     report: Report | None = None
 
 
-class UnknownNameError(QueryEvalError):
-    """A name that is not in its registry."""
+class UnknownNameError(QueryEvalError, KeyError):
+    """A name that is not in its registry, which is a mapping."""
+
+    __str__ = Exception.__str__  # KeyError shows its message in quotes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -122,6 +128,12 @@ class SuiteError(QueryEvalError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+def without_advice(error: Exception) -> str:
+    """Return the text of an error, in short for a whole number of thousands of digits: Python tells how to allow it."""
+    text = str(error)
+    return "a number has too many digits" if "sys.set_int_max_str_digits()" in text else text
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
 
@@ -134,12 +146,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("acuracy", ["execution_accuracy", "valid_query"])
     ": did you mean 'execution_accuracy'?"
     >>> did_you_mean("column_order", ["columns", "row_order"])
-    ': known are columns, row_order'
+    ': choose from columns, row_order'
     """
     names = sorted(known)
     if near := nearest(word, names):
         return f": did you mean '{near}'?"
-    return f": known are {', '.join(names)}" if 0 < len(names) <= MAX_LISTED else ""
+    return f": choose from {', '.join(names)}" if 0 < len(names) <= MAX_LISTED else ""
 
 
 def nearest(word: str, names: Collection[str]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from pytest_queryeval.core.table import IRI, BlankNode, Literal
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, RDFTerm, TripleTerm
 from pytest_queryeval.text.escaping import utf8_safe
 
 INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
@@ -35,7 +35,7 @@ def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] 
             return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
             return text(f"x'{value.hex()}'")
-        case IRI() | BlankNode() | Literal():
+        case IRI() | BlankNode() | Literal() | TripleTerm():
             return text(_term(value))
         case Mapping() | Sequence() | AbstractSet() if not levels:
             return "…"
@@ -47,16 +47,22 @@ def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] 
             return text(str(value))
 
 
-def _term(term: IRI | BlankNode | Literal) -> str:
+def _term(term: RDFTerm) -> str:
     """Return an RDF term as text, a literal as short as it can be without looking like another one."""
     match term:
         case IRI(iri=text):
             return f"<{text}>"
         case BlankNode(label=text):
             return f"_:{text}"
+        case TripleTerm():
+            return f"<<( {' '.join(map(_part, term.parts))} )>>"
         case Literal(lexical=text, language=language) if language:
             return f'"{text}"@{language}'
         case Literal(lexical=text, datatype=datatype):
             if datatype and not datatype.startswith(XSD):
                 return f'"{text}"^^<{datatype}>'
             return f'"{text}"' if not datatype and _LOOKS_TYPED.fullmatch(text) else text
+
+
+def _part(cell: Hashable) -> str:
+    return _term(cell) if isinstance(cell, RDFTerm) else str(cell)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import NamedTuple
 
 from pytest_queryeval.core.table import Table
 
+DEFAULT_REL, DEFAULT_ABS = 1e-6, 1e-9
+
 
 class ColumnNumbers(NamedTuple):
-    """The tolerance of the gold column with this name."""
+    """The tolerance of the gold column with this name, `rel` and `abs` as in a `Policy`."""
 
     name: str
-    rel: float
-    abs: float
+    rel: float | None
+    abs: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +26,14 @@ class Policy:
 
     `rel`, `abs` and `column_numbers` stand under `numbers`.
 
-    `rel` and `abs`: two numbers are equal when |x - y| <= max(rel * max(|x|, |y|), abs); two integers exactly.
+    `rel` and `abs`: a float equals a number when |x - y| <= max(rel * max(|x|, |y|), abs), by default 1e-6 and 1e-9.
+    Where they are set, they hold for Decimals too, which are exact otherwise; two integers are always exact.
     `column_numbers`: the tolerances of gold columns that have one of their own.
     `gold_columns`: the columns of gold that count, by name or 0-based position; all where there are none.
     """
 
-    rel: float = 1e-6
-    abs: float = 1e-9
+    rel: float | None = None
+    abs: float | None = None
     text_numbers: bool = False
     case: OneOf["keep", "ignore"] = "keep"
     whitespace: OneOf["keep", "ignore"] = "keep"
@@ -65,5 +69,12 @@ class Policy:
 
     def loosest(self) -> Policy:
         """Return the policy with one tolerance for all columns, under which all are equal that are under this one."""
-        rels, tolerances = zip((self.rel, self.abs), *(numbers[1:] for numbers in self.column_numbers), strict=True)
-        return replace(self, rel=max(rels), abs=max(tolerances), column_numbers=())
+        rels = [self.rel, *(numbers.rel for numbers in self.column_numbers)]
+        tolerances = [self.abs, *(numbers.abs for numbers in self.column_numbers)]
+        return replace(self, rel=_loosest(rels, DEFAULT_REL), abs=_loosest(tolerances, DEFAULT_ABS), column_numbers=())
+
+
+def _loosest(tolerances: Sequence[float | None], default: float) -> float | None:
+    if tolerances.count(None) == len(tolerances):
+        return None
+    return max(default if tolerance is None else tolerance for tolerance in tolerances)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError, did_you_mean
 
@@ -36,8 +36,8 @@ class Registration(NamedTuple):
         return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
-class Registry(Generic[T]):
-    """A mapping from names to objects of one sort.
+class Registry(Mapping[str, T]):
+    """A mapping from names to objects of one sort, in the order of their registration.
 
     `members` may hold "module:attribute" texts, which are imported on first use. Names that are not among them are
     looked up in the entry-point `group`, so that an installed package can add its own.
@@ -59,10 +59,20 @@ class Registry(Generic[T]):
         """Return which module registered which member, by the name of the member."""
         return dict(self._registrations)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         if name not in self._members:
             self._read_entry_points()
         return name in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    # Two registries are the same only if they are one: to compare members would import all of them.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __getitem__(self, name: str) -> T:
         """Return the object called `name`.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +25,63 @@ class BlankNode:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """An RDF literal as it was written; `datatype` and `language` are empty for plain text."""
+    """An RDF literal as it was written; `datatype` and `language` are empty for plain text.
+
+    The base direction of a text follows its language: `ar--rtl`.
+    """
 
     lexical: str
     datatype: str = ""
     language: str = ""
 
 
-Cell: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | IRI | BlankNode | Literal | None
+@dataclass(frozen=True, slots=True)
+class TripleTerm:
+    """An RDF triple as a term; its parts are terms, or the canonical values of terms."""
+
+    subject: Hashable
+    predicate: Hashable
+    object: Hashable
+
+    @property
+    def parts(self) -> tuple[Hashable, Hashable, Hashable]:
+        """Subject, predicate and object."""
+        return self.subject, self.predicate, self.object
+
+
+RDFTerm: TypeAlias = IRI | BlankNode | Literal | TripleTerm
+Cell: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | RDFTerm | None
 Row: TypeAlias = tuple[Cell, ...]
+
+
+def blank_nodes(cell: Hashable) -> Iterator[BlankNode]:
+    """Yield the blank nodes of a cell, those within triple terms included."""
+    if isinstance(cell, BlankNode):
+        yield cell
+    elif isinstance(cell, TripleTerm):
+        for part in cell.parts:
+            yield from blank_nodes(part)
+
+
+@overload
+def replace_blank_nodes(cell: Cell, replacement: Callable[[BlankNode], BlankNode]) -> Cell: ...
+
+
+@overload
+def replace_blank_nodes(cell: Hashable, replacement: Callable[[BlankNode], Hashable]) -> Hashable: ...
+
+
+def replace_blank_nodes(cell: Hashable, replacement: Callable[[BlankNode], Hashable]) -> Hashable:
+    """Return the cell with each of its blank nodes replaced, those within triple terms included.
+
+    >>> replace_blank_nodes(TripleTerm(BlankNode("a"), IRI("p"), 1), lambda node: BlankNode(node.label * 2)).subject
+    BlankNode(label='aa')
+    """
+    if isinstance(cell, BlankNode):
+        return replacement(cell)
+    if isinstance(cell, TripleTerm):
+        return TripleTerm(*(replace_blank_nodes(part, replacement) for part in cell.parts))
+    return cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +101,11 @@ class Table:
 
     `ties` is None where the order of rows means nothing; otherwise it covers the answer from the first row to the last.
     `is_graph` marks the triples of an RDF graph: its three columns are what they are, whatever the policy says of
-    columns.
+    columns. Without `has_header` nothing tells which columns an answer without rows has.
     """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...] | list[Row]
     ties: tuple[Tie, ...] | None = None
     is_graph: bool = False
+    has_header: bool = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 
 class ColumnDefinition(NamedTuple):
@@ -35,6 +35,9 @@ class TableDefinition(NamedTuple):
     foreign_keys: Sequence[ForeignKey] = ()
     schema: str = ""
     unique: Sequence[Sequence[str]] = ()
+
+
+Tables: TypeAlias = Mapping[str, TableDefinition]  # by their names in lower case
 
 
 def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:

@@ -15,8 +15,9 @@ MAX_DEPTH = 100
 MAX_PROBLEM_CHARACTERS = 500
 
 # How a node was written. "cut" is a plain scalar with a comment behind it, "clipped" one whose comment has no
-# blank after its `#` and so may be meant as text, "wrapped" a quoted scalar over several lines.
-Form: TypeAlias = Literal["plain", "cut", "clipped", "quoted", "wrapped", "literal", "folded", "sequence", "mapping"]
+# blank after its `#` and so may be meant as text. "joined" is a scalar of any style whose lines YAML joins although one
+# of them ends in what is a comment of a query, which then swallows the next line.
+Form: TypeAlias = Literal["plain", "cut", "clipped", "quoted", "joined", "literal", "folded", "sequence", "mapping"]
 
 
 @dataclass(frozen=True, slots=True)

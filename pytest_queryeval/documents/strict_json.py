@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Never, TypeAlias, TypeVar
@@ -41,14 +42,15 @@ def refuse_duplicates(pairs: Pairs) -> dict[str, Any]:
 class StrictJson:
     """A reader of JSON that refuses duplicate keys, NaN, numbers beyond those of a double, and too many levels.
 
-    `read_object` makes an object of its keys and values, which may repeat a key. `read_number` makes a number of its
-    text. With `allow_nan` NaN, Infinity and numbers beyond those of a double are read as Python does.
+    `read_object` makes an object of its keys and values, which may repeat a key; None takes the last value of a key.
+    `read_number` makes a number of its text. With `allow_nan` NaN, Infinity and numbers beyond those of a double are
+    read as Python does.
     """
 
     def __init__(
         self,
         *,
-        read_object: Callable[[Pairs], Any] = refuse_duplicates,
+        read_object: Callable[[Pairs], Any] | None = refuse_duplicates,
         read_number: Callable[[str], Any] | None = None,
         allow_nan: bool = False,
     ) -> None:
@@ -103,6 +105,7 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
 
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
+_LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless it is told otherwise
 # By the beginning of Python's own message.
 _SYNTAX = {
     "Expecting property name": "a name is missing, which stands in double quotes",
@@ -116,11 +119,25 @@ _SYNTAX = {
 }
 
 
-def _decoded(decode: Callable[..., T], *arguments: Any) -> T:
+def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
     try:
-        return decode(*arguments)
+        return decode(text, *arguments)
     except RecursionError:
         raise TooDeepError("nested too deep") from None
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise JsonError(_long_number(text)) from None  # Python gives advice on how to read it
+
+
+def _long_number(text: str) -> str:
+    """Return what is wrong with a text in which Python refuses to read a whole number, for the time that takes."""
+    number = _LONG_NUMBER.search(text)
+    if number is None or len(number[0]) <= sys.get_int_max_str_digits():
+        return "a number is too large"
+    line = text.count("\n", 0, number.start()) + 1
+    place = f" (line {line})" if "\n" in text else ""
+    return f"a number of {len(number[0]):,} digits is too large{place}"
 
 
 def _finite(text: str) -> float:

@@ -30,7 +30,9 @@ MAX_ALIAS_NODES = 100_000
 _PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
 _COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
-_FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
+# A text in quotes, in which nothing is a comment, or a comment of SQL or SPARQL up to the end of its line.
+_QUOTED_OR_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?P<comment>(?:--|(?<!\S)#)[^\n]*)""")
+_FORMS: dict[str, Form] = {"'": "quoted", '"': "quoted", "|": "literal", ">": "folded"}
 
 
 def read_yaml(file: File) -> Document:
@@ -122,12 +124,21 @@ class _Composer:
             if cut:
                 self._problems.append(self._file.problem("a comment follows this text: quote the text", _line(event)))
             return Node(event.value, line, "quoted", self._file, key)
-        if not style:
-            return Node(event.value, line, ("clipped" if cut["glued"] else "cut") if cut else "plain", self._file, key)
-        form = _FORMS.get(style)
-        if form is None:
-            form = "quoted" if event.start_mark.line == event.end_mark.line else "wrapped"
+        form: Form = _FORMS[style] if style else "plain"
+        if cut:
+            form = "clipped" if cut["glued"] else "cut"
+        elif style != "|" and event.start_mark.line != event.end_mark.line and self._swallows_lines(event):
+            form = "joined"
         return Node(event.value, line, form, self._file, key)
+
+    def _swallows_lines(self, event: Any) -> bool:
+        """Return whether a comment of a query is longer in a scalar's value than in its text, by joined lines."""
+        written = self._text[event.start_mark.index : event.end_mark.index]
+        if event.style == ">":
+            written = written.partition("\n")[2]
+        elif event.style:
+            written = written[1:-1].replace("''", "'").replace('\\"', '"')
+        return _comments(written) != _comments(event.value)
 
     def _sequence(self, event: Any, line: int, depth: int, key: str) -> Node:
         if event.tag is not None:
@@ -185,6 +196,10 @@ class _Composer:
                 f"tag '{tag}' is refused: suites hold text, lists and mappings only: quote text that begins with !"
             )
             self._problems.append(self._file.problem(problem, _line(event)))
+
+
+def _comments(query: str) -> list[str]:
+    return [match["comment"].rstrip() for match in _QUOTED_OR_COMMENT.finditer(query) if match["comment"]]
 
 
 def _place(mark: Any) -> Place:

@@ -69,7 +69,7 @@ def prefix_source_errors(prefix: str) -> Iterator[None]:
     try:
         yield
     except SourceError as error:
-        raise SourceError(f"{prefix}: {error}") from error
+        raise type(error)(f"{prefix}: {error}") from error
 
 
 def described_schema(listed: Execution) -> Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,6 +14,21 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.sandbox.host import Host, Question
+
+_NEAR = re.compile(r'near "(\w+)"')
+_STATEMENTS = frozenset({"ALTER", "CREATE", "DELETE", "DROP", "INSERT", "REPLACE", "SELECT", "UPDATE", "WITH"})
+
+
+def next_statement(problem: str) -> str:
+    """Return the word that an error of a script is about where it begins a statement: a `;` is missing before it."""
+    near = _NEAR.search(problem)
+    return near[1] if near and near[1].upper() in _STATEMENTS else ""
+
+
+def script_remedy(problem: str) -> str:
+    """Return the end of the message on a script that fails: what to do, where that is known."""
+    word = next_statement(problem)
+    return f": end the statement before {word} with `;`" if word else ""
 
 
 class DatabaseFile:

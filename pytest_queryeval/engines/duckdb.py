@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.database_file import DatabaseFile
+from pytest_queryeval.engines.database_file import DatabaseFile, script_remedy
 from pytest_queryeval.engines.files import absolute, file_path, require_file
 from pytest_queryeval.engines.settings import TABLES, check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
@@ -117,7 +117,10 @@ def build_script(script: Path, database: Path) -> None:
     Raises `SourceError` with the line of the statement that fails.
     """
     require_file(script)
-    _build(database, "script", str(script), folder=script.parent)
+    try:
+        _build(database, "script", str(script), folder=script.parent)
+    except SourceError as error:
+        raise SourceError(f"{error}{script_remedy(str(error))}") from error
 
 
 def build_tables(folder: Path, files: Mapping[str, str], database: Path) -> None:

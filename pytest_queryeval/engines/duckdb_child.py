@@ -19,6 +19,7 @@ os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
 import duckdb
 
+from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
@@ -27,8 +28,8 @@ from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, rea
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32
 OPEN_BYTES = 512 * 2**20  # of files, which DuckDB may come to hold in memory
-MAGIC = b"DUCK"  # behind a checksum
-HEADER_BYTES = 12
+MAGIC = b"DUCK"
+MAGIC_BYTES = slice(8, 12)  # behind a checksum
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
@@ -129,7 +130,7 @@ class Driver(driver.TableDriver):
             case Refused() | duckdb.PermissionException():
                 return "failure", "unsafe", text
             case duckdb.InterruptException():
-                return "failure", "timeout", text
+                return "failure", "timeout", ""
             case duckdb.OutOfMemoryException():
                 self._close_all()  # the next query may need the memory that they hold
                 return "failure", "too_large", text
@@ -252,8 +253,9 @@ def changing_call(query: str) -> str:
 
 def connect(path: str) -> duckdb.DuckDBPyConnection:
     """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
-    if read_header(path, HEADER_BYTES)[-len(MAGIC) :] != MAGIC:
-        raise Fault("not a DuckDB database")
+    header = read_header(path, HEADER_BYTES)
+    if header[MAGIC_BYTES] != MAGIC:
+        raise Fault(not_a_database("DuckDB", header))
     return locked(duckdb.connect(path, read_only=True, config=CONFIG))
 
 

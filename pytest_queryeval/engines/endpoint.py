@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import TEXTS, TRUE_OR_FALSE, SettingValidator, is_iris, texts
+from pytest_queryeval.core.setting_validators import TEXTS, TRUE_OR_FALSE, SettingValidator, is_iri, is_iris, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
+from pytest_queryeval.languages.sparql.order import NO_GRAPH
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
-from pytest_queryeval.languages.sparql.query import BLANK, Query, read_query
+from pytest_queryeval.languages.sparql.query import Query, read_query
+from pytest_queryeval.languages.sparql.tokens import BLANK
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.truncation import one_line
 
@@ -46,6 +48,7 @@ _PROCEDURE = re.compile(r"[^:&?]*(?:::|\Z)|(?:xpath:|http://www\.w3\.org/2005/xp
 SETTINGS = {
     **CONNECTION,
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
+    "allow_from": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "prefixes": PREFIXES,
     "service": TRUE_OR_FALSE,
 }
@@ -59,16 +62,21 @@ def check(settings: Settings) -> None:
 
 
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
-    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, prefixes:, service:}`.
+    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:}`.
 
-    Nothing is sent before a query. `verify` may be a CA file; `service: true` lets queries have the server ask other
-    endpoints.
+    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may state beside
+    the default ones; `service: true` lets queries have the server ask other endpoints.
     """
     settings = source.settings
     plain = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
     host = hosts.shared(Host("endpoint", DRIVER, packages=PACKAGES))
     return EndpointEngine(
-        source.name, host, plain, prefixes=declared_prefixes(settings), service=settings.get("service", False)
+        source.name,
+        host,
+        plain,
+        prefixes=declared_prefixes(settings),
+        allow_from=texts(settings.get("allow_from", ())),
+        service=settings.get("service", False),
     )
 
 
@@ -76,11 +84,19 @@ class EndpointEngine:
     """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, but for the form of the query."""
 
     def __init__(
-        self, name: str, host: Host, settings: Mapping[str, Any], *, prefixes: Mapping[str, str], service: bool
+        self,
+        name: str,
+        host: Host,
+        settings: Mapping[str, Any],
+        *,
+        prefixes: Mapping[str, str],
+        allow_from: Iterable[str],
+        service: bool,
     ) -> None:
         self._engine = host.name
         self._settings = settings
         self._prefixes = prefixes
+        self._graphs = {*settings["default_graph"], *allow_from, NO_GRAPH[1:-1]}
         self._service = service
         self._remote = RemoteSource(
             name, host, self._question(PROBE), ambiguous_failures=("timeout", "rejected", "invalid")
@@ -92,7 +108,7 @@ class EndpointEngine:
         A timeout, a server error or a refusal is the query's fault only if the endpoint then answers a trivial query;
         raises `SourceError` otherwise, and for everything else that is no answer.
         """
-        if failure := text_refusal(query) or self._refusal(read_query(query)):
+        if failure := self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
         question = self._question(query)
         execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
@@ -100,20 +116,30 @@ class EndpointEngine:
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
-        return self._remote.time(
-            self._question(gold), self._question(predicted), iterations=iterations, timeout=timeout
-        )
+        for query in (gold, predicted):
+            if failure := self._refusal(query):
+                return Execution(query=None, error=failure, engine=self._engine)
+        pair = [self._question(query) for query in (gold, predicted)]
+        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""
 
-    def _refusal(self, outline: Query) -> Failure | None:
+    def _refusal(self, query: str) -> Failure | None:
+        if failure := text_refusal(query):
+            return failure
+        outline = read_query(query)
         if failure := refusal(replace(outline, calls_service=False)):
             return failure
         called = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
         if called and not self._service:
             message = f"only the source itself may be asked: {called} (`service: true` on the source allows it)"
             return Failure(kind="unsafe", message=message)
+        for graph in read_query(with_prefixes(query, self._prefixes)).graphs:
+            if graph not in self._graphs:
+                name = one_line(graph)
+                problem = f"<{name}> (`allow_from: {name}` on the source allows it)" if is_iri(graph) else name
+                return Failure(kind="unsafe", message=f"only graphs that the source lists may be read: FROM {problem}")
         return None
 
     def _question(self, query: str) -> Question:
@@ -141,7 +167,7 @@ def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
     return ""
 
 
-FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "prefixes", "service"))
+FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "allow_from", "prefixes", "service"))
 ENDPOINT = EngineType(
     opener=open_endpoint, kind="sparql", text_setting="url", check=check, settings=SETTINGS, fingerprint=FINGERPRINT
 )

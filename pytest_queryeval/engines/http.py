@@ -108,7 +108,11 @@ class HTTPEngine:
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
         question = Question(query, {**self._settings, "max_rows": max_rows})
-        return self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        table = execution.answer
+        if not isinstance(table, Table) or table.columns or table.rows:
+            return execution
+        return replace(execution, answer=replace(table, has_header=False))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""

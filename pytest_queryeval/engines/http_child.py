@@ -20,7 +20,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 # Services also send 404 for an unknown table; where the URL is wrong, the probe gets it too.
 STATUS_POLICY = StatusPolicy(
-    answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 408, 409, 410, 413, 414}, may_leave=False
+    answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 409, 410, 413, 414}, may_leave=False
 )
 
 

@@ -77,23 +77,22 @@ _WORD = re.compile(r"[a-z_][a-z0-9_$]*")
 _WRITE = re.compile(r"\b(?:insert\s+into|delete\s+from|merge\s+into|update\s+(?:\S+\s+){1,4}set)\b", re.IGNORECASE)
 
 # By SQLSTATE, else by its class, else invalid. https://www.postgresql.org/docs/current/errcodes-appendix.html
+# None of them is the source's fault by itself, since a query can provoke every one: the parent asks about "rejected".
 VERDICTS = {
     "57014": "timeout",  # query_canceled
     "25P04": "timeout",  # transaction_timeout
     "25006": "unsafe",  # read_only_sql_transaction
     "42501": "unsafe",  # insufficient_privilege
     "53": "too_large",  # insufficient resources
-    "53300": "fault",  # too_many_connections
     "54000": "too_large",  # program_limit_exceeded, such as a text of more than a gigabyte
-    "08": "fault",  # connection exception
+    "08": "rejected",  # connection exception
     "08P01": "invalid",  # protocol_violation: a placeholder without its value
-    "28": "fault",  # invalid authorization
-    "3D": "fault",  # invalid catalog name
-    "40": "fault",  # transaction rollback, on a standby
-    "57": "fault",  # operator intervention
-    "58": "fault",  # system error
-    "XX001": "fault",  # data_corrupted
-    "XX002": "fault",  # index_corrupted
+    "28": "rejected",  # invalid authorization
+    "40": "rejected",  # transaction rollback, on a standby
+    "57": "rejected",  # operator intervention
+    "58": "rejected",  # system error
+    "XX001": "rejected",  # data_corrupted
+    "XX002": "rejected",  # index_corrupted
 }
 # Functions of the server that refuse several statements, SELECT INTO, and a WITH that writes; messages are translated.
 UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "transformSelectStmt"))
@@ -197,14 +196,14 @@ class Driver(driver.TableDriver):
         is_cut = self._alarm.clear() > 1
         kind, text = ("timeout", "") if is_cut else verdict(error, self._query)
         if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
-            kind, text = "fault", f"the query was ended from elsewhere: {text}"
+            kind, text = "rejected", f"the query was ended from elsewhere: {text}"
+        text = "" if kind == "timeout" else redacted(text, secrets_of(self._url))
         session = self._sessions.get(self._url)
         if session:
             try:
                 session.end()
             except psycopg.Error:
                 self._drop()
-        text = redacted(text, secrets_of(self._url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
     def _inspect(self, url: str, listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
@@ -252,18 +251,20 @@ def refuse(query: str, functions: frozenset[str]) -> None:
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:
-    """Return the kind of a failure of `query`, or "fault", and its message."""
+    """Return the kind of a failure of `query`, and its message; "fault" only where the query was not sent."""
+    if isinstance(error, Fault):
+        return "fault", str(error)
     if isinstance(error, Refused):
         return "unsafe", f"only reading is allowed: {error}"
     if isinstance(error, UnicodeDecodeError):
-        return "fault", f"the database sends text that is not UTF-8: {error}"
+        return "rejected", f"the database sends text that is not UTF-8: {error}"
     if isinstance(error, ValueError):
         return "invalid", str(error)
     if not isinstance(error, psycopg.Error):
-        return "fault", str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+        return "rejected", f"{type(error).__name__}: {error}"
     state = error.sqlstate
     if not state:
-        return ("too_large", "out of memory") if "out of memory" in str(error) else ("fault", str(error))
+        return ("too_large", "out of memory") if "out of memory" in str(error) else ("rejected", str(error))
     text = ". ".join(part for part in (error.diag.message_primary, error.diag.message_hint) if part)
     if error.diag.source_function in UNSAFE_PLACES or (state in MISPLACED and _WRITE.search(query)):
         return "unsafe", f"only one query that reads is allowed: {text}"

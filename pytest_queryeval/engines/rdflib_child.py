@@ -15,7 +15,7 @@ import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pyoxigraph
 import rdflib
@@ -31,6 +31,7 @@ from rdflib.plugins.sparql.operators import register_custom_function
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import FrozenBindings, QueryContext, SPARQLError
 
+from pytest_queryeval.engines.join_order import JoinOrder, TripleCounts
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
 
@@ -64,7 +65,7 @@ class Driver(driver.Driver):
         for datatype in CASTS:
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
         sys.addaudithook(refuse_network)
-        self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
+        self._datasets: OrderedDict[tuple[str, frozenset[str]], tuple[rdflib.Dataset, TripleCounts]] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
@@ -75,8 +76,9 @@ class Driver(driver.Driver):
         self._datasets.move_to_end((path, chosen))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
-        dataset = self._datasets[path, chosen]
+        dataset, counts = self._datasets[path, chosen]
         dataset.default_union = graphs == UNION
+        sparql.CUSTOM_EVALS["join order"] = JoinOrder(counts)
         return make_answer(*rows_of(dataset.query(prepareQuery(query))))
 
     def classify(self, error: Exception) -> Verdict:
@@ -89,6 +91,18 @@ class Driver(driver.Driver):
         return "failure", "invalid", "the query nests too deeply" if isinstance(error, RecursionError) else text
 
 
+class TripleIRI(rdflib.URIRef):
+    """A triple term as rdflib can store it, which knows none: an IRI of its text."""
+
+    triple: Any
+
+    def __new__(cls, triple: Any) -> Self:
+        """Return the triple term."""
+        new: Self = super().__new__(cls, f"<<( {triple} )>>")
+        new.triple = triple
+        return new
+
+
 class Terms(dict[Any, Any]):
     """Terms of pyoxigraph as those of rdflib, each made once."""
 
@@ -97,9 +111,12 @@ class Terms(dict[Any, Any]):
         return made
 
 
-def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str]) -> rdflib.Dataset:
-    """Return the files as a dataset; its default graph holds the `chosen` graphs, or without any the unnamed graph."""
-    dataset, terms = rdflib.Dataset(), Terms()
+def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str]) -> tuple[rdflib.Dataset, TripleCounts]:
+    """Return the files as a dataset, and its numbers of triples.
+
+    The default graph holds the `chosen` graphs, or without any the unnamed graph.
+    """
+    dataset, counts, terms = rdflib.Dataset(), TripleCounts(), Terms()
     named: dict[Any, rdflib.Graph] = {}
     for path, format_name, graph in files:
         format_ = getattr(pyoxigraph.RdfFormat, format_name)
@@ -108,6 +125,7 @@ def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str])
             content: dict[str, Any] = {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}  # noqa: SIM115
             for quad in pyoxigraph.parse(**content, format=format_, lenient=True, rename_blank_nodes=True):
                 triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
+                counts.add(triple)
                 name = own_graph or quad.graph_name
                 if isinstance(name, pyoxigraph.DefaultGraph):
                     if not chosen:
@@ -123,11 +141,12 @@ def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str])
     for iri in chosen:
         if pyoxigraph.NamedNode(iri) not in named:
             raise Fault(f"default_graph: the files have no graph <{iri}>")
-    return dataset
+    counts.close()
+    return dataset, counts
 
 
 def rdflib_term(term: Any) -> Any:
-    """Return a term of pyoxigraph as one of rdflib's; a triple term, which rdflib does not know, as its text."""
+    """Return a term of pyoxigraph as one of rdflib's, which knows neither triple terms nor the direction of texts."""
     match term:
         case pyoxigraph.NamedNode():
             return rdflib.URIRef(term.value)
@@ -139,7 +158,7 @@ def rdflib_term(term: Any) -> Any:
             plain_text = term.datatype == pyoxigraph.Literal("").datatype
             return rdflib.Literal(term.value, datatype=None if plain_text else rdflib.URIRef(term.datatype.value))
         case _:
-            return rdflib.URIRef(f"<<( {term} )>>")
+            return TripleIRI(term)
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:

@@ -1,4 +1,8 @@
-"""Live services: a trivial query shows whether the service or a query is at fault where there is no answer."""
+"""Live services: a trivial query shows whether the service or a query is at fault where there is no answer.
+
+A query may occupy a service beyond its own limit, so that the trivial one and all others wait behind it. Then the
+service gets time to recover, at most PATIENCE_SECONDS in all for as long as the source is open.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.engines.files import absolute
@@ -18,6 +22,9 @@ from pytest_queryeval.text.redaction import register_secrets
 GRACE_SECONDS = 1.7  # after a query's time limit, until the probe must be answered
 START_SECONDS = 0.8  # of which a new child takes this much
 MIN_SECONDS = 0.6  # for the probe in any case
+FIRST_PAUSE_SECONDS = 1.0  # before the probe is sent again; each further pause is twice as long
+PATIENCE_SECONDS = 60.0
+LATE = 0.9  # the share of its time limit after which a query did not end for another reason
 PROBE_ROWS = 1_000
 
 
@@ -35,26 +42,48 @@ def connection(source: Source) -> dict[str, Any]:
 
 
 class RemoteSource:
-    """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault."""
+    """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
 
-    def __init__(self, name: str, host: Host, probe: Question, ambiguous_failures: Collection[str]) -> None:
+    A coincidence may cause those of the kinds `lasting_failures`, such as a lost connection: where the service answers
+    the probe at once, the query is sent once more, and what happens then counts. A service that needs some time until
+    it answers again may have been brought down by the query, which then is not repeated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        probe: Question,
+        *,
+        ambiguous_failures: Collection[str],
+        lasting_failures: Collection[str] = (),
+    ) -> None:
         self._name = name
         self._host = host
         self._probe = probe
         self._ambiguous_failures = ambiguous_failures
+        self._lasting_failures = lasting_failures
+        self._patience = PATIENCE_SECONDS
 
     def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
         """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
-        Raises `SourceError` otherwise, and for everything else that is no answer.
+        Raises `UnresponsiveSourceError` where the query ran past its limit and the service then answers nothing, and
+        `SourceError` for everything else that is no answer.
         """
-        began = time.monotonic()
         with self._named():
-            execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
-            if execution.error and execution.error.kind in self._ambiguous_failures:
-                started = START_SECONDS if self._host.pid is None else 0.0
-                self._require_service(execution.error, began + timeout + GRACE_SECONDS - started - time.monotonic())
-            return execution
+            execution, may_repeat = self._execute_once(question, timeout, max_rows)
+            return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
+
+    def _execute_once(self, question: Question, timeout: float, max_rows: int) -> tuple[Execution, bool]:
+        """Send a query, and return also whether to repeat it."""
+        began = time.monotonic()
+        execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
+        failure = execution.error
+        if failure is None or failure.kind not in self._ambiguous_failures:
+            return execution, False
+        answers_at_once = self._require_service(failure, timeout, time.monotonic() - began)
+        return execution, answers_at_once and failure.kind in self._lasting_failures
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
@@ -74,12 +103,41 @@ class RemoteSource:
     def _named(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}'")
 
-    def _require_service(self, failure: Failure, seconds: float) -> None:
-        """Raise `SourceError` unless the service answers the probe within `seconds`."""
+    def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:
+        """Raise `SourceError` unless the service answers the probe after a query that failed in `elapsed` seconds.
+
+        Return whether it answers the first one.
+        """
+        started = START_SECONDS if self._host.pid is None else 0.0
+        problem = self._probe_problem(timeout + GRACE_SECONDS - started - elapsed)
+        is_late = failure.kind == "timeout" and elapsed > LATE * timeout
+        may_recover = is_late or failure.kind in self._lasting_failures
+        answers_at_once = problem is None
+        if problem and may_recover:
+            problem = self._problem_after_waiting(problem)
+        if problem:
+            unanswered = f"{failure.message}; nor does it answer {self._probe.text}"
+            if may_recover:
+                raise UnresponsiveSourceError(f"{unanswered}, asked for {PATIENCE_SECONDS:g} s in all: {problem}")
+            raise SourceError(f"{unanswered}: {problem}")
+        return answers_at_once
+
+    def _problem_after_waiting(self, problem: str | None) -> str | None:
+        """Send the probe with growing pauses while there is patience; return the last problem, None for an answer."""
+        pause = FIRST_PAUSE_SECONDS
+        while problem and self._patience > 0:
+            began = time.monotonic()
+            time.sleep(min(pause, self._patience))
+            pause *= 2
+            problem = self._probe_problem(GRACE_SECONDS)
+            self._patience -= time.monotonic() - began
+        return problem
+
+    def _probe_problem(self, seconds: float) -> str | None:
+        """Return why the service does not answer the probe within `seconds`; None where it does."""
         settings, seconds = self._probe.settings, max(seconds, MIN_SECONDS)
         try:
             answered = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)
         except SourceError as error:
-            raise SourceError(f"{error} (asked after this: {failure.message})") from error
-        if answered.error:
-            raise SourceError(f"{failure.message}; nor does it answer {self._probe.text}: {answered.error.message}")
+            return str(error)
+        return answered.error.message if answered.error else None

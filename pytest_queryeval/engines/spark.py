@@ -102,7 +102,7 @@ class SparkEngine:
         self._pid: int | None = None
         # A session of its own takes longer to start again than a server takes to answer a probe.
         ambiguous_failures = {"timeout"} if "connect" in settings else ()
-        self._remote = RemoteSource(name, host, Question(PROBE, settings), ambiguous_failures)
+        self._remote = RemoteSource(name, host, Question(PROBE, settings), ambiguous_failures=ambiguous_failures)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where Spark does not answer."""

@@ -184,7 +184,7 @@ class Driver(driver.TableDriver):
                     time.sleep(POLL_SECONDS)
             except (Py4JNetworkError, ConnectionError):  # the JVM has ended, and a process that ends so is late
                 os.kill(os.getpid(), signal.SIGALRM)
-            return "failure", "timeout", text
+            return "failure", "timeout", ""
         match error:
             case Fault():
                 return "fault", text

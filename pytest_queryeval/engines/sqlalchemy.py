@@ -166,7 +166,13 @@ class SQLAlchemyEngine:
         self._host = host
         self._settings = settings
         self._guarded = guarded
-        self._remote = RemoteSource(name, host, Question(PROBE, settings), {"timeout"})
+        self._remote = RemoteSource(
+            name,
+            host,
+            Question(PROBE, settings),
+            ambiguous_failures=("timeout", "rejected"),
+            lasting_failures=("rejected",),  # a server that a query brought down starts again
+        )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database does not answer."""

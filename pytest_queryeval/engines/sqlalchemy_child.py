@@ -22,17 +22,20 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
+from pytest_queryeval.engines.servers.commands import without_end
 from pytest_queryeval.engines.servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer, read_header
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
 STOP_SECONDS = 0.05  # after the server's own limit, where it has one
 DESCRIBE_SECONDS = 60.0
 MEMORY = ("", ":memory:")
+SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 class Recipe(NamedTuple):
@@ -59,19 +62,20 @@ RECIPES = {
     "trino": Recipe(before=("SET SESSION query_max_run_time = '{milliseconds}ms'",)),
 }
 DUCKDB = {"enable_external_access": "false", "lock_configuration": "true"}
-# By the error number of the drivers of MySQL and MariaDB; others are invalid.
+# By the error number of the drivers of MySQL and MariaDB; others are invalid, also that of an unknown database, which a
+# query may name. The parent asks whether the source or the query is at fault where one is "rejected".
 MYSQL_VERDICTS = {
     **dict.fromkeys((1317, 1969, 3024), "timeout"),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1290, 1370, 1792, 1836), "unsafe"),
     **dict.fromkeys((1021, 1037, 1038, 1041, 1114, 1153, 1301), "too_large"),
-    **dict.fromkeys((1040, 1045, 1049, 1053, 1129, 1130, 1194, 1205, 1213, 2002, 2003, 2006, 2013, 2055), "fault"),
+    **dict.fromkeys((1040, 1045, 1053, 1129, 1130, 1194, 1205, 1213, 2002, 2003, 2006, 2013, 2055), "rejected"),
 }
 # By the code in the messages of ClickHouse; others are invalid.
 CLICKHOUSE_VERDICTS = {
     **dict.fromkeys((159, 160, 394), "timeout"),
     **dict.fromkeys((164, 291, 446, 497), "unsafe"),
     **dict.fromkeys((158, 241, 307, 396), "too_large"),
-    **dict.fromkeys((81, 192, 193, 194, 195, 202, 209, 210, 516), "fault"),
+    **dict.fromkeys((192, 193, 194, 195, 202, 209, 210, 516), "rejected"),
 }
 CLICKHOUSE_CODE = re.compile(r"\bCode: (\d+)")
 STACK = re.compile(r"[,.]* (?:Stack trace:|e\.what\(\) =).*", re.DOTALL)
@@ -105,7 +109,10 @@ class Driver(driver.TableDriver):
         self._alarm.set((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
-        result = connection.exec_driver_sql(query.rstrip("; \t\r\n\f"), execution_options=options)
+        # These may begin or end texts and comments of some databases otherwise than those of others.
+        is_plain = not any(mark in query for mark in "\\#$")
+        statement = without_end(query) if is_plain else query.rstrip("; \t\r\n\f")
+        result = connection.exec_driver_sql(statement, execution_options=options)
         if not result.returns_rows:
             raise ValueError("the query gives no rows")
 
@@ -136,14 +143,14 @@ class Driver(driver.TableDriver):
         is_late = self._alarm.clear() > 0 or isinstance(error, TimeoutError)
         kind, text = ("timeout", "") if is_late else verdict(error)
         if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
-            kind, text = "fault", f"the query was ended from elsewhere: {text}"
+            kind, text = "rejected", f"the query was ended from elsewhere: {text}"
+        text = "" if kind == "timeout" else redacted(text, secrets_of(self._settings["url"]))
         url = self._settings["url"]
         if url in self._open:
             try:
                 end(self._open[url])
             except Exception:  # noqa: BLE001 - drivers raise what they like
                 self._drop(url)
-        text = redacted(text, secrets_of(url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
     def _inspect(self, settings: dict[str, Any], listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
@@ -191,6 +198,9 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
         if not path.exists():
             raise Fault(f"{path}: no such file")
         if name == "sqlite":
+            header = read_header(str(path), HEADER_BYTES)
+            if not header.startswith(SQLITE_MAGIC):
+                raise Fault(f"{path}: {not_a_database('SQLite', header)}")
             creator = partial(sqlite3.connect, f"{path.as_uri()}?mode=ro", uri=True)
             return sqlalchemy.create_engine("sqlite://", creator=creator, poolclass=NullPool).connect()
         options = {"connect_args": {"read_only": True, "config": DUCKDB}}
@@ -236,7 +246,7 @@ def stop_of(driver_connection: Any) -> Callable[[], object]:
 
 
 def verdict(error: Exception) -> tuple[str, str]:
-    """Return the kind of a failure, or "fault", and its message."""
+    """Return the kind of a failure, and its message; "fault" only for a file, or where the query was not sent."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, ValueError):
@@ -246,10 +256,12 @@ def verdict(error: Exception) -> tuple[str, str]:
         code = CLICKHOUSE_CODE.search(str(cause))
         return CLICKHOUSE_VERDICTS.get(int(code[1]) if code else 0, "invalid"), words(error)
     if not isinstance(error, DBAPIError):
-        return ("fault" if not isinstance(error, SQLAlchemyError) else "invalid"), words(error)
+        return ("rejected" if not isinstance(error, SQLAlchemyError) else "invalid"), words(error)
     name = getattr(cause, "sqlite_errorname", "").removeprefix("SQLITE_")
-    if error.connection_invalidated or name.startswith(SQLITE_FAULTS):
+    if name.startswith(SQLITE_FAULTS):
         return "fault", words(error)
+    if error.connection_invalidated:
+        return "rejected", words(error)
     if name:
         return {"READONLY": "unsafe", "TOOBIG": "too_large", "NOMEM": "too_large"}.get(name, "invalid"), words(error)
     code = cause.args[0] if cause and cause.args else None

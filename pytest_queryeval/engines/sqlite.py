@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
-from pytest_queryeval.engines.database_file import DatabaseFile
+from pytest_queryeval.engines.database_file import DatabaseFile, next_statement, script_remedy
 from pytest_queryeval.engines.files import file_path
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
@@ -72,8 +72,11 @@ def run_statements(text: str, name: str, database: Path, *, is_trusted: bool = T
                 connection.execute(statement)
             connection.commit()
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        problem = one_line(str(error))
+        if word := next_statement(problem):
+            start = max(start, text.find(word, start + 1))
         line = text.count("\n", 0, start) + 1
-        raise SourceError(f"{name}:{line}: {one_line(str(error))}") from error
+        raise SourceError(f"{name}:{line}: {problem}{script_remedy(problem)}") from error
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -10,13 +11,15 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
+from pytest_queryeval.engines.servers.commands import without_end
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer, read_header, signature
 
 VALUE_BYTES = 32 * 2**20
 CONNECTIONS = 64
 STEPS = 5_000  # of the virtual machine between two calls of `Guard.is_late`
-HEADER_BYTES = 100
+MAGIC = b"SQLite format 3\0"
 WAL_VERSIONS = b"\2\2"  # the bytes 18 and 19 of a file in write-ahead mode
 
 ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION))
@@ -45,6 +48,7 @@ ACTIONS = {
     for name, value in vars(sqlite3).items()
     if name.startswith(("SQLITE_ALTER_", "SQLITE_CREATE_", "SQLITE_DROP_")) or name in OTHER_ACTIONS
 }
+QUOTED_TWICE = re.compile(r"""near "((["'`]).*\2)":""", re.DOTALL)  # a word that the query itself quotes
 # By extended result code, else by primary code, else invalid. https://sqlite.org/rescode.html
 VERDICTS = {
     sqlite3.SQLITE_AUTH: "unsafe",
@@ -83,7 +87,8 @@ TABLES = """
 """
 STATEMENTS = """
     SELECT sql FROM sqlite_master
-    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name COLLATE NOCASE, name
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' OR sql LIKE 'CREATE UNIQUE INDEX %'
+    ORDER BY type = 'index', name COLLATE NOCASE, name
 """
 DESCRIBED = """
     SELECT :name, columns.name, columns.type, keys."table",
@@ -135,8 +140,7 @@ class Driver(driver.TableDriver):
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
         connection = self._connection(settings["path"], timeout)
-        # The driver takes one statement and only comments after it; "SELECT 1;;" is one statement, too.
-        statement = query.rstrip("; \t\r\n\f")
+        statement = without_end(query)
         connection.text_factory = str
         cursor = connection.execute(statement)
         if cursor.description is None:
@@ -162,7 +166,7 @@ class Driver(driver.TableDriver):
         return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
-        """List the statements of all tables and views, as they were written; raises like `run`.
+        """List the statements of all tables and views, then of unique indexes, as they were written; raises like `run`.
 
         Scripts are made of them. SQLite reads the first statement of each only, so that a file may hide others behind.
         """
@@ -195,6 +199,9 @@ class Driver(driver.TableDriver):
             return "failure", "unsafe", "more than one statement"
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         verdict = VERDICTS.get(code) or VERDICTS.get(code & 0xFF, "invalid")
+        if verdict == "timeout":
+            text = ""
+        text = QUOTED_TWICE.sub(r"near \1:", text)
         return ("fault", text) if verdict == "fault" else ("failure", verdict, text)
 
     def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
@@ -250,7 +257,10 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
 def address(path: str) -> str:
     """Return the URI by which SQLite reads the file at `path` and leaves no other file beside it; raises `Fault`."""
     wal = signature(f"{path}-wal")
-    if read_header(path, HEADER_BYTES)[18:20] != WAL_VERSIONS:
+    header = read_header(path, HEADER_BYTES)
+    if not header.startswith(MAGIC):
+        raise Fault(not_a_database("SQLite", header))
+    if header[18:20] != WAL_VERSIONS:
         return f"{Path(path).as_uri()}?mode=ro"
     if not wal or wal[1] == 0:
         return f"{Path(path).as_uri()}?mode=ro&immutable=1"

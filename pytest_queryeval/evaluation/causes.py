@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from pytest_queryeval.comparison.alignment import shared_budget
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
@@ -18,6 +19,7 @@ from pytest_queryeval.text.truncation import one_line
 
 # For each case: counts, so that reports do not depend on the machine.
 MAX_EXECUTIONS = 50
+MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
 DECIDING = "execution_accuracy"
@@ -47,7 +49,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
     is_local = bool(ENGINES[case.source.engine].fingerprint.files(case.source))
     if not is_local and session.cause_mode == "auto":
         return None
-    with suppress(SourceError):  # as in a replay, where nothing is recorded of a repaired query
+    with shared_budget(), suppress(SourceError):  # as in a replay, where nothing is recorded of a repaired query
         return _repaired(case, trial, gold.query, predicted.query, session)
     return None
 
@@ -65,20 +67,26 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
     limited = replace(case, timeout=min(case.timeout, EDIT_SECONDS)) if session.cause_mode == "auto" else case
     found = KINDS[case.kind].edits(predicted_query, gold_query, case.dialect, session.schema(case))
     tried: set[str] = set()
+    cells = 0
     for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():
         query = found.applied(numbers) if found is not None else None
         if query is None or query in tried:
             continue
-        if len(tried) == MAX_EXECUTIONS:
+        if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
             break
         tried.add(query)
-        execution = session.execute_cached(QueryOrAnswer(query=query), limited)
+        execution = session.execute_cached(QueryOrAnswer(query=query), limited, is_derived=True)
+        cells += _cell_count(execution)
         if execution.error is not None:
             if execution.error.kind == "timeout":
                 break
         elif score(execution) == 1.0 and found is not None:
             return Cause(edits=tuple(found.edits[number] for number in numbers), repaired_query=query)
     return None
+
+
+def _cell_count(execution: Execution) -> int:
+    return (_row_count(execution) or 0) * len(execution.answer.columns) if isinstance(execution.answer, Table) else 0
 
 
 def _row_count(execution: Execution) -> int | None:

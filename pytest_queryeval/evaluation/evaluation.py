@@ -21,6 +21,7 @@ from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.extract_query import AFTER_PROSE
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.escaping import log_line, terminal_safe
 
@@ -116,8 +117,10 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     stated = case.golds[index]
     hint = ""
     if error.kind == "invalid":
+        text_hint = KINDS[case.kind].text_hint(stated.query or "")
+        hint = f" ({text_hint})" if text_hint else ""
         with suppress(SourceError):
-            hint = KINDS[case.kind].name_hint(stated.query or "", error.message, session.schema(case))
+            hint += KINDS[case.kind].name_hint(stated.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
 
@@ -162,7 +165,12 @@ def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
         return session.execute(stated, case)
     kind = KINDS[case.kind]
     query, note = kind.extract_query(stated.query)
+    if not note and (behind_prose := kind.after_prose(query, case.dialect)):
+        query, note = behind_prose, AFTER_PROSE
     execution = session.execute(QueryOrAnswer(query=query), case)
+    error = execution.error
+    if error is not None and error.kind == "invalid" and (hint := kind.text_hint(query)):
+        execution = replace(execution, error=replace(error, message=f"{error.message} ({hint})"))
     run_note = kind.run_note(query, case.source) if case.source else ""
     return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
 

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError
+from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score, States
 from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
@@ -170,7 +170,7 @@ class Scoring:
         return (
             execution
             if query == execution.query
-            else self._session.execute_cached(QueryOrAnswer(query=query), self._case)
+            else self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
         )
 
     def _in_form_of(self, other: Execution, execution: Execution) -> Execution:
@@ -198,7 +198,10 @@ class Scoring:
         return gold if table is answer else replace(gold, answer=table)
 
     def _table_of(self, query: str) -> Table | str:
-        execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case)
+        try:
+            execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
+        except UnresponsiveSourceError as error:  # to queries that are not those of the case
+            return str(error)
         if isinstance(execution.answer, Table):
             return execution.answer
         return execution.error.message if execution.error else "no table"

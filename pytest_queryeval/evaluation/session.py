@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict
 
@@ -14,7 +15,7 @@ from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.errors import QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
@@ -31,10 +32,12 @@ from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.evaluation.source_tables import SourceTables
     from pytest_queryeval.metrics.embeddings import Embedder
 
 CACHE_CELLS = 1_000_000
 LISTING_SECONDS = 60.0  # for a source to list its tables, whatever a case allows its queries
+CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 
 
 class Limits(TypedDict):
@@ -71,10 +74,12 @@ class Session:
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
+        self._occupied: set[tuple[str, str]] = set()  # sources that a derived query ran on last, without an end
         self._built: Source | None = None
         self._opening = threading.Lock()  # predictors list schemas in threads
         self._variants: dict[tuple[str, str], list[Source]] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
+        self._source_tables: dict[tuple[object, ...], SourceTables | SourceError] = {}
         self._source_states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
@@ -159,28 +164,54 @@ class Session:
         """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
         return self._predictors.prediction_at_hand(case)
 
-    def execute(self, stated: QueryOrAnswer, case: Case) -> Execution:
-        """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`."""
+    def execute(self, stated: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
+        """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`.
+
+        Later cases get no answer from a source that a gold or predicted query has occupied for good. A query that is
+        derived from these or from constraints closes no source.
+        """
         answered = KINDS[case.kind].read_without_running(stated, case, self._hosts)
         if answered is not None:
             return answered
         query = stated.query or ""
         if case.source is None and not need_answers(case.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
-        return self._run(query, case)
+        return self._run(query, case, is_derived=is_derived)
 
-    def _run(self, query: str, case: Case) -> Execution:
+    def _run(self, query: str, case: Case, *, is_derived: bool) -> Execution:
         """Run a query, or take what is recorded of it."""
         limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
         if self.recording is None or case.source is None:
-            return self.engine(case.source).execute(query, **limits)
-        found = self.recording.load_execution(query, case.source, **limits)
-        if found is None:
-            found = self.engine(case.source).execute(query, **limits)
-            self.recording.save_execution(query, case.source, found, **limits)
-        return found
+            return self._run_on_engine(query, case, limits, is_derived=is_derived)
+        execution = self.recording.load_execution(query, case.source, **limits)
+        if execution is None:
+            execution = self._run_on_engine(query, case, limits, is_derived=is_derived)
+            self.recording.save_execution(query, case.source, execution, **limits)
+        return execution
 
-    def execute_cached(self, stated: QueryOrAnswer, case: Case) -> Execution:
+    def _run_on_engine(self, query: str, case: Case, limits: Limits, *, is_derived: bool) -> Execution:
+        engine, source = self.engine(case.source), case.source
+        assert source is not None  # or it would have no engine
+        try:
+            execution = engine.execute(query, **limits)
+        except UnresponsiveSourceError:
+            if is_derived:
+                self._occupied.add(source.key)
+            else:
+                self._close_for_later_cases(source, case)
+            raise
+        self._occupied.discard(source.key)
+        return execution
+
+    def _close_for_later_cases(self, source: Source, case: Case) -> None:
+        is_blameless = source.key in self._occupied
+        problem = "no longer answers" if is_blameless else f"has not answered since the query of case '{case.id}'"
+        with self._opening:
+            engine = self._engines[source.key]
+            self._engines[source.key] = SourceError(f"source '{source.name}': the server {problem}")
+        unwrap(engine).close()
+
+    def execute_cached(self, stated: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
         """Execute a query, or return what it answered before with the same source, timeout and `max_rows`.
 
         An answer that is stated is returned as it is. At most CACHE_CELLS cells are kept, those that were used last.
@@ -189,12 +220,12 @@ class Session:
         if stated.answer is not None:
             return Execution(query=stated.query, answer=stated.answer)
         if case.source is None:
-            return self.execute(stated, case)
+            return self.execute(stated, case, is_derived=is_derived)
         key = (case.source.key, stated.query, case.timeout, case.max_rows)
         if key in self._executions:
             self._executions.move_to_end(key)
             return self._executions[key]
-        execution = self.execute(stated, case)
+        execution = self.execute(stated, case, is_derived=is_derived)
         self._executions[key] = execution
         self._cached_cells += _cells(execution)
         while self._cached_cells > CACHE_CELLS:
@@ -220,6 +251,42 @@ class Session:
         Raise `SourceError`, the same one every time.
         """
         return self._schema_texts.of(case)() or ""
+
+    def source_tables(self, case: Case) -> SourceTables:
+        """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
+
+        Constraints are those of the source, and those of the case's `db_schema` beside them. Empty where neither is
+        known, and for other kinds. Raise `SourceError` where the source cannot be asked, the same one every time.
+        """
+        from pytest_queryeval.evaluation.source_tables import SourceTables
+
+        source, schema = case.source, case.db_schema
+        if case.kind != "sql" or source is None:
+            return SourceTables()
+        stated = None if schema is None else schema_script(schema, case.dialect)
+        key = (source.key, stated, case.dialect)
+        if key not in self._source_tables:
+            self._source_tables[key] = capture_error(lambda: self._with_constraints(case, stated), SourceError)
+        return unwrap(self._source_tables[key])
+
+    def _with_constraints(self, case: Case, stated: str | None) -> SourceTables:
+        from pytest_queryeval.evaluation.source_tables import source_tables
+
+        of_source = replace(case, db_schema=None, timeout=CONSTRAINT_SECONDS, max_rows=1)
+
+        def returns_rows(query: str) -> bool | None:
+            execution = self.execute(QueryOrAnswer(query=query), of_source, is_derived=True)
+            if execution.error is not None:
+                return True if execution.error.kind == "too_large" else None
+            return isinstance(execution.answer, Table) and bool(execution.answer.rows)
+
+        try:
+            declared = self.schema_text(of_source)
+        except SourceError:
+            if stated is None:
+                raise
+            declared = ""
+        return source_tables(declared, stated or "", case.dialect, returns_rows)
 
     def _listed(self, source: Source, timeout: float) -> Schema:
         found = None if self.recording is None else self.recording.load_schema(source)

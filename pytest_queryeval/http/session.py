@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Collection, Mapping
+from http.client import IncompleteRead
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -26,6 +27,8 @@ from pytest_queryeval.text.redaction import redact
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024
 ATTEMPTS = 3
+# With these a server reports its own time limit, or that it is asked too often.
+TIME_LIMITS = (requests.codes.request_timeout, requests.codes.too_many_requests)
 FIRST_PAUSE = 0.25
 REDIRECTS = 5
 
@@ -41,10 +44,11 @@ class QueryFailed(Exception):  # noqa: N818 - an outcome of the query
 class RetryableError(Exception):
     """The connection broke, or the server asks to retry after `pause` seconds; `error` is raised after the last try."""
 
-    def __init__(self, error: Exception, pause: float = 0.0) -> None:
+    def __init__(self, error: Exception, pause: float = 0.0, attempts: int = ATTEMPTS) -> None:
         super().__init__(str(error))
         self.error = error
         self.pause = pause
+        self.attempts = attempts
 
 
 class StatusPolicy(NamedTuple):
@@ -116,7 +120,7 @@ class RetryingRequest:
             except RetryableError as retryable:
                 earlier = earlier or f"{retryable.error}; asked again: "
                 pause = max(pause, retryable.pause)
-                if attempt == ATTEMPTS or time.monotonic() + pause > self._deadline:
+                if attempt >= retryable.attempts or time.monotonic() + pause > self._deadline:
                     raise retryable.error from None
             time.sleep(pause)
             pause *= 2
@@ -154,7 +158,11 @@ class RetryingRequest:
             )
         except requests.Timeout as error:
             raise QueryFailed("timeout") from error
-        except requests.exceptions.InvalidHeader as error:  # its message holds the value, which may be secret
+        except requests.exceptions.InvalidHeader as error:
+            if isinstance(innermost(error), urllib3.exceptions.InvalidHeader):
+                remedy = "correct the configuration of the server, or of the proxy before it"
+                raise Fault(f"the answer has invalid headers ({reason(error)}): {remedy}") from error
+            # The message holds the value, which may be secret.
             raise Fault("a header or a token of the source cannot be sent: it holds what no header may") from error
         except requests.exceptions.SSLError as error:
             trust = "the certificate is not trusted (`verify:` takes a CA file)"
@@ -179,11 +187,14 @@ class RetryingRequest:
         problem += message(found.headers.get("Content-Type", ""), body)
         if found.status_code in self._policy.invalid:
             raise QueryFailed("invalid", problem)
+        if found.status_code in TIME_LIMITS:
+            stopped = QueryFailed("timeout", f"the server stopped the query: {problem}")
+            raise RetryableError(stopped, retry_after(found.headers), attempts=2)
         if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             problem += f" ({describe_auth(self._settings['auth'], found)})"
         of_query = found.status_code >= 500 or found.status_code in self._policy.rejected
         error = QueryFailed("rejected", problem) if of_query else Fault(problem)
-        if found.status_code in (429, 502, 503, 504):
+        if found.status_code in (502, 503, 504):
             raise RetryableError(error, retry_after(found.headers))
         raise error
 
@@ -200,9 +211,16 @@ class RetryingRequest:
         except urllib3.exceptions.TimeoutError as error:
             raise QueryFailed("timeout") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            got = f"{self._room - room:,} bytes"
-            broken = f"the answer breaks off after {got}, the server may have cancelled the query"
-            raise RetryableError(Fault(f"{broken}: {reason(error)}")) from error
+            read = self._room - room
+            for cause in error.args:
+                match cause:
+                    case urllib3.exceptions.IncompleteRead():  # of the whole body
+                        read = cause.partial
+                    case IncompleteRead(partial=bytes(part)):  # of a chunk
+                        read += len(part)
+            problem = f"the answer breaks off after {read:,} bytes ({reason(error)})"
+            remedy = "the server may have cancelled the query: see its log, raise its limits, or simplify the query"
+            raise RetryableError(Fault(f"{problem}; {remedy}")) from error
         self._room = room
         return b"".join(parts)
 

@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from pytest_queryeval.documents.fences import CodeBlock, code_blocks
+from pytest_queryeval.languages.lookalikes import LOOKALIKES, lookalike
 
 MAX_ANSWER = 2**18  # characters; no query has more, and an answer is read several times
 TOO_LONG = f"the answer has more than {MAX_ANSWER:,} characters, so it was not searched for a query"
@@ -22,6 +24,11 @@ _AFTER_REASONING = "from the text after reasoning"
 _AFTER_LABEL = "from the text after a label"
 _BEFORE_FENCE = "from the text before a closing fence"
 _FROM_BLOCK = "from a code block"
+AFTER_PROSE = "the query was read from the text after prose"
+STARTS_WITH_PROSE = "the text starts with prose, not with a query"
+ENDS_WITH_PROSE = "prose follows the query"
+MAX_PARAGRAPHS = 50  # of prose, behind which a query is looked for
+MIN_WORDS = 3  # of a sentence
 
 _TAGS = r"(?i:</?think(?:ing)?>)"
 # Lines that a query has only in strings, quoted names and comments, and tags that it has only in strings.
@@ -34,6 +41,9 @@ _LABEL = re.compile(
     r"\s*+(\*\*|__)?+\s*+(?:(?:SQL|SPARQL)(?:[ ]?Query)?|Query|Answer)\s*+(?(1)(?::\s*+\1|\1\s*+:)|:)\s*+",
     re.IGNORECASE,
 )
+_END_OF_PARAGRAPH = re.compile(r":[ \t]*\r?\n\s*+|\n[ \t\r]*\n\s*+")
+_END_OF_QUERY = re.compile(r";[ \t\r]*\n\s*+|\n[ \t\r]*\n\s*+")
+_END_OF_INTRODUCTION = re.compile(r"[:.!][*_]*+[ \t]++")
 _ENDS_OF_SENTENCES = (":", ".", "!", "?", "\u2026")
 
 
@@ -72,6 +82,12 @@ class Language:
         After one without an end nothing is searched, so that a text is read only once.
         """
         found = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
+        return re.compile(found, re.MULTILINE | re.DOTALL)
+
+    @cached_property
+    def lookalikes(self) -> re.Pattern[str]:
+        """Return a pattern for strings and comments, and for characters outside of them that look like others."""
+        found = rf"{self.strings}|(?P<lookalike>{LOOKALIKES})|(?P<open>{self.open_string})"
         return re.compile(found, re.MULTILINE | re.DOTALL)
 
     def is_query(self, text: str) -> bool:
@@ -154,6 +170,61 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
     if len(_TAG.findall(read.query)) < len(tags):
         read = _after_reasoning(answer, tags, language)
     return (read.query, f"the query was read {' and '.join(read.places)}") if read.query else (answer, read.why)
+
+
+def after_prose(answer: str, language: Language) -> str:
+    r"""Return what begins like a query behind sentences and a blank line or a colon at the end of one; else nothing.
+
+    >>> after_prose("Here is the query:\n\nSELECT 1", SQL_TEXT)
+    'SELECT 1'
+    """
+    if len(answer) > MAX_ANSWER or _MARK.search(answer) or language.start.match(answer):
+        return ""
+    for end in islice(_END_OF_PARAGRAPH.finditer(answer), MAX_PARAGRAPHS):
+        prose, rest = answer[: end.end()].rstrip("*_ \t\r\n"), answer[end.end() :]
+        if language.begins(rest):
+            return rest if prose.endswith(_ENDS_OF_SENTENCES) and ";" not in prose else ""
+    return ""
+
+
+def text_hint(query: str, language: Language) -> str:
+    """Return what in the text of a query that is invalid may be the reason: prose or a character; else nothing."""
+    if language.start.match(query):
+        if any(map(_is_sentence, islice(_END_OF_QUERY.split(query, MAX_PARAGRAPHS), 1, None))):
+            return ENDS_WITH_PROSE
+    elif _starts_with_prose(query, language):
+        return STARTS_WITH_PROSE
+    return lookalike(query, language.lookalikes)
+
+
+def _starts_with_prose(text: str, language: Language) -> bool:
+    """Return whether a sentence comes before what may be a query, on a line of its own or on the same one."""
+    first = _first_line(text).strip()
+    if first.endswith(_ENDS_OF_SENTENCES) and ";" not in first and len(first.split()) >= MIN_WORDS:
+        return True
+    introductions = (first[: end.end()] for end in islice(_END_OF_INTRODUCTION.finditer(first), MAX_PARAGRAPHS))
+    return any(
+        _is_capitalized(introduction) and ";" not in introduction and language.begins(first[len(introduction) :])
+        for introduction in introductions
+    ) or bool(after_prose(text, language))
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether all of a text reads like sentences, and not like a part of a query."""
+    end = text.rstrip("*_`) \t\r\n")
+    return (
+        _is_capitalized(text)
+        and len(text.split(maxsplit=MIN_WORDS)) >= MIN_WORDS
+        and end.endswith((".", "!"))
+        and not end[-2:-1].isdigit()
+        and ";" not in text
+    )
+
+
+def _is_capitalized(text: str) -> bool:
+    """Return whether the first word begins with a capital and goes on in small letters, unlike most keywords."""
+    first = text.lstrip("*_ \t\r\n")[:2]
+    return first[:1].isupper() and not first[1:].isupper()
 
 
 def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:

@@ -21,7 +21,7 @@ def stated_file(node: Node, readers: Mapping[str, FileReader]) -> QueryOrAnswer:
     file = file_at(node.file.folder / name)
     suffix = file.path.suffix.lower()
     if suffix not in readers:
-        raise node.problem(f"unknown suffix of '{name}': known are {', '.join(readers)}")
+        raise node.problem(f"unknown suffix of '{name}': choose from {', '.join(readers)}")
     try:
         return replace(readers[suffix](file), location=Location(file.shown))
     except (CaseError, SuiteError) as error:

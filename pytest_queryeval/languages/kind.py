@@ -85,6 +85,14 @@ class Kind(ABC):
         """Return what a reader should know about how a predicted query is run on `source`; empty for most."""
         return ""
 
+    def after_prose(self, answer: str, dialect: str) -> str:
+        """Return the query behind sentences in the answer of a model, if it can be read as one; else nothing."""
+        return ""
+
+    def text_hint(self, query: str) -> str:
+        """Return what in the text of an invalid query may be the reason, such as prose before it; else nothing."""
+        return ""
+
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         """Return the tail of an engine's message on a name in `query` that is not in `schema`; empty for most."""
         return ""

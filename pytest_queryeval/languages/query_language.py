@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import ClassVar
@@ -13,18 +12,16 @@ from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
-from pytest_queryeval.languages.extract_query import Language, extract_query
+from pytest_queryeval.languages.extract_query import Language, after_prose, extract_query, text_hint
 from pytest_queryeval.languages.files import stated_file
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_tables import TABLE_KEYS, read_table
 from pytest_queryeval.languages.table_files import table_readers
 from pytest_queryeval.sandbox.host import Hosts
-
-# Comments of SQL and YAML: YAML may cut the query there, or join lines so that a comment includes the next one.
-_COMMENT = re.compile(r"--|(?:^|\s)#")
 
 
 class QueryLanguage(Kind):
@@ -72,11 +69,26 @@ class QueryLanguage(Kind):
     def extract_query(self, answer: str) -> tuple[str, str]:
         return extract_query(answer, self.language)
 
-    def mutants(self, query: str, case: Case, ddl: str, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+    def after_prose(self, answer: str, dialect: str) -> str:
+        rest = after_prose(answer, self.language)
+        return rest if rest and self.parses(rest, dialect) else ""
+
+    def text_hint(self, query: str) -> str:
+        return text_hint(query, self.language)
+
+    def parses(self, query: str, dialect: str) -> bool:
+        """Return whether a text is a query from its beginning to its end."""
+        return not self.read_problem(query, dialect)
+
+    def read_problem(self, query: str, dialect: str) -> str:
+        """Return why and where a query cannot be read, so that there are no mutants of it; empty where it can."""
+        return ""
+
+    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         """Return wrong variants of a gold query, none of them twice; none for a query that cannot be read.
 
-        `ddl` are the statements that make the tables of the source, empty where there are none. `run` returns the
-        answer of another query on the source, None where it fails.
+        `tables` are those of the source with the constraints that its rows keep, empty where none are known. `run`
+        returns the answer of another query on the source, None where it fails.
         """
         return ()
 
@@ -95,7 +107,8 @@ def _query(node: Node) -> str:
         hint = ": several right answers stand under `gold_any`" if node.key == "gold" else ""
         raise node.problem(f"expected a query, found a list{hint}")
     query = text(node)
-    is_safe = node.form in ("literal", "quoted")
-    if not is_safe and (node.form in ("cut", "clipped") or _COMMENT.search(query)):
-        raise node.problem(f"YAML would change this query, since it holds `--` or `#`: {BLOCK_HINT}")
+    if node.form in ("cut", "clipped"):
+        raise node.problem(f"YAML cuts this query at ` #`: {BLOCK_HINT}")
+    if node.form == "joined":
+        raise node.problem(f"YAML joins the lines of this query, so that a comment swallows the next one: {BLOCK_HINT}")
     return query

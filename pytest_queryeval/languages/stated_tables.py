@@ -24,7 +24,7 @@ def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
         raise node.problem(f"a table needs `columns` and `rows`: there are no {missing[0]}")
     columns = tuple(each(parts["columns"], text))
     rows = each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns), read_cell=read_cell))
-    return Table(columns=columns, rows=rows)
+    return Table(columns=columns, rows=rows, has_header=bool(columns or rows))
 
 
 def _row(number: int, node: Node, *, width: int, read_cell: Callable[[Cell], Cell]) -> tuple[Cell, ...]:

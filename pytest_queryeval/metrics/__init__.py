@@ -27,8 +27,8 @@ class MetricRegistry(Registry[Metric]):
     A family, such as `recall`, is named with the value of its parameter: `recall[COUNTRY]`.
     """
 
-    def __contains__(self, name: str) -> bool:
-        named = _OF_FAMILY.fullmatch(name) if "[" in name else None
+    def __contains__(self, name: object) -> bool:
+        named = _OF_FAMILY.fullmatch(name) if isinstance(name, str) and "[" in name else None
         if named is None:
             return super().__contains__(name)
         return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)

@@ -11,7 +11,7 @@ NO_SCHEMA = Schema()
 
 
 @metric(kinds=frozenset({"sql"}), input="queries")
-def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score | None:
+def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score:
     """Return 1 if two queries agree in every clause apart from values, aliases and spelling, else 0.
 
     Both are parsed in the source's dialect. Literal values are one placeholder, DISTINCT is ignored, aliases are
@@ -19,16 +19,18 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     conditions, WHERE, GROUP BY and HAVING are compared as multisets, ORDER BY as a list with directions, LIMIT by its
     presence, set operations arm by arm. A text that cannot be parsed scores 0, and `details.exact_set_match` says why,
     or in which clauses the queries differ; `details.partial_match` has the components. None where gold cannot be parsed
-    and predicted is another text. Source: Spider's exact set match (Yu et al., 2018), on any dialect of sqlglot.
+    and predicted is another text; a note says why. Source: Spider's exact set match (Yu et al., 2018), on any dialect
+    of sqlglot.
 
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
     from pytest_queryeval.languages.sql.trees.match import match_queries
+    from pytest_queryeval.languages.sql.trees.reader import read_problem
 
     match = match_queries(gold, predicted, dialect, schema)
     if match is None:
-        return None
+        return Score(value=None, details={"notes": [f"gold cannot be read: {read_problem(gold, dialect)}"]})
     details: dict[str, Any] = {
         "partial_match": {
             name: [part.gold_total, part.pred_total, part.count] for name, part in match.components.items()

@@ -14,7 +14,7 @@ def execution_accuracy(gold: Table, predicted: Table, *, policy: Policy = Policy
 
     By default rows are a multiset, columns may be in any order under any names, numbers are equal within a
     tolerance, and the order of rows counts where gold's query orders them (`gold.ties`), except among rows that tie.
-    Two answers without rows are equal whatever their columns. Else a graph equals graphs only.
+    Two answers without rows are equal if they have equally many columns. Else a graph equals graphs only.
 
     >>> gold = Table(columns=("x",), rows=((0.3,), (1,)))
     >>> execution_accuracy(gold, Table(columns=("y",), rows=((1.0,), (0.1 + 0.2,))))

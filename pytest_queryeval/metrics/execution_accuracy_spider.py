@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
 
-from pytest_queryeval.comparison.alignment import best_alignment
+from pytest_queryeval.comparison.alignment import whole_alignment
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.core.table import Row, Table
@@ -83,5 +83,5 @@ def _some_permutation_agrees(golds: Sequence[Row], others: Sequence[Row], ordere
     for rows in (golds, others):
         coded = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
         columns.append([list(range(len(rows))), *coded] if ordered else coded)
-    found = best_alignment(columns[0], columns[1], pinned=int(ordered))
+    found = whole_alignment(columns[0], columns[1], pinned=int(ordered))
     return found is not None and found.matched == len(golds)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.report import ComponentName
 
 SQL = frozenset({"sql"})
 NO_SCHEMA = Schema()
 
 
-def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None], ...]:
+def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score], ...]:
     """Return F1, precision and recall of one component of `languages.sql.components.partial_match` as metrics."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
@@ -25,9 +25,9 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None]
         part = match.components[name]
         return Counts(part.count, part.pred_total - part.count, part.gold_total - part.count).as_dict()
 
-    def component_metric(figure: str) -> Callable[..., float | None]:
+    def component_metric(figure: str) -> Callable[..., float | Score]:
         @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))
-        def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | None:
+        def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | Score:
             """Return how many items of one component are right.
 
             The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
@@ -35,10 +35,11 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None]
             0. None as `exact_set_match`, 0 where nothing of predicted can be read.
             """
             from pytest_queryeval.languages.sql.trees.match import match_queries
+            from pytest_queryeval.languages.sql.trees.reader import read_problem
 
             match = match_queries(gold, predicted, dialect, schema)
             if match is None:
-                return None
+                return Score(value=None, details={"notes": [f"gold cannot be read: {read_problem(gold, dialect)}"]})
             return 0.0 if match.unread else float(getattr(match.components[name], figure))
 
         return component

@@ -45,10 +45,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hook by which plugins predict."""
+    """Add the hook by which plugins predict; this is the first hook that pytest calls."""
+    from pytest_queryeval.plugin.imports import import_plainly
+
+    import_plainly(pluginmanager)
     from pytest_queryeval.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Generator[None, object, object]:
+    """Raise a usage error for unknown hooks and options with the prefix of this plugin."""
+    try:
+        result = yield
+    except Exception as error:
+        from pytest_queryeval.plugin.misuse import hook_misuse
+
+        if (misuse := hook_misuse(error)) is not None:
+            raise misuse from error
+        raise
+    if any(argument.startswith("--queryeval-") for argument in args):
+        from pytest_queryeval.plugin.misuse import check_options
+
+        check_options(args, parser)
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -138,7 +138,7 @@ def _answer_differences(result: CaseResult, whole: Difference) -> Iterator[str]:
     policy, labels = result.case.policy, ShortLabels()
     alike = lookalikes(found, policy, _cell)
     where = "to the suite, for all rows of the table" if result.case.row else "to the case"
-    typed = {(column, _cell(gold)) for column, gold, _ in alike}
+    typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     if found.missing or found.extra or found.changed or found.repeated:
         yield f"    columns  | {_row(found.columns)}"
     yield from (f"    missing  | {_row(map(labels.of, row), typed)}" for row in found.missing)

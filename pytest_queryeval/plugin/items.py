@@ -113,8 +113,13 @@ class CaseItem(pytest.Item):
         crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the case in its file, with lines from 0."""
-        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
+        """Return the place of the case in its file, with lines from 0, and its name, the headline of a failure.
+
+        Where a node id ends with this name, `pytest -v` writes `::` for each dot in it, as for a method of a class:
+        with a space behind the name, no node id does.
+        """
+        headline = f"{self.name} " if "." in self.name else self.name
+        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """Return the case as the report has it, once its outcome is known; None in the other phases.

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from pluggy import PluginValidationError
 
 from pytest_queryeval.plugin.stash import RUN, SUFFIXES
 
@@ -35,12 +36,19 @@ class Misnamed:
         """Add the remedy to the error of pytest, or else warn of the first such file."""
         run = session.config.stash[RUN]
         try:
+            session.config.pluginmanager.check_pending()  # at once: without its hook, a suite may not be readable
+        except PluginValidationError as error:  # those of other plugins are left to pytest, once it has loaded all
+            _raise_misuse(error)
+        try:
             result = yield
         except pytest.UsageError as error:
             named = [path for path in self._files if session.isinitpath(path) and _is_suite(path)]
             error.args += tuple(map(_remedy, named))
             if hasattr(session.config, "workerinput") and not run.repeats_warnings:  # pytest-xdist hides the error
                 _warn_of_first(named)
+            raise
+        except PluginValidationError as error:
+            _raise_misuse(error)
             raise
         if self._files and not (session.testsfailed or run.selected or run.repeats_warnings):
             _warn_of_first(filter(_is_suite, self._in_empty_folders(session)))
@@ -62,6 +70,14 @@ def _warn_of_first(paths: Iterable[Path]) -> None:
             warnings.warn_explicit(_remedy(path), QueryEvalWarning, str(path), 1)
         except QueryEvalWarning as warning:  # where filters make it an error
             raise pytest.UsageError(str(warning)) from None
+
+
+def _raise_misuse(error: PluginValidationError) -> None:
+    """Raise a usage error where a hook is one of ours that there is not, or has other arguments."""
+    from pytest_queryeval.plugin.misuse import hook_misuse
+
+    if (misuse := hook_misuse(error)) is not None:
+        raise misuse from error
 
 
 def _is_suite(path: Path) -> bool:

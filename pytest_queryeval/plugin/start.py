@@ -8,6 +8,7 @@ import pytest
 
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.folding import ErrorFolding
+from pytest_queryeval.plugin.garbage import GarbageCollection
 from pytest_queryeval.plugin.last_failed import LastFailed
 from pytest_queryeval.plugin.misnamed import Misnamed
 from pytest_queryeval.plugin.run import Run
@@ -24,6 +25,7 @@ def start(config: pytest.Config) -> None:
     run = config.stash[RUN] = Run(config)
     config.pluginmanager.register(Termination(config), "queryeval-termination")
     config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
+    config.pluginmanager.register(GarbageCollection(), "queryeval-garbage")
     if hasattr(config, "workerinput"):
         return
     collector = config.stash[COLLECTOR] = ReportCollector(config, _report_targets(config, run))

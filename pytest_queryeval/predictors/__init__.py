@@ -71,7 +71,8 @@ class PredictorOpener(Protocol):
 class PredictorType:
     """A predictor as suites name it.
 
-    `text_setting` is the setting of a predictor that is only a text or a list; empty where there is none. `check`
+    `text_setting` is the setting of a predictor that is only a text or a list; empty where there is none. `read_text`
+    returns the settings of such a text, where that holds more than one. `check`
     raises `SettingError` for the first setting that cannot be right, and `check_files` for missing local files and
     functions; it imports and starts nothing. `settings` are the validators that `check` uses, by which editors know
     them, None where they are not known. `calls` is False where no system is called, so that there is nothing to
@@ -85,6 +86,7 @@ class PredictorType:
 
     opener: PredictorOpener
     text_setting: str = ""
+    read_text: Callable[[str], dict[str, JsonValue]] | None = None
     check: Callable[[Mapping[str, JsonValue]], None] = lambda _: None
     settings: Mapping[str, SettingValidator] | None = None
     check_files: Callable[[PredictorSpec], None] = lambda _: None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded
+from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded, without_advice
 from pytest_queryeval.core.model import Answer, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
@@ -21,6 +21,7 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
+_QUERY_FIELDS = ("predicted", "sql", "query", "sparql", "answer", "text", "content", "output", "output_text")
 _LIBRARIES = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
 
 
@@ -37,13 +38,14 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
     if KINDS[kind].answer_type is Table:
         raise PredictorError(f"{returned}, not text")
     if not isinstance(answer, dict | list | int | float):
-        raise PredictorError(f"{returned}, neither text nor a dict, a list or a number")
+        raise PredictorError(f"{returned}, neither text nor a dict, a list or a number: return one of them")
     try:
         return QueryOrAnswer(query=json.dumps(answer, ensure_ascii=False))
     except RecursionError:
         raise PredictorError(f"{returned} that nests too deep for JSON") from None
     except Exception as error:  # values of types of the user's own may raise anything
-        raise PredictorError(f"{returned} that is no JSON{_invalid_part(answer)}: {one_line(str(error))}") from error
+        problem = one_line(without_advice(error))
+        raise PredictorError(f"{returned} that is no JSON{_invalid_part(answer)}: {problem}") from error
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
@@ -59,9 +61,13 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     try:
         stated = read_answer(answer, kind, by=by)
     except PredictorError as error:
-        if isinstance(answer, dict | tuple) and KINDS[kind].answer_type is Table:
-            raise PredictorError(f"{error}: return the query, or a `Prediction` to tell more than that") from error
-        raise
+        if answer is None or KINDS[kind].answer_type is not Table:
+            raise
+        fields = answer if isinstance(answer, dict) else getattr(answer, "__dict__", {})
+        name = next((name for name in _QUERY_FIELDS if isinstance(fields.get(name), str)), "")
+        form = f"its `['{name}']`" if isinstance(answer, dict) else f"its `.{name}`"
+        remedy = f"return {form if name else 'the query'}, or a `Prediction` to tell more than that"
+        raise PredictorError(f"{error}: {remedy}") from error
     return Prediction(content=stated, predictor=predictor, seconds=seconds)
 
 

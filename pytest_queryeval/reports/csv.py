@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,8 +43,9 @@ COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
 
 
 def render_csv(report: Report) -> bytes:
-    """Return CSV as in RFC 4180, in UTF-8 with a byte order mark, without which Excel expects another encoding.
+    """Return CSV as in RFC 4180, in UTF-8.
 
+    There is no byte order mark, which readers take for a part of the first name; Excel has the workbook.
     The header has COLUMNS, TIMES and all metrics of the run; a metric with the name of a column is `score_NAME`.
     """
     return b"".join(_parts(report))
@@ -57,7 +57,6 @@ def _parts(report: Report) -> Iterator[bytes]:
     taken = {*COLUMNS, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    yield BOM_UTF8
     writer.writerow([*COLUMNS, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
     for case in report["cases"]:
         values = [read(case) for read in COLUMNS.values()]

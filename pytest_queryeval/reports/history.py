@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import SuiteChange
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.reports.sections import MAX_EXAMPLES, change_sentence, first_names, flips, p_text
+from pytest_queryeval.reports.sections import (
+    FLIPS,
+    MAX_EXAMPLES,
+    change_sentence,
+    first_names,
+    flips,
+    p_text,
+    side_counts,
+)
 from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.results.baseline.history import History, PastRun, Step
 from pytest_queryeval.results.gates import gate_text
@@ -15,7 +23,7 @@ from pytest_queryeval.text.formatting import format_interval, format_score, minu
 
 RUNS_HEADER = (
     *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"),
-    *("fixes", "regressions", "gates missed", "changed besides"),
+    *("fixes", "regressions", "newly in error", "gates missed", "changed besides"),
 )
 NOTE = (
     "change: to the run before, over the cases of both; p: two-sided paired test of 'nothing changed', not adjusted "
@@ -72,11 +80,20 @@ def findings(found: History) -> Iterator[Sentence]:
         )
         told.add(fall["since"])
     for missed in found["missed_gates"]:
-        met, since = missed["met"], missed["since"]
+        met, since, gate = missed["met"], missed["since"], Untrusted(gate_text(missed["gate"]))
+        if met is None:
+            first = (", which was first evaluated in ", *_named(runs[since])) if since else ()
+            yield ("no run has met the gate ", gate, *first)
+            continue
+        changed = () if since in told else _what_changed(runs[since])
         yield (
-            *(Untrusted(gate_text(missed["gate"])), "; this gate is missed since ", *_named(runs[since])),
-            *((" and was met in none",) if met is None else (", and was met in ", *_named(runs[met]))),
-            *(() if since in told else _what_changed(runs[since])),
+            "the gate ",
+            gate,
+            ", was last met in ",
+            *_named(runs[met]),
+            " and is missed since ",
+            *_named(runs[since]),
+            *changed,
         )
         told.add(since)
     if len(runs) > 1 and fall is None:
@@ -89,8 +106,8 @@ def _what_changed(run: PastRun) -> Sentence:
     step = run["step"]
     if step is None:
         return ()
-    fixes = f"{len(step['fixes']):,} fix{'es' * (len(step['fixes']) != 1)}"
-    counts = f"; against the run before it has {pluralize(len(step['regressions']), 'regression')} and {fixes}; "
+    sides = side_counts(**{name: step[name] for name in FLIPS})
+    counts = f"; against the run before it has {', '.join(sides)}; "
     changed = besides(step)
     return (counts, *(("besides the system changed: ", *changed) if changed else ("the suite did not change",)))
 
@@ -128,6 +145,7 @@ def runs_table(found: History) -> Table:
                 p_text(step["p"]) if step and step["p"] is not None else "-",
                 f"{len(step['fixes']):,}" if step else "-",
                 f"{len(step['regressions']):,}" if step else "-",
+                f"{len(step['errors']):,}" if step else "-",
                 gates_text(run),
                 f"{len(step['changes']) + bool(step['added']):,}" if step else "-",
             )
@@ -142,7 +160,7 @@ def gates_text(run: PastRun) -> str:
 
 
 def letters(outcomes: Sequence[Outcome | None]) -> str:
-    """Return the outcomes of the last runs in letters, as pytest shows them."""
+    """Return the outcomes of the last runs in letters; a missed case, which pytest shows as `x`, is an `M`."""
     return "".join(LETTERS.get(each, NOT_THERE) for each in outcomes[-OUTCOMES_LISTED:])
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.cells import guarded
-from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text
+from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text, side_counts
 from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
 from pytest_queryeval.text.escaping import escape_invisible
@@ -24,9 +24,14 @@ RANKING_HEADER = (
     *("difference", "95 % interval", "p", "passed", "cases"),
 )
 NOTE = (
-    "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference', adjusted for "
-    "the number of systems; those with a p above 0.05 may be as good as the best"
+    "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference', p adjusted: for "
+    "the number of systems; those with one above 0.05 may be as good as the best"
 )
+OTHER_SIDES: Mapping[Literal["worse", "better", "others"], str] = {
+    "worse": "with a worse score",
+    "better": "with a better score",
+    "others": "that differ between these two only",
+}
 TESTS: Mapping[Literal["mcnemar", "sign_flip"], str] = {
     "mcnemar": "exact McNemar test",
     "sign_flip": "paired randomisation test",
@@ -107,7 +112,13 @@ def ranked_by(board: Leaderboard) -> Sentence:
 
 def ranking_table(board: Leaderboard) -> Table:
     """Return the ranking; `NOTE` explains its columns."""
-    return Table(RANKING_HEADER, [_ranked(system) for system in board["systems"]])
+    header = [p_header(board) if name == "p" else name for name in RANKING_HEADER]
+    return Table(tuple(header), [_ranked(system) for system in board["systems"]])
+
+
+def p_header(board: Leaderboard) -> str:
+    """Return what a p in the ranking is called: of one difference there is nothing to adjust it for."""
+    return "p adjusted" if len(board["systems"]) > 2 else "p"
 
 
 def _ranked(system: System) -> Sequence[str]:
@@ -205,15 +216,15 @@ def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
 
 
 def differing(found: Differing, common: int) -> Sentence:
-    """Return how many cases have other scores, and in which direction from the first report to the last."""
-    regressed, fixed, others = (len(found[name]) for name in ("regressed", "fixed", "others"))
-    counts = f"systems differ in {regressed + fixed + others:,} of {pluralize(common, 'common case')}: {regressed:,} "
+    """Return how many cases differ, and in which direction from the first report to the last."""
+    sides = side_counts(regressions=found["regressed"], fixes=found["fixed"], errors=found["errors"])
+    counts = [*sides, *(f"{len(found[name]):,} {word}" for name, word in OTHER_SIDES.items() if found[name])]
     ends = (Untrusted(found["first"]), " to ", Untrusted(found["last"]))
-    return (counts, "regressed from ", *ends, f", {fixed:,} fixed, {others:,} between them only")
+    return (f"of {pluralize(common, 'common case')}, from ", *ends, f": {', '.join(counts)}")
 
 
 def leaderboard_csv(board: Leaderboard) -> bytes:
-    """Return the ranking as CSV with all digits, in UTF-8 with a byte order mark; the means of other metrics follow."""
+    """Return the ranking as CSV with all digits, in UTF-8; the means of other metrics follow."""
     names = other_metric_names(board["systems"])
     file = io.StringIO(newline="")
     writer = csv.writer(file)
@@ -230,7 +241,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
                 *(found["mean"] if (found := system["metrics"].get(name)) else None for name in names),
             ]
         )
-    return file.getvalue().encode("utf-8-sig")
+    return file.getvalue().encode()
 
 
 def leaderboard_latex(board: Leaderboard) -> bytes:

@@ -20,6 +20,8 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
+from pytest_queryeval.results.baseline.changes import is_foreign
+from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE
 from pytest_queryeval.results.baseline.history import Step
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
@@ -29,16 +31,15 @@ CHANGE = "change in cases of both"
 MAX_NAMES = 20  # of cases that changed sides
 MAX_CAUTIONED = 5  # names of cases whose score may be too good
 MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
-CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
+CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "p adjusted", "detects")
 CHANGE_NOTE = (
-    "p: two-sided paired test of 'nothing changed', adjusted for all metrics; intervals and gates are not adjusted; "
-    "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
+    "p: two-sided paired test of 'nothing changed', p adjusted: for all metrics; intervals and gates are not adjusted; "
+    "detects: the smallest drop that the adjusted test would prove in 4 of 5 runs of so many cases"
 )
-COUNTS: Mapping[Literal["added", "removed", "skipped", "errors", "not_run"], str] = {
+COUNTS: Mapping[Literal["added", "removed", "skipped", "not_run"], str] = {
     "added": "added",
     "removed": "removed",
     "skipped": "newly skipped",
-    "errors": "newly in error",
     "not_run": "not run this time",
 }
 FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
@@ -263,7 +264,7 @@ def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
 def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
     """Yield the comparison without its table: the pass rate, the causes, and the cases that changed sides."""
     if rate := baseline["metrics"].get("pass_rate"):
-        change = f"{signed(rate['change'])}, p {p_text(rate['p_holm'])}"
+        change = f"{signed(rate['change'])}, p {p_text(rate['p'])}, adjusted {p_text(rate['p_holm'])}"
         yield (f"pass_rate {format_score(rate['before'])} → {format_score(rate['after'])} ({change})",)
     yield from causes(baseline["causes"])
     yield from flips(baseline)
@@ -285,15 +286,22 @@ def headline(baseline: BaselineReport) -> Sentence:
     counts = baseline["cases"]
     place = ("against the baseline ", Untrusted(baseline["path"]), " of ", Untrusted(baseline["created"]))
     if not counts["common"]:
-        return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
-    fixes, regressions = len(baseline["fixes"]), len(baseline["regressions"])
-    numbers = [f"{fixes:,} fix{'es' * (fixes != 1)}", pluralize(regressions, "regression")]
+        return (*place, f": no case in common: {NO_COMMON_CASE}")
+    numbers = side_counts(**{name: baseline[name] for name in FLIPS})
     numbers += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts[name]]
     return (*place, f": {pluralize(counts['common'], 'case')} in both, {', '.join(numbers)}")
 
 
+def side_counts(*, regressions: Sequence[str], fixes: Sequence[str], errors: Sequence[str]) -> list[str]:
+    """Return in words how many cases changed sides between two runs, as `match_cases` tells."""
+    numbers = [f"{len(fixes):,} fix{'es' * (len(fixes) != 1)}", pluralize(len(regressions), "regression")]
+    return numbers + [f"{len(errors):,} {FLIPS['errors']}"] * bool(errors)
+
+
 def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield what changed besides the system, and for how many cases that is unknown."""
+    """Yield what changed besides the system, and for how many cases that is unknown; nothing about other cases."""
+    if is_foreign(baseline):
+        return
     yield from map(change_sentence, baseline["changes"])
     yield from unknown_changes(baseline)
 
@@ -321,6 +329,7 @@ def changes_table(baseline: BaselineReport) -> Table:
             signed(found["change"]),
             format_interval(found["ci95"], signed),
             f"{found['n']:,}",
+            p_text(found["p"]),
             p_text(found["p_holm"]),
             # None where so few cases can prove no drop at all
             "none" if found["detectable"] is None else format_score(found["detectable"]),

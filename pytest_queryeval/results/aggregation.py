@@ -221,7 +221,7 @@ class CaseCounts:
         )
         for value, name, column in self._split("scores", members):
             n = len(column.values) + errors[value, name]
-            metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
+            metric = METRICS.get(name)
             is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
             found[value]["metrics"][name] = {
                 **statistics_of(name, column.values, self._sources(column)),

@@ -21,7 +21,7 @@ from pytest_queryeval.core.report import (
     TrialReport,
     ViolationReport,
 )
-from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
+from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
 from pytest_queryeval.languages import KINDS, difficulty_of, features_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
@@ -46,10 +46,11 @@ class ShortLabels:
         self._labels: dict[BlankNode, BlankNode] = {}
 
     def of(self, cell: Cell) -> Cell:
-        """Return the cell, a blank node with its short label."""
-        if not isinstance(cell, BlankNode):
-            return cell
-        return self._labels.setdefault(cell, BlankNode(f"b{len(self._labels) + 1}"))
+        """Return the cell, its blank nodes with their short labels."""
+        return replace_blank_nodes(cell, self._short)
+
+    def _short(self, node: BlankNode) -> BlankNode:
+        return self._labels.setdefault(node, BlankNode(f"b{len(self._labels) + 1}"))
 
 
 def unknown_case(*, nodeid: str, message: str) -> CaseReport:

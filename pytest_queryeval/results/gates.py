@@ -6,11 +6,12 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, assert_never, cast
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import (
@@ -32,7 +33,7 @@ from pytest_queryeval.results.baseline.flips import PASS_SCORES
 from pytest_queryeval.results.baseline.regression import ComparedCases
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.measures import measures_of
-from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
+from pytest_queryeval.results.scope import ScopeIndex, folder_text, is_below, where_text
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.formatting import format_amount, format_score, limits_text, pluralize, signed
 from pytest_queryeval.text.redaction import redact
@@ -86,40 +87,57 @@ def pending_gate(gate: Gate, folder: str) -> PendingGate:
     return pending
 
 
-def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
-    """Return the case with the metrics that the gates above it name and it does not request itself.
+def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) -> list[Case]:
+    """Return the cases of a suite with the metrics that the gates above it name and a case does not request itself.
 
-    `path` is that of its file, relative to the root of the run. A case without a source whose own metrics compare texts
-    is not run for a gate alone. A sum needs no metric: it is one of numbers that are known of every call.
+    Each case comes with the path of its file, relative to the root of the run. A case without a source whose own
+    metrics compare texts is not run for a gate alone. A sum needs no metric: it is one of numbers that are known of
+    every call.
     """
-    requested = case.requested_metrics
-    added = dict.fromkeys(
-        gate.metric
-        for gate in gates
-        if gate.metric not in (*requested, *OF_TRIALS, PASS_RATE, REGRESSIONS)
-        and not gate.is_sum
-        and applies_to(gate.metric, case.kind)
-        and matches(gate.where, partial(_values_of, case, path))
-        and (case.source is not None or need_answers(requested) or not need_answers([gate.metric]))
-    )
-    return replace(case, metrics=(*case.metrics, *added)) if added else case
+    metrics = dict.fromkeys(gate.metric for gate in gates if not gate.is_sum)
+    # What the cases of a suite have in common, which are most of them, is looked up once.
+    indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
+    scored: list[Case] = []
+    for case, path in cases:
+        requested, has_source = case.requested_metrics, case.source is not None
+        key = case.kind, has_source, requested
+        if key not in indexes:
+            addable = {
+                metric
+                for metric in metrics
+                if metric not in (*requested, *OF_TRIALS, PASS_RATE, REGRESSIONS)
+                and applies_to(metric, case.kind)
+                and (has_source or need_answers(requested) or not need_answers([metric]))
+            }
+            adding = [gate for gate in gates if gate.metric in addable and not gate.is_sum]
+            # All of these gates are above the suite, wherever its cases are: their folders do not matter.
+            index = ScopeIndex(("", gate.where) for gate in adding)
+            indexes[key] = [gate.metric for gate in adding], index
+        of_gates, index = indexes[key]
+        numbers = index.scopes_of("", partial(_values_of, case, path))
+        added = dict.fromkeys(of_gates[number] for number in numbers)
+        scored.append(replace(case, metrics=(*case.metrics, *added)) if added else case)
+    return scored
 
 
 def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
     """Return what `group_values` returns, for a case that has not run."""
+    value: str | None
     match group:
         case "tag":
             return case.tags
         case "feature":
             return features_of(case)
         case "file":
-            return (path,)
+            value = path
         case "difficulty":
             value = difficulty_of(case)
         case "source":
             value = utf8_safe(redact(case.source.name)) if case.source else None
-        case _:
+        case "kind":
             value = case.kind
+        case _:
+            assert_never(group)
     return () if value is None else (value,)
 
 
@@ -139,31 +157,42 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
         for gate in gates:
             required = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
             pending = cast("PendingGate", required)
-            key = json.dumps({**pending, "cases": None}, sort_keys=True)
+            key = gate_key(pending)
             times[key] += 1
             known = found.setdefault((key, times[key]), pending)
             known["cases"] = max((n for n in (known["cases"], gate["cases"]) if n is not None), default=None)
     return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
 
+def gate_key(gate: PendingGate) -> str:
+    """Return what tells a gate from others: what it requires of which cases."""
+    return json.dumps({**gate, "cases": None}, sort_keys=True)
+
+
+def scope_index(gates: Iterable[PendingGate]) -> ScopeIndex:
+    """Return the index in which the gates about a case are looked up, by their numbers in order."""
+    return ScopeIndex((gate["folder"], gate["where"]) for gate in gates)
+
+
 def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> list[int]:
     """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
-    others = list(left_out)
-    found = [sum(will_be_about(gate, each.case, each.path) for each in others) for gate in gates]
-    for case in cases:
-        for place, gate in enumerate(gates):
-            found[place] += case["outcome"] != "skipped" and is_about(gate, case)
-    return found
+    numbers, index = [0] * len(gates), scope_index(gates)
+    for number in chain(
+        *(gates_about(index, case) for case in cases if case["outcome"] != "skipped"),
+        *(gates_to_be_about(index, other.case, other.path) for other in left_out),
+    ):
+        numbers[number] += 1
+    return numbers
 
 
-def is_about(gate: PendingGate, case: CaseReport) -> bool:
-    """Return whether a gate is about a case."""
-    return is_below(case["path"], gate["folder"]) and matches(gate["where"], partial(group_values, case))
+def gates_about(index: ScopeIndex, case: CaseReport) -> list[int]:
+    """Return the numbers of the gates that are about a case."""
+    return index.scopes_of(case["path"], partial(group_values, case))
 
 
-def will_be_about(gate: PendingGate, case: Case, path: str) -> bool:
-    """Return whether a gate is about a case that has not run; `path` is that of its file, relative to the root."""
-    return is_below(path, gate["folder"]) and matches(gate["where"], partial(_values_of, case, path))
+def gates_to_be_about(index: ScopeIndex, case: Case, path: str) -> list[int]:
+    """Return the numbers of the gates about a case that has not run; `path` is that of its file."""
+    return index.scopes_of(path, partial(_values_of, case, path))
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
@@ -193,35 +222,64 @@ def evaluate_gates(
     earlier: Mapping[str, CaseReport] | None = None
     if baseline is not None:
         earlier = CasesByNodeid(baseline["cases"] if any(map(is_relative, gates)) else ())
-    evidence = [GateEvidence(gate, earlier, decide(gate) if decide is not None else None) for gate in gates]
-    for case in cases if evidence else ():
-        for each in evidence:
-            each.add(case)
-    return [each.result(unreadable_files, mode) for each in evidence]
+    # Gates that differ in their limits only are evaluated on the same numbers.
+    keys = [gate_key({**gate, "min": None, "max": None}) for gate in gates]
+    evidence = {
+        key: GateEvidence(gate, earlier, counts_errors=decide is not None)
+        for key, gate in zip(keys, gates, strict=True)
+    }
+    distinct, existing = list(evidence.values()), GroupValues(gates)
+    index = scope_index(each.gate for each in distinct)
+    for case in cases if gates else ():
+        existing.add(case)
+        for number in gates_about(index, case):
+            distinct[number].add(case)
+    return [
+        evidence[key].result(
+            gate, unreadable_files, mode, existing.below(gate["folder"]), decide(gate) if decide is not None else None
+        )
+        for key, gate in zip(keys, gates, strict=True)
+    ]
+
+
+class GroupValues:
+    """The values that cases have, below the folders of gates and of the groups that their `where` names."""
+
+    def __init__(self, gates: Iterable[PendingGate]) -> None:
+        self._by_folder: dict[str, dict[GroupName, dict[str, None]]] = {}
+        for gate in gates:
+            by_group = self._by_folder.setdefault(gate["folder"], {})
+            by_group.update({group: {} for group in GROUPS if group in gate["where"]})
+        self._folders = list(self._by_folder)
+        self._index = ScopeIndex((folder, {}) for folder in self._folders)
+
+    def add(self, case: CaseReport) -> None:
+        """Add the values of a case."""
+        for number in gates_about(self._index, case):
+            for group, values in self._by_folder[self._folders[number]].items():
+                values.update(dict.fromkeys(group_values(case, group)))
+
+    def below(self, folder: str) -> Mapping[GroupName, Collection[str]]:
+        """Return the values of the cases below the folder of a gate, by group."""
+        return self._by_folder[folder]
 
 
 class GateEvidence:
-    """What a gate is evaluated on: numbers of its cases, which are read once, and of which none is kept."""
+    """What a gate is evaluated on: numbers of its cases, which are read once, and of which none is kept.
 
-    def __init__(
-        self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, decision: EarlyDecision | None
-    ) -> None:
+    Other gates may be evaluated on it that require another least or greatest value of the same.
+    """
+
+    def __init__(self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, *, counts_errors: bool) -> None:
         self.gate = gate
-        self._earlier, self._decision = earlier, decision
+        self._earlier, self._counts_errors = earlier, counts_errors
         self._compared = ComparedCases(gate)
         self._ran = self._errors = self._errors_with_score = 0
         self._is_evaluated = self._is_cut = False
         self._scores, self._scores_with_errors = array("d"), array("d")
-        self._known: dict[GroupName, dict[str, None]] = {group: {} for group in GROUPS if group in gate["where"]}
 
     def add(self, case: CaseReport) -> None:
-        """Count a case of the run, if the gate is about it."""
-        if not is_below(case["path"], self.gate["folder"]):
-            return
-        for group, known in self._known.items():
-            known.update(dict.fromkeys(group_values(case, group)))
-        if not matches(self.gate["where"], partial(group_values, case)):
-            return
+        """Count a case of the run that the gate is about."""
         self._ran += case["outcome"] not in ("skipped", "not_run")
         self._is_cut |= case["outcome"] == "not_run"
         self._is_evaluated |= case["outcome"] not in ("skipped", "error")
@@ -233,7 +291,7 @@ class GateEvidence:
     def _measure(self, case: CaseReport) -> None:
         """Add what a case has of the metric, or tells of the calls whose sum has limits."""
         metric, is_error = self.gate["metric"], case["outcome"] == "error"
-        if self._decision is not None and (score := score_with_errors(self.gate, case)) is not None:
+        if self._counts_errors and (score := score_with_errors(self.gate, case)) is not None:
             self._scores_with_errors.append(score)
             self._errors_with_score += is_error and metric != PASS_RATE
         if self.gate["type"] == "sum":
@@ -246,9 +304,19 @@ class GateEvidence:
             self._scores.extend([score] if (score := case["scores"].get(metric)) is not None else [])
             self._errors += is_error
 
-    def result(self, unreadable_files: Iterable[str], mode: GateMode) -> GateReport:
-        """Return the gate with its result; the arguments are those of `evaluate_gates`."""
-        gate, ran = self.gate, self._ran
+    def result(
+        self,
+        gate: PendingGate,
+        unreadable_files: Iterable[str],
+        mode: GateMode,
+        existing: Mapping[GroupName, Collection[str]],
+        decision: EarlyDecision | None,
+    ) -> GateReport:
+        """Return a gate with its result.
+
+        `existing` are the values that cases below its folder have, the other arguments those of `evaluate_gates`.
+        """
+        ran = self._ran
         number = None if gate["cases"] is None else max(gate["cases"], ran)
         unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
         found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
@@ -257,17 +325,17 @@ class GateEvidence:
             reason = OFF
         elif is_relative(gate) and self._earlier is None:
             reason = NO_BASELINE
-        elif self._decision is not None and self._is_cut and self._scores_with_errors:
-            found = self._decided(self._decision)
-            ok, reason = self._decision.is_met, ""
+        elif decision is not None and self._is_cut and self._scores_with_errors:
+            found = self._decided(decision)
+            ok, reason = decision.is_met, ""
         else:
-            found, ok = self._measurement()
+            found, ok = self._measurement(gate)
             reason, value = "", found["value"]
             rest = None if number is None else number - ran
             if unread is not None:
                 ok, reason = False, f"{unread} could not be read"
             elif value is None and rest == 0:
-                ok, reason = False, self._why_nothing()
+                ok, reason = False, self._why_nothing(existing)
             elif is_relative(gate):
                 ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if value is None else (ok, "")
             elif rest != 0 and (mode == "complete" or value is None):
@@ -285,26 +353,26 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _measurement(self) -> tuple[GateMeasurement, bool]:
+    def _measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
         """Return the measurement, and whether the gate is met.
 
         The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate;
         that of a sum is over all calls of the cases that tell a number, also of those in error. It is None without any
         case.
         """
-        gate, scores = self.gate, self._scores
+        scores = self._scores
         if is_relative(gate):
             return self._compared.measurement()
         value = math.fsum(scores) / (1 if gate["type"] == "sum" else len(scores)) if scores else None
         is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
         return {"value": value, "n": len(scores), "errors": self._errors}, is_met
 
-    def _why_nothing(self) -> str:
+    def _why_nothing(self, existing: Mapping[GroupName, Collection[str]]) -> str:
         """Return why the gate has no value though all of its cases ran."""
-        for group, known in self._known.items():
-            value = self.gate["where"][group]
-            if known and value not in known:
-                return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
+        where = self.gate["where"]
+        for group in GROUPS:
+            if group in where and (values := existing[group]) and where[group] not in values:
+                return f"no case in this run has the {group} '{where[group]}'{did_you_mean(where[group], values)}"
         if is_relative(self.gate):
             return NOT_COMPARABLE if self._is_evaluated else NOTHING
         return (

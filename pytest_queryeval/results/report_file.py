@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PureWindowsPath
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
@@ -31,6 +32,7 @@ WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 _JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
+BATCH_BYTES = 2**18  # of lines that are checked at once: signals wait for some milliseconds
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
 TYPES = {
@@ -84,6 +86,7 @@ def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseRe
             raise ValueError("no regular file")
         text = json.dumps(naming, ensure_ascii=False)[1:-1].encode(errors="backslashreplace")
         digest, number = sha256(), 0
+        batch, size = dict[int, bytes](), 0
         with place.open("rb") as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 digest.update(line)
@@ -91,9 +94,23 @@ def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseRe
                 if len(line) > MAX_LINE_BYTES:
                     raise ValueError(f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
                 if text in line:
-                    yield _case_in(line, number)
+                    batch[number], size = line, size + len(line)
+                if size > BATCH_BYTES:
+                    yield from _cases_in(batch)
+                    batch, size = {}, 0
+        yield from _cases_in(batch)
         if digest.hexdigest() != stated["sha256"] or number != stated["count"]:
             raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
+
+
+def _cases_in(lines: Mapping[int, bytes]) -> list[CaseReport]:
+    """Return the cases in lines, which stand by their numbers; raise ValueError at the first line without a case."""
+    try:
+        cases: list[CaseReport] = [_JSON.read(line) for line in lines.values()]
+        are_valid = not _excess(cases) and _first_error(cases, "CaseReport") is None
+    except ValueError:
+        are_valid = False
+    return cases if are_valid else [_case_in(line, number) for number, line in lines.items()]
 
 
 def _case_in(line: bytes, number: int) -> CaseReport:
@@ -171,14 +188,22 @@ def _problem(report: Any) -> str:
 def _first_error(value: Any, items: str = "") -> ValidationError | None:
     """Return what is wrong first, if anything.
 
-    Signals to this thread wait meanwhile: the validator drops what a handler raises, such as KeyboardInterrupt.
+    The validator drops what the handler of a signal raises, such as KeyboardInterrupt. So it runs in another thread,
+    where no handler runs; to block signals would not do, since the other threads of the process take them then.
     """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        return next(_validator(items).iter_errors(value), None)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    outcomes: SimpleQueue[tuple[ValidationError | None, BaseException | None]] = SimpleQueue()
+
+    def check() -> None:
+        try:
+            outcomes.put((next(_validator(items).iter_errors(value), None), None))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            outcomes.put((None, error))
+
+    start_new_thread(check, ())  # no `Thread`, whose weak references have callbacks: they drop exceptions, too
+    problem, failure = outcomes.get()
+    if failure is not None:
+        raise failure
+    return problem
 
 
 @lru_cache(maxsize=3)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from pytest_queryeval.core.model import GROUPS, GroupName, Where
 
@@ -18,15 +19,62 @@ def is_below(path: str, folder: str) -> bool:
     return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 
 
-def matches(where: Where, values: Callable[[GroupName], Sequence[str]]) -> bool:
-    """Return whether a case whose `values` of each group are given is one of those that `where` names.
+class _Scope(NamedTuple):
+    """The number of a scope, and what its `where` requires beside the value by which the scope is looked up."""
 
-    >>> matches({"kind": "sql", "not": {"tag": "slow"}}, {"kind": ["sql"], "tag": ["nightly"]}.__getitem__)
-    True
+    number: int
+    conditions: Sequence[tuple[GroupName, str]]
+
+
+class ScopeIndex:
+    """Scopes, each a folder and a `where`, in which those of a case are looked up instead of tried one by one.
+
+    >>> index = ScopeIndex([("shop", {"kind": "sql"}), ("shop", {"not": {"tag": "slow"}}), ("bank", {})])
+    >>> index.scopes_of("shop/a.queryeval.yaml", {"kind": ["sql"], "tag": ["slow"]}.__getitem__)
+    [0]
     """
-    if (excluded := where.get("not")) and matches(excluded, values):
-        return False
-    return all(where[group] in values(group) for group in GROUPS if group in where)
+
+    def __init__(self, scopes: Iterable[tuple[str, Where]]) -> None:
+        scopes = list(scopes)
+        # Scopes by folder, then by one group of `where` and its value, which is empty where no group is named.
+        self._scopes: dict[str, dict[GroupName | None, dict[str, list[_Scope]]]] = {}
+        self._folders_above: dict[str, Sequence[str]] = {}
+        values = {group: {where[group] for _, where in scopes if group in where} for group in GROUPS}
+        for number, (folder, where) in enumerate(scopes):
+            conditions = {group: where[group] for group in GROUPS if group in where}
+            # The group with the most values leaves the fewest scopes to try.
+            group = max(conditions, key=lambda name: len(values[name]), default=None)
+            value = "" if group is None else conditions.pop(group)
+            by_group = self._scopes.setdefault(str(PurePosixPath(folder)), {})
+            by_group.setdefault(group, {}).setdefault(value, []).append(_Scope(number, tuple(conditions.items())))
+        excluded = [(number, folder, where["not"]) for number, (folder, where) in enumerate(scopes) if where.get("not")]
+        self._excluded_numbers = [number for number, _, _ in excluded]
+        self._excluded = ScopeIndex((folder, where) for _, folder, where in excluded) if excluded else None
+
+    def scopes_of(self, path: str, values: Callable[[GroupName], Sequence[str]]) -> list[int]:
+        """Return the numbers of the scopes that a case is in, in order; `values` are those that it has of a group."""
+        numbers = {
+            scope.number
+            for folder in self._above(path)
+            for group, by_value in self._scopes[folder].items()
+            for value in ([""] if group is None else values(group))
+            for scope in by_value.get(value, ())
+            if all(required in values(name) for name, required in scope.conditions)
+        }
+        if self._excluded is not None:
+            numbers.difference_update(self._excluded_numbers[n] for n in self._excluded.scopes_of(path, values))
+        return sorted(numbers)
+
+    def _above(self, path: str) -> Sequence[str]:
+        """Return the folders of scopes that a path is below."""
+        if path not in self._folders_above:
+            place = PurePosixPath(path)
+            beyond_root = (folder for folder in self._scopes if set(PurePosixPath(folder).parts) == {".."})
+            folders = dict.fromkeys([*map(str, (place, *place.parents)), *beyond_root])
+            self._folders_above[path] = [
+                folder for folder in folders if folder in self._scopes and is_below(path, folder)
+            ]
+        return self._folders_above[path]
 
 
 def where_text(where: Mapping[str, object]) -> str:

@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
+from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
+from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
@@ -88,11 +90,11 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:
-    """Return the cases that did not pass: one of each reason, the most frequent reason first, then the next of each.
+    """Return the cases that did not pass: those without any score, then by increasing mean of their scores.
 
-    A reason is the first label of a cause, else the first line of a message. Of those with the same reason, regressions
-    come first, then cases without any score, then those with the lowest mean, failed before missed. Metrics of which
-    lower scores are better do not count.
+    Of cases with the same mean, there is one of each reason, the most frequent reason first, then the next of each. A
+    reason is the first label of a cause, else the first line of a message; of the same reason regressions come first,
+    then failed before missed. Metrics of which lower scores are better do not count.
     """
     return select(report["cases"], _worst_places(report))
 
@@ -120,25 +122,28 @@ def _worst_places(report: Report) -> list[int]:
     baseline = report.get("baseline")
     broken = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
 
-    def rank(case: CaseReport) -> tuple[bool, float, int]:
+    def mean_score(case: CaseReport) -> float:
         scores = [
             min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in left_out
         ]
-        mean = sum(scores) / len(scores) if scores else -1.0
-        return case["nodeid"] not in broken, mean, FAULTS.index(case["outcome"])
+        return sum(scores) / len(scores) if scores else -1.0
 
     ranked = sorted(
-        (rank(case), place, case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case))
+        (mean_score(case), _reason(case), case["nodeid"] not in broken, FAULTS.index(case["outcome"]), place)
         for place, case in enumerate(report["cases"])
         if case["outcome"] in FAULTS
     )
-    frequencies = Counter(reason for _, _, reason in ranked)
-    seen: Counter[str] = Counter()
-    turns: list[tuple[int, int, int, int]] = []
-    for number, (_, place, reason) in enumerate(ranked):
-        turns.append((seen[reason], -frequencies[reason], number, place))
-        seen[reason] += 1
-    return [place for *_, place in sorted(turns)]
+    frequencies = Counter(reason for _, reason, *_ in ranked)
+    turns: Counter[tuple[float, str]] = Counter()
+    ordered: list[tuple[float, int, int, bool, int, int]] = []
+    for mean, reason, is_old, fault, place in ranked:
+        ordered.append((mean, turns[mean, reason], -frequencies[reason], is_old, fault, place))
+        turns[mean, reason] += 1
+    return [place for *_, place in sorted(ordered)]
+
+
+def _reason(case: CaseReport) -> str:
+    return case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case)
 
 
 def finding(case: CaseReport) -> str:
@@ -187,9 +192,13 @@ def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
 
 
 def changes_text(report: Report, quoted: Quote) -> str:
-    """Return what changed besides the system since the baseline; empty where nothing is known to have changed."""
+    """Return what changed besides the system since the baseline and can change a score or a gate; empty for nothing."""
     baseline = report.get("baseline")
-    if not baseline or not (changes := baseline["changes"]):
+    if not baseline or is_foreign(baseline):
+        return ""
+    # A case that misses its thresholds counts the same in every score, whether it fails the run or not.
+    changes = [change for change in baseline["changes"] if change["what"] != ON_MISS]
+    if not changes:
         return ""
     listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
     names = [quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in listed]
@@ -209,3 +218,6 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
         yield f"{pluralize(totals['failed'], 'case')} failed"
     if missed := [gate for gate in report["gates"] if gate["ok"] is False]:
         yield f"gate missed: {_first_of(missed, quoted)}"
+    if (baseline := report.get("baseline")) and is_foreign(baseline):
+        cases = pluralize(baseline["cases"]["before"], "case")
+        yield f"none of the {cases} of the baseline {quoted(baseline['path'])} is in this run: {NO_COMMON_CASE}"

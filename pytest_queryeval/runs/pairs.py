@@ -123,7 +123,7 @@ def _stated(value: object, kind: str, by: str) -> QueryOrAnswer:
         raise PredictorError(f"{by} has `columns`, `rows` or a row that is no list") from None
     if any(len(row) != len(columns) for row in rows):
         raise PredictorError(f"{by} has a row that is not as long as its columns")
-    return QueryOrAnswer(answer=Table(columns=columns, rows=rows))
+    return QueryOrAnswer(answer=Table(columns=columns, rows=rows, has_header=bool(columns or rows)))
 
 
 def _redacted(score: PairScore) -> PairScore:

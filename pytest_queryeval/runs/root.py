@@ -27,12 +27,17 @@ def root_of(paths: Iterable[Path]) -> Path:
     places = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - resolve() would follow links
     shared = Path(os.path.commonpath([place.parent if place.is_file() else place for place in places]))
     rules: tuple[Callable[[Path], bool], ...] = (
-        lambda folder: any(_configures(folder / name, table) for name, table in CONFIGURATIONS.items()),
+        configures_pytest,
         lambda folder: (folder / "pyproject.toml").is_file(),
         lambda folder: (folder / "setup.py").is_file(),
     )
     roots = (folder for is_root in rules for folder in (shared, *shared.parents) if is_root(folder))
     return next(roots, Path(os.path.commonpath([Path.cwd(), shared])))
+
+
+def configures_pytest(folder: Path) -> bool:
+    """Return whether a file of a folder configures pytest, which makes the folder the root of runs below it."""
+    return any(_configures(folder / name, table) for name, table in CONFIGURATIONS.items())
 
 
 def _configures(path: Path, table: str) -> bool:

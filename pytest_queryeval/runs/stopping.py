@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, Threshold
@@ -16,12 +18,14 @@ from pytest_queryeval.results.gates import (
     OFF,
     EarlyDecision,
     GateMode,
+    gate_key,
     gate_subject,
-    is_about,
+    gates_about,
+    gates_to_be_about,
     is_relative,
     merge_gates,
+    scope_index,
     score_with_errors,
-    will_be_about,
 )
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
@@ -84,21 +88,28 @@ class EarlyStop:
         self._tests: list[_GateTest] = []
         reasons: list[str] = []
         fitting: list[tuple[PendingGate, int]] = []
-        for gate in gates:
-            about = [named.case for named in cases if will_be_about(gate, named.case, named.path)]
-            scored = [case for case in about if gate["metric"] in (PASS_RATE, *case.score_names)]
-            if why := _why_not_evaluated(gate, len(about), mode, has_baseline=has_baseline):
+        index = scope_index(gates)
+        will_run, will_score = Counter[int](), Counter[int]()
+        for case, _, path in cases:
+            names = (PASS_RATE, *case.score_names)
+            numbers = gates_to_be_about(index, case, path)
+            will_run.update(numbers)
+            will_score.update(number for number in numbers if gates[number]["metric"] in names)
+        for number, gate in enumerate(gates):
+            if why := _why_not_evaluated(gate, will_run[number], mode, has_baseline=has_baseline):
                 reasons.append(f"{gate_subject(gate)}: {why}")
             elif why := _why_all(gate):
                 self.needs_all.append(f"{gate_subject(gate)}: {why}")
-            elif scored:
-                fitting.append((gate, len(scored)))
+            elif will_score[number]:
+                fitting.append((gate, will_score[number]))
             else:
                 reasons.append(f"{gate_subject(gate)}: no case has a score")
         limits = sum((gate["min"] is not None) + (gate["max"] is not None) for gate, _ in fitting)
-        for gate, number in fitting:
+        for gate, of in fitting:
             threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
-            self._tests.append(_GateTest(gate, MeanTest(threshold, number, ALPHA / limits), number))
+            self._tests.append(_GateTest(gate, MeanTest(threshold, of, ALPHA / limits), of))
+        self._index = scope_index(test.gate for test in self._tests)
+        self._tests_by_key = {gate_key(test.gate): test for test in self._tests}
         why_none = [*reasons, *self.needs_all]
         more = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
         self.problem = "" if fitting else "; ".join(why_none[:MAX_NAMED]) + more or "there is no gate"
@@ -112,14 +123,14 @@ class EarlyStop:
         """Count a case that ran."""
         self._after += 1
         names = (PASS_RATE,) if case["fingerprint"] is None else (PASS_RATE, *case["fingerprint"]["metrics"])
-        for test in self._tests:
-            if test.gate["metric"] in names and is_about(test.gate, case):
-                test.add(case)
+        for number in gates_about(self._index, case):
+            if self._tests[number].gate["metric"] in names:
+                self._tests[number].add(case)
 
     def decision(self, gate: PendingGate) -> EarlyDecision | None:
         """Return the decision on a gate; None where there is none."""
-        required = {**gate, "cases": None}
-        return next((test.decision for test in self._tests if {**test.gate, "cases": None} == required), None)
+        test = self._tests_by_key.get(gate_key(gate))
+        return None if test is None else test.decision
 
     def report(self) -> StopReport:
         """Return the rule, and how far the run came."""
@@ -164,11 +175,14 @@ def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_
 
 def _why_all(gate: PendingGate) -> str:
     """Return why a gate needs all cases; empty where some may be enough."""
-    if is_relative(gate):
-        return "it compares with the baseline"
-    if gate["type"] == "sum":
-        return "it limits a sum"
-    metric = gate["metric"]
-    if metric not in (PASS_RATE, *OF_TRIALS) and METRICS[metric].max_score != 1:
-        return "its scores are not from 0 to 1"
-    return ""
+    rule, metric = gate["type"], gate["metric"]
+    match rule:
+        case "limits":
+            has_unit_scores = metric in (PASS_RATE, *OF_TRIALS) or METRICS[metric].max_score == 1
+            return "" if has_unit_scores else "its scores are not from 0 to 1"
+        case "sum":
+            return "it limits a sum"
+        case "no_regression" | "max_regressions":
+            return "it compares with the baseline"
+        case _:  # of a new rule nobody has said that some cases can decide it
+            assert_never(rule)

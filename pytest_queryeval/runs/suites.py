@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Location, SuiteError
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.gates import pending_gate, with_gate_metrics
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, load_suite
@@ -18,7 +19,7 @@ from pytest_queryeval.suites.settings import Folder, FolderCache
 
 NEVER_FAILS = (
     "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
-    "add `gates: [{metric: execution_accuracy, min: 0.9}]` to a queryeval.yaml"
+    "add `gates: [{{metric: {metric}, min: 0.9}}]` to a queryeval.yaml"
 )
 
 
@@ -57,13 +58,11 @@ class RunSuites:
             self.unreadable_files.append(name)
             raise
         gates = [gate for folder in suite.folders for gate in folder.gates]
-        self.cases[name] = [
-            with_gate_metrics(self.options.applied(case), gates, self.relative(case.location.path))
-            for case in suite.cases
-        ]
+        cases = ((self.options.applied(case), self.relative(case.location.path)) for case in suite.cases)
+        self.cases[name] = with_gate_metrics(cases, gates)
         place = suite.cases[0].on_miss_location
         if place and not gates and all(case.on_miss == "xfail" for case in suite.cases):
-            self._warn(NEVER_FAILS, place)
+            self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
         return self.cases[name]
 
     def read(self, path: Path) -> Suite:
@@ -99,3 +98,13 @@ class RunSuites:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [pending_gate(gate, self.relative(gate.folder)) for gate in gates]
+
+
+def _gate_metric(case: Case) -> str:
+    """Return the first metric of a case that a gate can require at least 0.9 of, else the pass rate."""
+    shares = (
+        name
+        for name in case.requested_metrics
+        if "[" not in name and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
+    )
+    return next(shares, PASS_RATE)

@@ -78,7 +78,7 @@ class Child:
             self._process = Popen(  # noqa: S603 - our own interpreter and files
                 command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True, cwd=folder
             )
-        except OSError:
+        except BaseException:  # an interrupt, too
             self._stderr.close()
             raise
         assert self._process.stdin

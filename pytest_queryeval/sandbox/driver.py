@@ -15,11 +15,13 @@ from typing import Any, Protocol, TypeAlias
 # The names of the columns, and a function that returns the next `count` rows as tuples of plain values: fewer than
 # that at the end, or None where all rows start again.
 Answer: TypeAlias = tuple[tuple[str, ...], Callable[[int], list[Any] | None]]
-# ("failure", kind of a `Failure`, text) where the query is at fault, ("fault", text) where the source is.
+# ("failure", kind of a `Failure`, text) where the query is at fault, ("fault", text) where the source is. The text of a
+# timeout is empty, unless somebody else than the driver stopped the query.
 Verdict: TypeAlias = tuple[str, ...]
 # An RDF term: None, the boolean of ASK, the text of an IRI, (label,) of a blank node, (text, datatype, language) of a
-# literal. A triple term is a text, too.
-Term: TypeAlias = bool | str | tuple[str] | tuple[str, str, str] | None
+# literal, ("triple", subject, predicate, object) of a triple term; the text of one that nests too deep.
+Term: TypeAlias = "bool | str | tuple[str] | tuple[str, str, str] | tuple[str, Term, Term, Term] | None"
+MAX_NESTED_TERMS = 50
 
 
 class Driver(Protocol):
@@ -93,7 +95,7 @@ def limit(name: int, amount: int) -> None:
     resource.setrlimit(name, (amount, amount))
 
 
-def encode_term(term: Any) -> Term:
+def encode_term(term: Any, level: int = 0) -> Term:
     """Return a term of pyoxigraph or rdflib in plain values; the names of their classes tell which it is."""
     match type(term).__name__:
         case "NoneType":
@@ -109,6 +111,16 @@ def encode_term(term: Any) -> Term:
         case "Literal" if isinstance(term, str):  # rdflib's terms are texts
             return str(term), str(term.datatype or ""), term.language or ""  # type: ignore[attr-defined]
         case "Literal":
-            return term.value, term.datatype.value, term.language or ""
+            return term.value, term.datatype.value, language_tag(term.language or "", term.direction)
+        case "TripleIRI":  # of `rdflib_child`
+            return encode_term(term.triple, level)
+        case "Triple" if level < MAX_NESTED_TERMS:
+            parts = (encode_term(part, level + 1) for part in (term.subject, term.predicate, term.object))
+            return ("triple", *parts)  # type: ignore[return-value]  # three parts
         case _:
             return f"<<( {term} )>>"
+
+
+def language_tag(language: str, direction: object) -> str:
+    """Return a language with the base direction of the text, if it has one."""
+    return f"{language}--{direction}" if direction else language

@@ -115,7 +115,7 @@ class Host:
             if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
                 # It may have been killed before it read the query: a second child shows that.
                 rows, last = self._exchange(self._running_child(), request, whole - elapsed)
-        if last[:2] == ("failure", "timeout"):
+        if last == ("failure", "timeout", ""):
             last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
         return self._execution(rows, last, time.monotonic() - began)
 

@@ -23,9 +23,9 @@ from pytest_queryeval.documents.document import File, Form, Node, file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import (
     DELIMITER,
-    MissingSheetError,
     Row,
     Table,
+    TableSettingError,
     is_delimiter,
     is_table,
     open_table,
@@ -43,6 +43,7 @@ from pytest_queryeval.documents.values import (
     required_text,
     text,
     unexpected,
+    whole_number,
 )
 from pytest_queryeval.suites.descriptions import TABLE_DESCRIPTIONS
 from pytest_queryeval.text.truncation import one_line
@@ -50,9 +51,9 @@ from pytest_queryeval.text.truncation import one_line
 GOLDS = ("gold", "gold_file")
 # Keys of a case that a table may have a column for. The text of the first ones is part of the case as it stands.
 _TEXTS = ("question", "evidence", "gold", "predicted")
-COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip")
-# What spreadsheets have in place of `skip: true` and `skip: false`.
-_FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
+COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip", "allow_empty")
+# What spreadsheets have in place of `true` and `false`.
+FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
 REST: Literal["rest"] = "rest"
 # The remedy where a case needs a key that no column can be.
 TO_YAML = "move the case to YAML: `queryeval import table`"
@@ -68,6 +69,7 @@ class CaseTable:
     file: File
     sheet: str | None = None
     delimiter: str | None = None
+    header_row: int | None = None
     columns: Mapping[str, str | None] = field(default_factory=dict)
     metadata: tuple[str, ...] | Literal["rest"] = ()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -114,6 +116,7 @@ CASE_TABLE_KEYS: Mapping[str, Reader[Any]] = {
     "file": required_text,
     "sheet": text,
     "delimiter": _delimiter,
+    "header_row": whole_number(1),
     "columns": _columns,
     "metadata": _metadata,
 }
@@ -125,7 +128,8 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
 
     An empty cell has no key in its node; with `empty_is_predicted` one of `predicted` is an empty answer.
     """
-    with _told_in_the_suite(table), open_table(table.file, sheet=table.sheet, delimiter=table.delimiter) as rows:
+    opened = open_table(table.file, sheet=table.sheet, delimiter=table.delimiter, header_row=table.header_row)
+    with _told_in_the_suite(table), opened as rows:
         headers = _headers(table, rows)
         if table.metadata == REST:
             taken = {*headers.values(), *GOLDS}
@@ -143,33 +147,44 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
 
 @contextmanager
 def _told_in_the_suite(table: CaseTable) -> Iterator[None]:
-    """Raise the error of a sheet that is not there at the line of the suite that names it."""
+    """Raise the error of a sheet or a header that is not there at the line of the suite that names it."""
     try:
         yield
-    except MissingSheetError as error:
-        raise table.nodes["sheet"].problem(f"sheet: {error}") from error
+    except TableSettingError as error:
+        raise table.nodes[error.setting].problem(f"{error.setting}: {error}") from error
 
 
 def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     """Return the headers by key: those of `columns`, else those that are named as a key is, in any letter case.
 
-    Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines.
+    Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines;
+    `CaseError` where a later row has them.
     """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
     found = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
     headers = {key: header for key, header in found.items() if header is not None}
-    problems = Problems()
-    for key, header in headers.items():
-        if header not in rows.places:
-            node = entries(table.nodes["columns"])[key]
-            problems.append(node.problem(f"columns: {key}: {rows.missing_column(header)}"))
+    missing = [
+        (f"columns: {key}", header, entries(table.nodes["columns"])[key])
+        for key, header in headers.items()
+        if header not in rows.places
+    ]
     for node in items(table.nodes["metadata"]) if table.metadata and table.metadata != REST else ():
         if (name := required_text(node)) not in rows.places:
-            problems.append(node.problem(f"metadata: {rows.missing_column(name)}"))
+            missing.append(("metadata", name, node))
+    has_gold = not headers.keys().isdisjoint(GOLDS)
+    if table.header_row is None and (missing or not has_gold):
+        below = rows.header_below([header for _, header, _ in missing] or ["gold"], "beside `file`")
+        if below is not None:
+            raise below
+    problems = Problems()
+    for key, header, node in missing:
+        problems.append(node.problem(f"{key}: {rows.missing_column(header)}"))
     problems.raise_any()
-    if not headers.keys() & set(GOLDS):
-        missing = rows.missing_column("gold")
-        raise rows.file.problem(f"{missing.problem}; or name it: `columns: {{gold: HEADER}}`", rows.header_row)
+    if not has_gold:
+        no_gold = rows.missing_column("gold")
+        raise rows.file.problem(
+            f"{no_gold.problem} (write its name as HEADER in `columns: {{gold: HEADER}}`)", rows.header_row
+        )
     return headers
 
 
@@ -189,8 +204,8 @@ def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], 
             names = filter(None, map(str.strip, value.split(",")))
             tags = [Node(name, number, form, file, key, column) for name in names]
             return Node(tags, number, "sequence", file, key, column)
-        if key == "skip" and value.lower() in _FLAGS:
-            value, form = _FLAGS[value.lower()], "plain"
+        if key in ("skip", "allow_empty") and value.lower() in FLAGS:
+            value, form = FLAGS[value.lower()], "plain"
         return Node(value, number, form, file, key, column)
 
     def cells(named: Mapping[str, str]) -> dict[str, Node]:

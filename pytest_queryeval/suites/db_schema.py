@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,11 +14,13 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import TEXT, either, mapping_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.documents.values import entries, known_entries, required_text
 from pytest_queryeval.suites.changes import modification_time
 
 MAX_BYTES = 64 * MEBIBYTE
 DATABASE = "db_id"
+_JSON = StrictJson(read_object=None, allow_nan=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ def load_schema(named: SchemaFile, source: Source | None, metadata: Mapping[str,
 def _schemas(path: Path, _: int) -> dict[str, Schema] | str:
     """Return the schemas of a file by `db_id`, or the problem: a large file is read once, also where it has one."""
     try:
-        return _read_schemas(json.loads(file_at(path).text(MAX_BYTES)))
+        return _read_schemas(_JSON.read(file_at(path).text(MAX_BYTES)))
     except CaseError as error:
         return error.problem
-    except RecursionError:
+    except TooDeepError:
         return "its JSON is nested too deeply"
     except ValueError as error:
         return str(error)

@@ -44,7 +44,7 @@ KEY_DESCRIPTIONS = {
     "conversation": "a list of messages; each one with a target is a case",
 }
 COMPARE_DESCRIPTIONS = {
-    "numbers": "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6 and 1e-9",
+    "numbers": "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
     "text_numbers": 'true: the text "5" equals the number 5; default: false, for sparql true',
     "case": "ignore: upper and lower case are equal; default: keep",
     "whitespace": "ignore: runs of white space equal one space, and none at the ends; default: keep",
@@ -61,6 +61,7 @@ TABLE_DESCRIPTIONS = {
     "file": "an .xlsx, .csv, .tsv or .parquet file, each row of which is a case",
     "sheet": "the sheet of a workbook; default: the first one",
     "delimiter": "what separates the cells of a CSV file; default: a comma",
+    "header_row": "the row with the headers, as the spreadsheet numbers it; default: the first row with text",
     "columns": "the headers of keys, where they are not called so; null for a key without a column",
     "metadata": "the headers of columns that become metadata, or rest for all that are not read otherwise",
 }

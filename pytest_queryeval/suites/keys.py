@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -300,8 +301,8 @@ def _alpha(node: Node) -> float:
 
 @shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
 def _gate_metric(node: Node) -> str:
-    name = text(node)
-    return name if name in (PASS_RATE, *OF_TRIALS) else known_metric(name, node)
+    name, of_gates = text(node), (PASS_RATE, *OF_TRIALS)
+    return name if name in of_gates else known_metric(name, node, besides=of_gates)
 
 
 class Trials(NamedTuple):
@@ -428,14 +429,20 @@ _READERS: Mapping[Level, Mapping[str, Reader[Any]]] = {
 
 # Names that other tools use for a key.
 SYNONYMS = {
-    **dict.fromkeys(("sql", "query", "sparql", "answer", "expected", "reference", "solution", "ground_truth"), "gold"),
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
+    **dict.fromkeys(
+        ("expected", "reference", "solution", "ground_truth", "target", "sql", "query", "sparql", "answer"), "gold"
+    ),
     **dict.fromkeys(("db", "database", "connection", "endpoint"), "source"),
     **dict.fromkeys(("name", "key"), "id"),
-    **dict.fromkeys(("input", "prompt", "utterance"), "question"),
+    **dict.fromkeys(("input", "prompt", "utterance", "nl"), "question"),
+    "hint": "evidence",
+    "hardness": "difficulty",
     **dict.fromkeys(("model", "system"), "predictor"),
     "tests": "cases",
 }
+
+_CLOSE = 0.85  # the share of equal characters from which a name is a slip of a key, whatever its words mean
 
 # Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
@@ -460,8 +467,20 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
 
 def intended_keys(node: Node, level: Level) -> set[str]:
     """Return the known keys that the unknown ones of a mapping are likely meant for."""
+    return {_intended_key(name, level) for name in entries(node) if name not in _READERS[level]}
+
+
+def _intended_key(name: str, level: Level) -> str:
+    """Return the key of a level that an unknown name is likely meant for, as `gold` for `expected_sql`; else ""."""
     known = _READERS[level]
-    return {SYNONYMS.get(name) or nearest(name, known) for name in entries(node) if name not in known}
+    if get_close_matches(name.lower(), known, n=1, cutoff=_CLOSE):
+        return nearest(name, known)
+    if meant := SYNONYMS.get(name.lower()):
+        return meant if meant in known else ""
+    # In the order of SYNONYMS, by which `generated_sql` is predicted. `model_name` is no id.
+    words = {*name.lower().split("_")} - {"name", "key"}
+    meant = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
+    return meant if meant in known else nearest(name, known)
 
 
 def _unreadable_key(name: str, level: Level) -> str:
@@ -469,13 +488,12 @@ def _unreadable_key(name: str, level: Level) -> str:
     if name in KEYS:
         places = " or ".join(LEVELS[at] for at in KEYS[name].levels)
         return f"'{name}' is not allowed {LEVELS[level]}: it belongs {places}"
-    hint = did_you_mean(name, _READERS[level])
+    intended = _intended_key(name, level)
+    hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _READERS[level])
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
         hint = ": if it is a line of a query, indent it as the other lines of the block"
     elif " " in name:
         hint = ": quote the value before it, which a comma ends within { }"
-    elif SYNONYMS.get(name) in _READERS[level]:
-        hint = f": did you mean '{SYNONYMS[name]}'?"
     return f"unknown key '{name}'{hint}"

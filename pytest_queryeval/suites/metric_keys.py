@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Threshold
@@ -36,6 +36,7 @@ OTHER_NAMES = {
     "f1": "'soft_f1'",
     **dict.fromkeys(("precision", "recall"), "'row_precision' and 'row_recall', or those of 'cell' and 'entity'"),
 }
+WORD_METRICS = frozenset({"bleu", "rouge", "chrf", "meteor", "levenshtein", "edit_distance", "bertscore", "codebleu"})
 
 
 def metric_shape(*others: str) -> Shape:
@@ -105,23 +106,36 @@ def read_metric(node: Node) -> str:
     return known_metric(text(node), node)
 
 
-def known_metric(name: str, node: Node) -> str:
-    """Return the name of a metric that can be used; raise `CaseError` at `node`."""
+def known_metric(name: str, node: Node, *, besides: Iterable[str] = ()) -> str:
+    """Return the name of a metric that can be used; raise `CaseError` at `node`.
+
+    `besides` are further names that may be meant.
+    """
     try:
-        check_metric(name)
+        check_metric(name, besides=besides)
     except QueryEvalError as error:  # unknown, or not importable: a metric of the user's, an extra that is missing
         raise node.problem(str(error)) from error
     return name
 
 
-def check_metric(name: str) -> None:
-    """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs."""
+def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
+    """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs.
+
+    `besides` are further names that may be meant.
+    """
     if name == PASS_RATE:
         raise UnknownNameError(f"'{name}' is for gates: `thresholds` say when a case passes")
     if name in OF_TRIALS:
         raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
+    if name.lower() in WORD_METRICS and name not in METRICS:
+        remedy = (
+            "use 'exact_set_match' or 'partial_select_f1', which compare clauses, or add a metric (docs/extending.md)"
+        )
+        raise UnknownNameError(f"unknown metric '{name}': queries are not compared as text: {remedy}")
+    if name not in METRICS and "[" not in name:
+        raise UnknownNameError(f"unknown metric '{name}'{_nearest_metric(name, besides)}")
     found = METRICS[name]
     if found.parameter:
         raise UnknownNameError(f"metric '{name}' needs a {found.parameter}: write {name}[{found.parameter.upper()}]")
@@ -131,6 +145,15 @@ def check_metric(name: str) -> None:
         check_installed([found.extra])
     except MissingExtraError as error:
         raise QueryEvalError(f"metric '{name}' {error}") from error
+
+
+def _nearest_metric(name: str, besides: Iterable[str]) -> str:
+    """Return the end of the message on an unknown metric: the nearest name, else those that are used by default."""
+    if near := nearest(name, [*besides, *METRICS.names()]):
+        return f": did you mean '{near}'?"
+    usual = dict.fromkeys(metric for kind in KINDS.names() for metric in KINDS[kind].default_metrics)
+    remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
+    return f": the usual ones are {', '.join(usual)}; {remedy}"
 
 
 @shape(lambda: list_shape(metric_shape()))

@@ -62,7 +62,7 @@ def read_predictor(node: Node) -> PredictorSpec:
         raise node.problem(
             f"'{mask_credentials(str(node.value))}' has no scheme: write http://{mask_credentials(str(node.value))}"
         )
-    settings = {} if kind == text else {PREDICTORS[kind].text_setting: text}
+    settings = {} if kind == text else _settings_of(kind, text)
     _check_predictor(kind, settings, {}, node)
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
 
@@ -94,7 +94,7 @@ def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
 def _predictor_of(text: str) -> str | None:
     if text.startswith(("http://", "https://")):
         return "http"
-    if is_known(text):
+    if is_known(text) or is_known(text.partition("?")[0]):
         return "file"
     if ":" in text:
         return "python"
@@ -104,13 +104,23 @@ def _predictor_of(text: str) -> str | None:
 def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec:
     kinds = [name for name in named if name not in CALL_SETTINGS and name != SEND_SCHEMA]
     if len(kinds) != 1:
+        predictor = next((name for name in kinds if name in PREDICTORS), "")
+        settings_of_it = (PREDICTORS[predictor].settings or {}) if predictor else {}
+        if stray := next((name for name in kinds if name in settings_of_it), ""):
+            text_setting = PREDICTORS[predictor].text_setting
+            form = f"{{{predictor}: {{{text_setting}: …, {stray}: …}}}}"
+            raise named[stray].problem(f"'{stray}' is a setting of '{predictor}': write {form}")
         found = f"found {' and '.join(kinds)}" if kinds else "found none"
         raise node.problem(f"expected one predictor's name as key, such as python: {found}")
     kind = kinds[0]
     own = named[kind]
     if kind not in PREDICTORS:
         raise own.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
-    settings = {} if own.empty else expanded_settings(own, PREDICTORS[kind].text_setting or kind)
+    if isinstance(own.value, str) and not own.empty:
+        required_text(own)
+        settings = _settings_of(kind, expanded_text(own))
+    else:
+        settings = {} if own.empty else expanded_settings(own, PREDICTORS[kind].text_setting or kind)
     nodes = own.value if isinstance(own.value, dict) else {}
     if SEND_SCHEMA in named:
         if PREDICTORS[kind].sends is None:
@@ -119,6 +129,12 @@ def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec
     _check_predictor(kind, settings, nodes, own)
     calls = {name: CALL_SETTINGS[name](value) for name, value in named.items() if name not in (kind, SEND_SCHEMA)}
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=own.location, **calls)
+
+
+def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:
+    """Return the settings of a predictor that is only a text."""
+    predictor = PREDICTORS[kind]
+    return {predictor.text_setting or kind: text} if predictor.read_text is None else predictor.read_text(text)
 
 
 def _check_predictor(kind: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:

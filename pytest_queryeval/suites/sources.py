@@ -123,7 +123,7 @@ def _source_hint(written: str, named: Mapping[str, Source]) -> str:
         return f": write {{duckdb: {{tables: {{{path.stem}: {written}}}}}}}"
     if url := suggested_url(written):
         return url
-    return did_you_mean(written, named) if named else f": known are {', '.join(ENGINE_OF_SUFFIX)}, https://…"
+    return did_you_mean(written, named) if named else f": choose from {', '.join(ENGINE_OF_SUFFIX)}, https://…"
 
 
 def _engine_of(text: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
+from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
@@ -46,15 +46,26 @@ def _file(node: Node) -> File:
 def load_structure(named: StructureFiles) -> Structure:
     """Return all datasets of the files; raise `CaseError` where one cannot be read, or none has a data structure.
 
-    Codes that no file lists are a `QueryEvalWarning`, once for the same files.
+    Codes that no file lists are a `QueryEvalWarning` at the place that states the files, once for each.
     """
+    files = tuple((file.path, modification_time(file.path)) for file in named.files)
+    structure = _structure(files)
+    if isinstance(structure, str):
+        raise named.node.problem(structure)
     try:
-        found = _structure(tuple((file.path, modification_time(file.path)) for file in named.files))
+        _warn_of_unlisted_codes(files, named.node.location)
     except QueryEvalWarning as warning:  # where filters make it an error
-        found = str(warning)
-    if isinstance(found, str):
-        raise named.node.problem(found)
-    return found
+        raise named.node.problem(str(warning)) from warning
+    return structure
+
+
+@lru_cache(maxsize=1_000)
+def _warn_of_unlisted_codes(files: tuple[tuple[Path, int], ...], place: Location) -> None:
+    structure = _structure(files)
+    unchecked = "" if isinstance(structure, str) else unlisted_codes(structure)
+    if unchecked:
+        message = f"{_names(files)}: {unchecked}"
+        warnings.warn_explicit(message, QueryEvalWarning, str(place.path), place.line)
 
 
 @lru_cache(maxsize=16)
@@ -67,14 +78,15 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
             return f"no structure in {path.name}: {message}"
         messages.append(message)
     structure = structure_of(messages)
-    names = ", ".join(path.name for path, _ in files)
     if structure.datasets:
-        if unchecked := unlisted_codes(structure):
-            warnings.warn(f"{names}: {unchecked}", QueryEvalWarning, stacklevel=2)
         return structure
     missing = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
     named = f": '{missing[0]}' of a dataflow is in none of the files" if missing else ""
-    return f"no data structure in {names}{named}"
+    return f"no data structure in {_names(files)}{named}"
+
+
+def _names(files: tuple[tuple[Path, int], ...]) -> str:
+    return ", ".join(path.name for path, _ in files)
 
 
 def _message(path: Path) -> Message | str:

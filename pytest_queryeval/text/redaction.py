@@ -48,6 +48,17 @@ def redact(text: str) -> str:
     return text
 
 
+def beginning_of_secret(text: str) -> str:
+    """Return the longest end of a text that may go on as a secret; empty where none may."""
+    ends = (
+        form[:length]
+        for form in _known.forms()
+        for length in range(min(len(form) - 1, len(text)), 0, -1)
+        if text.endswith(form[:length])
+    )
+    return max(ends, key=len, default="")
+
+
 def may_hold_secret(document: str) -> bool:
     """Return whether a document of ASCII JSON may hold a secret; if not, no text in it does."""
     return any(form in document for form in _known.forms_in_json())
@@ -126,7 +137,7 @@ class _KnownSecrets:
     """The secrets of this process: those registered, and those of the environment, which may change at any time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a stream that garbage collection closes meanwhile asks for secrets, too
         self._registered: set[str] = set()
         self._environment: Mapping[Any, Any] = {}
         self._is_outdated = True

@@ -264,8 +264,8 @@ def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_n
         ["predicted", "a", "2025-02-01", ""],
         ["1 \u00d7 in gold3 \u00d7 in predicted", "b", None, "12.0"],
     ]
-    assert browser.texts("#case [data-section=differences] del") == ["2025-02-01 00:00:00", "NULL"]
-    assert browser.texts("#case [data-section=differences] ins")[0] == "2025-02-01"
+    assert browser.texts("#case [data-section=differences] ins") == ["2025-02-01 00:00:00", "NULL"]
+    assert browser.texts("#case [data-section=differences] del")[0] == "2025-02-01"
     empty = "return getComputedStyle(document.querySelector('#case td.empty'), '::before').content"
     assert browser.run(empty) == '"empty text"'
     assert browser.run(CELLS, "#case [data-section=answers] .sides > div:nth-child(1) tbody tr")[0][-3:] == [
@@ -337,7 +337,7 @@ def test_json_has_a_member_a_line_on_both_sides_and_those_that_differ_are_marked
     texts = browser.texts("#case [data-section=answers] .sides > div > div > pre")
     assert texts == [json.dumps(JSON_GOLD, indent=2), json.dumps(JSON_PREDICTED, indent=2)]
     assert browser.texts("#case [data-section=answers] h4")[0].startswith("Gold answer")
-    marks = [browser.texts(f"#case [data-section=answers] .sides > div > div > pre {tag}") for tag in ("del", "ins")]
+    marks = [browser.texts(f"#case [data-section=answers] .sides > div > div > pre {tag}") for tag in ("ins", "del")]
     assert marks == [["2", '"it\'s": null'], ["3", '"more": {', '"x": []', "}"]]
     assert browser.run(CELLS, "#case [data-section=differences] tbody tr") == [
         ["$['it\\'s']", "null", None],

@@ -203,8 +203,22 @@ def test_rows_and_cells_that_differ_are_marked_in_both_tables(browser, small, sm
     browser.open_case(small_page, nodeid)
 
     assert browser.texts("#case .sides tr.missing th") == ["missing"]
-    assert browser.texts("#case .sides tr.changed del") == [str(changed["gold"][1])]
-    assert browser.texts("#case .sides tr.changed ins") == [str(changed["predicted"][1])]
+    assert browser.texts("#case .sides tr.changed ins") == [str(changed["gold"][1])]
+    assert browser.texts("#case .sides tr.changed del") == [str(changed["predicted"][1])]
+
+
+def test_what_is_wrong_in_a_prediction_is_red_and_what_gold_has_is_green_in_the_list_and_the_case(
+    browser, small, small_page
+):
+    nodeid = nodeid_of(small, kind="sql")
+    browser.open_case(small_page, nodeid)
+    ground = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+    of_list = [browser.run(ground, f"#table {tag}") for tag in ("del", "ins")]
+
+    for place in ("[data-section=queries] .sides", "[data-section=answers] .sides"):
+        gold, predicted = (f"#case {place} > div:nth-child({side})" for side in (1, 2))
+        assert [browser.run(ground, f"{predicted} del"), browser.run(ground, f"{gold} ins")] == of_list
+        assert not browser.texts(f"{gold} del") + browser.texts(f"{predicted} ins")
 
 
 def test_a_case_is_opened_and_left_by_keyboard(browser, small, small_page):
@@ -424,3 +438,12 @@ def test_axe_finds_no_serious_fault_in_a_case_nor_low_contrast_in_light_or_dark(
     assert browser.faults(axe) == browser.low_contrasts(axe) == []
     with browser.in_the_dark():
         assert browser.low_contrasts(axe) == []
+
+
+def test_heads_of_columns_show_that_they_sort_and_which_one_does(browser, small_page):
+    sign = "return getComputedStyle(document.querySelector(arguments[0]), '::after').content"
+    browser.open(small_page, "#show=all&sort=id")
+
+    assert browser.texts("#table thead th[aria-sort] .arrow") == ["↑"]
+    assert "↕" not in browser.run(sign, "#table thead th[aria-sort] button")
+    assert "↕" in browser.run(sign, "#table thead th:not([aria-sort]) button")

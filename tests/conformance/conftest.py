@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reference_records import Records
 
 VARIABLE = "QUERYEVAL_CONFORMANCE"
-Records = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import pyoxigraph
 import pytest
-from conftest import Records
 from published_sparql import SPARQL, score, table
+from reference_records import Records
 
 from pytest_queryeval.comparison.pairing import pair as paired
 from pytest_queryeval.core.model import Execution, Source

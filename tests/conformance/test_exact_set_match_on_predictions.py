@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import sqlglot
-from conftest import Records
+from reference_records import Records
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Records
+from reference_records import Records
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main

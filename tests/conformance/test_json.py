@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import Records
+from reference_records import Records
 
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Score, Similarity

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from conftest import Records
+from reference_records import Records
 from test_json import ALPHAS, answers, pairs_of
 
 from pytest_queryeval.core.metric import Similarity

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Records
+from reference_records import Records
 
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.documents.document import File

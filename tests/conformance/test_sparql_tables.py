@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Records
 from published_sparql import DEFECTS, SCORES, as_published, score, table
+from reference_records import Records
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from conftest import Records
+from reference_records import Records
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.components import exact_match, partial_match

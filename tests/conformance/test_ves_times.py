@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from conftest import Records
+from reference_records import Records
 from samples import table
 
 from pytest_queryeval.metrics.ves import mean_ratio, r_ves_bird, ratios_of, reward

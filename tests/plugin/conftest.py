@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import pkgutil
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,7 @@ import pytest
 import xmlschema
 from singers import SCRIPT, SETTINGS
 
-import pytest_queryeval
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.plugin.run import Run
-from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.reports import REPORTS
 
 TOP = {
     "schema",
@@ -47,12 +40,6 @@ CASE = {
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
-
-# A run in this process forgets what it imported: to import all of it again in each is slow, and more than what is
-# compiled in some packages bears.
-for module in pkgutil.walk_packages(pytest_queryeval.__path__, "pytest_queryeval."):
-    if not module.name.endswith(("_child", "_build", "__main__")):  # which run in processes of their own
-        importlib.import_module(module.name)
 
 
 class WriteSuite(Protocol):
@@ -102,13 +89,6 @@ class ReportsOverTheWire:
 def over_the_wire(value: Any) -> Any:
     """Return what arrives at the other end where a worker of pytest-xdist sends `value`."""
     return execnet.loads(execnet.dumps(value))
-
-
-@pytest.fixture(autouse=True)
-def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a conftest.py registers in a run of this process is gone after the test."""
-    for registry in (METRICS, PREDICTORS, ENGINES, REPORTS):
-        monkeypatch.setattr(registry, "_members", dict(registry._members))
 
 
 @pytest.fixture(params=[[], ["-n1"]], ids=["alone", "xdist"])

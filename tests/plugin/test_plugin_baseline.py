@@ -56,7 +56,7 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
     run.result.stdout.fnmatch_lines(
         [
             "against the baseline base.json of *: 12 cases in both, 0 fixes, 5 regressions",
-            "pass_rate 1.000 → 0.583 (-0.417, p 0.375)",
+            "pass_rate 1.000 → 0.583 (-0.417, p 0.062, adjusted 0.375)",
             "regressions (5): a.queryeval.yaml::c00, *",
             "gate MISSED: regression of execution_accuracy*: -0.417 (p *), no proven drop allowed (12 pairs)",
             "gate MISSED: regressions: 5, at most 2 allowed (12 pairs)",
@@ -152,6 +152,36 @@ def test_the_baseline_may_be_the_report_that_is_written(suite, run_and_parse):
     assert run.report["baseline"]["fixes"] == ["a.queryeval.yaml::a"]
 
 
+def test_run_with_a_baseline_of_other_cases_fails_and_says_what_node_ids_begin_at(suite, write, earlier, run):
+    for folder in ("one", "two"):
+        write(f"{folder}/pytest.ini", "[pytest]\n")
+        suite(*cases(), name=f"{folder}/{folder}.queryeval.yaml")
+    earlier("one")
+
+    result = run(BASELINE, "two")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.outlines[-1] == (
+        "queryeval: FAILED: none of the 12 cases of the baseline base.json is in this run: compare runs of the same "
+        "suites with the same root folder (`rootdir:`), where node ids begin: a pytest.ini with the line `[pytest]` "
+        "sets it"
+    )
+    assert "cases removed" not in result.stdout.str()
+
+
+def test_run_of_a_new_file_alone_does_not_fail_by_a_baseline_of_the_others(suite, earlier, run):
+    suite(*cases())
+    earlier()
+    suite(case("new"), name="new.queryeval.yaml")
+
+    result = run(BASELINE, "new.queryeval.yaml")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["against the baseline base.json of *: no case in common:*", "*compare runs of the same suites*"]
+    )
+
+
 def test_under_a_selection_only_common_cases_count_and_none_is_called_removed(suite, write, earlier, run_and_parse):
     write("queryeval.yaml", GATE)
     suite(*cases(), case("gone"))
@@ -236,9 +266,12 @@ def test_an_answer_that_moves_into_the_suite_is_named_and_so_is_what_a_predictor
     suite, write, earlier, run_and_parse
 ):
     write("conftest.py", ANSWERING.format(query=GOLD))
-    suite(unpredicted("a"), case("b"), unpredicted("c", metadata={"hint": "group"}), unpredicted("same"))
+    moved = unpredicted("moved")
+    suite(unpredicted("a"), case("b", WRONG), unpredicted("c", metadata={"hint": "group"}), unpredicted("same"), moved)
     earlier()
-    suite(case("a"), unpredicted("b"), unpredicted("c", metadata={"hint": "group by country"}), unpredicted("same"))
+    moved = case("moved")  # with the same answer
+    edited = unpredicted("c", metadata={"hint": "group by country"})
+    suite(case("a", WRONG), unpredicted("b"), edited, unpredicted("same"), moved)
 
     run = run_and_parse(BASELINE)
 

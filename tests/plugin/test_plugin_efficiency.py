@@ -19,7 +19,6 @@ def same_text(gold, predicted, *, dialect, schema):
 METRICS.register("same_text", same_text)
 """
 BY_TEXT = {"metrics": ["same_text"], "thresholds": {"same_text": 1}}
-SPOILT = "workers spoil each other's times, so leave -n out"
 TABLES = [
     {"db_id": "music", "table_names_original": ["Singer"], "column_names_original": [[-1, "*"], [0, "Name"]]},
     {"db_id": "films", "table_names_original": ["Film"], "column_names_original": [[-1, "*"], [0, "Name"]]},
@@ -98,27 +97,13 @@ def test_broken_schema_file_is_a_problem_of_collection_at_its_line(suite, write,
     result.stdout.fnmatch_lines(["*a.queryeval.yaml:3: no schema in tables.json: its JSON is nested too deeply"])
 
 
-def test_metrics_of_times_are_measured_alone_and_refused_with_workers(suite, run, run_and_parse):
+def test_metrics_of_times_are_measured(suite, run_and_parse):
     suite(case("good"), case("bad", WRONG, metrics=["r_ves", "ves"], thresholds={}))
 
     alone = run_and_parse()
-    beside = run("-n1")
 
     assert alone.outcomes == {"good": "passed", "bad": "passed"}
     assert alone.case("bad")["scores"] == {"r_ves": 0.0, "ves": 0.0}
-    assert beside.ret != 0
-    assert "1 passed" not in beside.stdout.str()
-    said = f"*ERROR: metric 'r_ves' (a.queryeval.yaml:{FIRST_LINE + 1}) cannot be measured with -n: {SPOILT}"
-    beside.stdout.fnmatch_lines([said])
-
-
-def test_metric_of_times_is_refused_however_it_is_asked_for(suite, run):
-    suite(case("good"))
-
-    result = run("-n1", "--queryeval-threshold=ves=0.1")
-
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*ERROR: metric 'ves' (a.queryeval.yaml:*) cannot be measured with -n: *"])
 
 
 def test_details_of_times_stand_in_the_report(suite, run_and_parse):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from servers import FaultServer
 from singers import GOLD, INVALID, SCRIPT, WRONG, case, unpredicted
 
 ASKED = f"""
@@ -47,7 +48,7 @@ def test_where_both_fail_the_message_names_both(suite, write, run_and_parse):
 
     found = run_and_parse().case("bad")
 
-    failed = "gold_any[1] query failed (invalid): no such column: nope: known are age, country, name"
+    failed = "gold_any[1] query failed (invalid): no such column: nope: choose from age, country, name"
     assert f"{failed}; and there is no prediction: " in found["message"]
     assert "predict.py:predict raised OSError: no model" in found["message"]
     assert (found["gold"]["query"], found["gold"]["index"]) == (INVALID, 1)
@@ -192,3 +193,27 @@ def test_a_predictors_module_that_skips_is_an_error_of_each_case(suite, write, r
 
     assert run.outcomes == {"a": "error"}
     assert "predict.py:predict: cannot be imported: Skipped: no GPU" in run.case("a")["message"]
+
+
+def test_cases_after_one_that_occupied_the_server_end_at_once_and_name_it(write, run, monkeypatch):
+    from pytest_queryeval.engines import remote_source
+
+    monkeypatch.setattr(remote_source, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(remote_source, "FIRST_PAUSE_SECONDS", 0.05)
+    is_occupied = False
+
+    def behave(exchange):
+        nonlocal is_occupied
+        is_occupied |= "endless" in exchange.request.query
+        exchange.closing.wait(60 if is_occupied else 0)
+        exchange.reply('{"head": {}, "boolean": true}')
+
+    golds = {name: f"ASK {{ ?a <urn:{name}> ?b }}" for name in ("first", "endless", "later", "last")}
+    cases = [f'- {{id: {name}, gold: "{gold}", predicted: "ASK {{}}"}}' for name, gold in golds.items()]
+    with FaultServer(behave) as server:
+        head = ["kind: sparql", f'source: {{endpoint: "{server.url}"}}', "timeout: 0.5", "cases:"]
+        write("a.queryeval.yaml", "\n".join([*head, *cases]))
+        result = run("-v")
+
+    result.assert_outcomes(passed=1, errors=3)
+    result.stdout.fnmatch_lines(["*the server has not answered since the query of case 'endless'*"])

@@ -226,8 +226,7 @@ def test_gate_computes_the_metric_that_it_names(suite, write, run_and_parse):
     assert run.result.ret == 0
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
-def test_gate_sums_what_the_calls_of_all_workers_tell(suite, write, run_and_parse, options):
+def test_gate_sums_what_all_calls_tell(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: 'metadata[cost]', sum: {max: 0.5}}]")
     write(
         "predict.py",
@@ -237,7 +236,7 @@ def test_gate_sums_what_the_calls_of_all_workers_tell(suite, write, run_and_pars
     )
     suite(unpredicted("a", trials=2), unpredicted("b"), unpredicted("free"), predictor="predict.py:predict")
 
-    run = run_and_parse(*options)
+    run = run_and_parse()
 
     text = "sum of metadata[cost]: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
     run.result.stdout.fnmatch_lines(["metadata[[]cost]  0.75  0.25  3", f"gate MISSED: {text.replace('[', '[[]')}"])

@@ -73,8 +73,7 @@ def test_rerun_case_is_counted_once_with_its_last_result(suite, write, run_and_p
     assert len(properties) == len(set(properties)) == 5
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=str)
-def test_gates_are_evaluated_on_the_last_results_of_all_workers(suite, write, run_and_parse, workers):
+def test_gates_are_evaluated_on_the_last_results(suite, write, run_and_parse):
     write("predict.py", SECOND_TIME_LUCKY)
     write("conftest.py", UNTIDY)
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.7}, {metric: execution_accuracy, min: 0.9}]")
@@ -82,7 +81,7 @@ def test_gates_are_evaluated_on_the_last_results_of_all_workers(suite, write, ru
     others = [unpredicted("lucky"), case("bad", WRONG), case("untidy")]
     suite(*map(case, good), *others, predictor="predict.py:predict")
 
-    run = run_and_parse("--reruns=1", *workers)
+    run = run_and_parse("--reruns=1")
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.outcomes == {**dict.fromkeys((*good, "lucky"), "passed"), "bad": "failed", "untidy": "error"}
@@ -132,18 +131,6 @@ def test_stop_at_the_first_failure_keeps_finished_cases(suite, run_and_parse, op
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.outcomes == {"good": "passed", "bad": "failed"}
-
-
-def test_stop_at_the_first_failure_keeps_finished_cases_of_workers(suite, write, run_and_parse):
-    write("predict.py", f"import time\n\ndef predict(case):\n    time.sleep(0.2)\n    return {GOLD!r}\n")
-    slow = [unpredicted(f"slow-{number}") for number in range(20)]
-    suite(case("bad", WRONG), *slow, predictor="predict.py:predict")
-
-    run = run_and_parse("-x", "-n2")
-
-    assert run.outcomes["bad"] == "failed"
-    assert len(run.outcomes) < 21
-    assert run.report["totals"]["passed"] == len(run.outcomes) - 1
 
 
 BREAKING = {

@@ -37,11 +37,11 @@ def asked(pytester, suite, write):
     return since_last
 
 
-def test_last_failed_asks_again_for_what_missed(asked, run, workers):
-    run(*workers)
+def test_last_failed_asks_again_for_what_missed(asked, run):
+    run()
     assert len(asked()) == 7
 
-    result = run("--lf", *workers)
+    result = run("--lf")
 
     result.assert_outcomes(failed=1, xfailed=1)
     assert sorted(asked()) == ["bad-failing", "bad-missed"]

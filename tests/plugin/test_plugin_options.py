@@ -31,16 +31,16 @@ def test_limit_that_is_no_number_of_cases_is_a_usage_error(suite, run, limit):
     result.stderr.fnmatch_lines(["*--queryeval-limit*"])
 
 
-def test_a_sample_is_in_proportion_to_files_and_the_same_with_workers(suite, write, run_and_parse):
+def test_a_sample_is_in_proportion_to_files_and_the_same_again(suite, write, run_and_parse):
     suite(*(case(f"a{n}") for n in range(8)))
     suite(*(case(f"b{n}") for n in range(4)), name="b.queryeval.yaml")
     write("test_beside.py", "def test_beside(): pass")
 
-    alone, shared = run_and_parse("--queryeval-sample=6"), run_and_parse("--queryeval-sample=6:0", "-n2")
+    alone, again = run_and_parse("--queryeval-sample=6"), run_and_parse("--queryeval-sample=6:0")
 
     alone.result.assert_outcomes(passed=7, deselected=6)
     assert sorted(id_[0] for id_ in alone.outcomes) == ["a"] * 4 + ["b"] * 2
-    assert set(alone.outcomes) == set(shared.outcomes)
+    assert set(alone.outcomes) == set(again.outcomes)
     assert alone.report["selected"] is True
 
 
@@ -123,7 +123,7 @@ def test_threshold_that_cannot_be_read_is_a_usage_error(suite, run, threshold, s
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_threshold_that_binds_no_case_is_a_usage_error(suite, write, run, workers):
+def test_threshold_that_binds_no_case_is_a_usage_error(suite, write, run):
     write(
         "conftest.py",
         """
@@ -139,11 +139,10 @@ METRICS.register("triples", triples)
     )
     suite(case("good"))
 
-    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json", *workers)
+    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    output = result.stdout if workers else result.stderr
-    output.fnmatch_lines(["ERROR: --queryeval-threshold: no case of kind sql has the metric 'triples'"])
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-threshold: no case of kind sql has the metric 'triples'"])
     assert "passed" not in result.stdout.str()
 
 

@@ -149,7 +149,7 @@ def test_gold_that_fails_or_is_late_is_an_error_and_other_cases_go_on(suite, run
 
     run.result.assert_outcomes(passed=1, errors=2)
     assert run.outcomes == {"invalid": "error", "late": "error", "good": "passed"}
-    hint = f"known are age, country, name (a.queryeval.yaml:{FIRST_LINE + 1})"
+    hint = f"choose from age, country, name (a.queryeval.yaml:{FIRST_LINE + 1})"
     run.result.stdout.fnmatch_lines([f"gold query failed (invalid): no such column: nope: {hint}"])
     assert "gold query failed (timeout)" in run.case("late")["message"]
     assert run.testcase("invalid").find("error") is not None

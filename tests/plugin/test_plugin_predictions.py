@@ -77,48 +77,6 @@ def test_scores_do_not_depend_on_how_many_calls_are_made_at_once(suite, run_and_
     assert scores(together) == scores(alone)
 
 
-def test_workers_call_for_the_case_at_hand_only(suite, run_and_parse, service):
-    suite(*cases(), predictor={"http": service.url})
-
-    run = run_and_parse("-n2")
-
-    assert run.report["totals"]["passed"] == 16
-    assert service.most <= 2
-    assert len(service.asked) == NUMBER
-
-
-def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run, service):
-    suite(*cases(2), predictor={"http": service.url, "concurrency": 1})
-
-    result = run("-n2", "--queryeval-concurrency=1")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "takes 1 call at once, and -n 2 would make 2: write `predictor: {http: http://*, concurrency: 2}`, or --*"
-    result.stdout.fnmatch_lines([f"*the predictor 'http' of a.queryeval.yaml:* {said}*"])
-    assert service.asked == []
-
-
-@pytest.mark.parametrize("predictor", [{"python": "predict.py:predict"}, {"hook": {}, "concurrency": 1}])
-def test_functions_and_the_hook_are_called_by_any_number_of_workers(suite, write, run_and_parse, predictor):
-    write("predict.py", f"def predict(case):\n    return {GOLD!r}\n")
-    write("conftest.py", HOOK)
-    suite(*cases(4), predictor=predictor)
-
-    run = run_and_parse("-n2")
-
-    assert run.report["totals"]["passed"] == 4
-
-
-def test_a_program_that_takes_fewer_calls_than_there_are_workers_is_refused(suite, run):
-    suite(*cases(2), predictor={"command": [sys.executable, "ask.py"], "concurrency": 1})
-
-    result = run("-n2")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "takes 1 call at once, and -n 2 would make 2: set `concurrency: 2` beside `command`, or --*"
-    result.stdout.fnmatch_lines([f"*the predictor 'command' of a.queryeval.yaml:* {said}"])
-
-
 def test_after_the_first_failure_no_call_is_made(suite, run_and_parse, service):
     suite(*cases(200), predictor={"http": service.url, "concurrency": 2})
 

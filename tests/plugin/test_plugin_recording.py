@@ -60,20 +60,6 @@ def test_a_replay_calls_nothing_and_runs_nothing(recorded, run_and_parse, servic
     assert plain(run.report) == plain(recorded.report)
 
 
-def test_workers_record_what_workers_and_one_process_replay(suite, run_and_parse, service):
-    cases = [unpredicted(f"{kind}-{number}") for kind in ANSWERS for number in range(8)]
-    suite(*cases, predictor={"http": service.url})
-
-    first = run_and_parse("--queryeval-record=rec", "-n2")
-    second = run_and_parse("--queryeval-replay=rec")
-    third = run_and_parse("--queryeval-replay=rec", "-n2")
-
-    assert len(service.asked) == 24
-    # Both workers ran the queries that several cases share, and the times of one of the two are kept.
-    assert timeless(second.report) == timeless(first.report)
-    assert plain(third.report) == plain(second.report)
-
-
 def test_recording_again_asks_only_for_what_is_new(suite, recorded, run_and_parse, service):
     suite(*map(unpredicted, ANSWERS), unpredicted("good-too"), predictor={"http": service.url}, trials=2)
 
@@ -106,6 +92,24 @@ def test_a_database_that_changed_makes_only_its_own_cases_stale(pytester, suite,
     assert run.outcomes == {"a": "passed", "b": "error"}
     assert "two.db" in run.case("b")["message"]
     assert "changed" in run.case("b")["message"]
+
+
+def test_prediction_for_a_source_that_got_a_row_is_stale_by_its_source_and_not_by_its_schema(
+    pytester, suite, write, run_and_parse
+):
+    database(pytester.path / "one.db")
+    write("bot.py", "def answer(case):\n    return 'SELECT count(*) AS n FROM singer'\n")
+    suite({"id": "a", "gold_table": {"columns": ["n"], "rows": [[3]]}}, source="one.db", predictor="bot.py:answer")
+    run_and_parse("--queryeval-record=rec")
+    with closing(sqlite3.connect(pytester.path / "one.db")) as connection:
+        connection.execute("INSERT INTO singer VALUES ('Di', 'FR', 60)")
+        connection.commit()
+
+    message = run_and_parse("--queryeval-replay=rec").case("a")["message"]
+
+    assert "is stale: the schema that its predictor saw cannot be compared: the tables of 'one.db' in " in message
+    assert "are stale: its source has changed since (recorded state " in message
+    assert "the schema that its predictor sees has changed" not in message
 
 
 def test_a_function_that_goes_by_the_source_gets_its_own_answers_back(suite, write, run_and_parse):

@@ -15,13 +15,12 @@ SMALL_DISK = "import resource\n\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_0
 LARGE_JUNIT = "def test_large(record_property):\n    record_property('text', 'x' * 100_000)\n"
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, run, report_of, workers):
+def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, report_of):
     write("conftest.py", SMALL_DISK)
     write("test_large.py", LARGE_JUNIT)
     suite(case("good"))
 
-    result = run("--queryeval-report=reports", workers)
+    result = pytester.runpytest_subprocess("--queryeval-report=reports")
 
     result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

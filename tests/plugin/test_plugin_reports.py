@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
@@ -14,26 +13,6 @@ def without_times(value):
     if isinstance(value, dict):
         return {key: without_times(item) for key, item in value.items() if key not in TIMES}
     return [without_times(item) for item in value] if isinstance(value, list) else value
-
-
-def test_report_is_the_same_with_and_without_workers_but_for_times(suite, write, run_and_parse):
-    gates = "{metric: pass_rate, min: 0.5}, {metric: valid_query, min: 0.9}, {no_regression: {metric: valid_query}}"
-    write("queryeval.yaml", f"gates: [{gates}]")
-    mixed = [case("good"), case("bad", WRONG, tags=["b", "a"]), case("invalid", INVALID), case("error", gold=INVALID)]
-    suite(*mixed, case("later", skip="no gold yet"), case("known", WRONG, xfail="hard"), tags=["all"])
-    suite(*mixed, name="deep/b.queryeval.yaml", on_miss="xfail")
-    suite(case("slow", metrics=["ves"], tags=["timing"]), name="c.queryeval.yaml")  # refused with workers
-    arguments = "-m", "not timing", "--queryeval-baseline=base.json"
-
-    write("base.json", json.dumps(run_and_parse().report))
-    alone = run_and_parse(*arguments)
-    shared = run_and_parse("-n2", *arguments)
-
-    assert alone.report["totals"]["cases"] == 10
-    assert [gate["ok"] for gate in alone.report["gates"]] == [False, False, True]
-    assert without_times(alone.report) == without_times(shared.report)
-    assert alone.result.parseoutcomes() == shared.result.parseoutcomes() | {"deselected": 1}
-    assert alone.result.ret == shared.result.ret
 
 
 def test_cases_come_by_path_then_line(suite, run_and_parse):
@@ -188,13 +167,13 @@ def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monk
     )
 
 
-def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, monkeypatch, workers):
+def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)  # to be 30 again behind this test
     write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
     write("test_other.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
     suite(case("good"), case("better"))
 
-    run = run_and_parse("-q", *workers)
+    run = run_and_parse("-q")
 
     run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
 

@@ -83,16 +83,6 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy: {ran} of 8 cases ran (*"])
 
 
-def test_selection_is_counted_with_workers_as_without(suites, run_and_parse):
-    selection = "a", "-k", "night or mean-age"
-
-    alone, shared = run_and_parse(*selection), run_and_parse(*selection, "-n2")
-
-    assert counts(alone.report) == counts(shared.report) == [(2, 8), (1, 2), (1, 6)]
-    assert verdicts(alone.report) == verdicts(shared.report)
-    assert shared.result.ret == 0
-
-
 def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_parse):
     run = run_and_parse("-k", "mean-age")
 
@@ -150,11 +140,11 @@ def test_failed_cases_are_rerun_without_a_verdict_on_gates(suite, write, run, ru
     assert again.report["gates"][0]["reason"] == "1 of 12 cases ran"
 
 
-def test_gate_is_not_evaluated_after_the_first_failure_under_x(suite, write, run_and_parse, workers):
+def test_gate_is_not_evaluated_after_the_first_failure_under_x(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.95}]")
     suite(case("bad", WRONG), *(case(f"case-{number}") for number in range(19)))
 
-    run = run_and_parse("-x", *workers)
+    run = run_and_parse("-x")
 
     (gate,) = run.report["gates"]
     assert (gate["ok"], gate["cases"]) == (None, 20)

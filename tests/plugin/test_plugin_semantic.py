@@ -41,8 +41,6 @@ def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytest
 
 
 def test_a_second_run_finds_every_text_and_loads_no_model(pytester, run, model):
-    import sentence_transformers  # noqa: F401 - what loads slowly stays behind when the first run ends
-
     options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
     pytester.makeconftest(FORBIDDEN)

@@ -50,6 +50,48 @@ def test_collection_of_a_sql_suite_loads_no_parser_and_no_engine(suite, loaded_b
     assert not {"sqlglot", "rdflib", "pyoxigraph", "SPARQLWrapper", "torch"} & loaded
 
 
+IMPORTED = """
+import sys, pytest
+
+finders = [*sys.meta_path]
+pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]])
+is_rewritten = lambda module: type(getattr(module, "__loader__", None)).__name__ == "AssertionRewritingHook"
+print("REWRITTEN", *sorted(name for name, module in sys.modules.items() if is_rewritten(module)))
+print("FINDERS", "restored" if finders == sys.meta_path else sys.meta_path)
+"""
+
+
+@pytest.mark.parametrize("option", ["--assert=rewrite", "--assert=plain"])
+def test_of_asserts_only_those_of_the_user_are_rewritten(suite, write, pytester, monkeypatch, option):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    write("test_beside.py", "def test_beside(): pass")
+    write("pytest_queryeval_more.py", "import pytest")
+    conftest = "import pytest\npytest.register_assert_rewrite('pytest_queryeval_more')\nimport pytest_queryeval_more\n"
+    write("conftest.py", conftest)
+    suite(case("one"))
+
+    lines = pytester.run(sys.executable, "-c", IMPORTED, option).outlines
+
+    (rewritten,) = [{*line.split()[1:]} for line in lines if line.startswith("REWRITTEN")]
+    assert "FINDERS restored" in lines
+    assert "2 passed" in "".join(lines)
+    if option == "--assert=plain":
+        assert rewritten == set()
+    else:
+        assert rewritten >= {"conftest", "test_beside", "pytest_queryeval_more"}
+        ours = {name for name in rewritten if name.startswith("pytest_queryeval.")}
+        assert ours <= {f"pytest_queryeval.plugin{name}" for name in ("", ".stash", ".imports")}
+
+
+@pytest.mark.parametrize("option", ["--queryeval-zzz", "--queryeval-limit=none", "-p no:terminal --zzz"])
+def test_a_run_that_does_not_start_leaves_no_finder_of_modules(suite, pytester, option):
+    suite(case("one"))
+
+    lines = pytester.run(sys.executable, "-c", IMPORTED, *option.split()).outlines
+
+    assert "FINDERS restored" in lines
+
+
 def test_help_names_every_option():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 

@@ -179,16 +179,6 @@ def test_a_selection_may_be_decided(numbers, run_and_parse):
     assert (gate["ok"], gate["decided"]["of"], run.report["totals"]["cases"]) == (True, 60, 60)
 
 
-def test_workers_are_a_usage_error(numbers, run):
-    numbers(5)
-
-    result = run(STOP, "-n1")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    expected = "--queryeval-stop: only one process can decide after each case whether to go on: leave -n out"
-    assert expected in "\n".join(result.outlines)
-
-
 def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_and_parse):
     numbers()
     write("pytest.ini", "[pytest]\nqueryeval_stop = decided:4\n")

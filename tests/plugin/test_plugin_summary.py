@@ -37,7 +37,7 @@ def test_github_appends_the_report_to_the_step_summary(pytester, suite, run, ste
     result.stdout.fnmatch_lines(["report: summary of the step"])
 
 
-@pytest.mark.parametrize("options", [(), ("-q",), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), ("-q",)])
 def test_github_annotates_failed_cases_once_and_the_verdict_stays_last(suite, run, step_summary, monkeypatch, options):
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
     suite(case("good"), case("bad", WRONG, question="::error::taken"), case("hard", WRONG, on_miss="xfail"))

@@ -157,6 +157,19 @@ def test_handler_is_restored_after_the_run(suite, run):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_handler_that_is_set_during_the_run_stays_after_it(suite, write, run):
+    set_handler = "import signal\n\ndef predict(case):\n    signal.signal(signal.SIGTERM, print)\n"
+    write("predict.py", f"{set_handler}    return {GOLD!r}\n")
+    suite(unpredicted("good"), predictor="predict.py:predict")
+    before = signal.getsignal(signal.SIGTERM)
+
+    try:
+        run().assert_outcomes(passed=1)
+        assert signal.getsignal(signal.SIGTERM) is print
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_run_that_is_terminated_while_reports_are_written_completes_them(pytester, suite, write):
     write(
         "conftest.py",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from singers import INVALID, WRONG, case
 
@@ -22,7 +24,7 @@ def lines(result):
     return [line for line in result.outlines if line]
 
 
-@pytest.mark.parametrize("options", [[], ["-q"], ["-v"], ["-q", "-n1"]], ids=str)
+@pytest.mark.parametrize("options", [[], ["-q"], ["-v"]], ids=str)
 def test_verdict_is_the_last_line_of_a_run_with_suites(missed, run, options):
     result = run(*options)
 
@@ -111,17 +113,43 @@ def test_suite_that_cannot_be_read_fails_the_run(suite, write, run):
     assert lines(result)[-1] == "queryeval: FAILED: b.queryeval.yaml could not be read; the run was stopped"
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=str)
-def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run, workers):
+def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run):
     suite(case("bad", WRONG), on_miss="xfail")
     suite(case("bad", WRONG, on_miss="xfail"), case("good"), name="b.queryeval.yaml")
 
-    result = run(*workers)
+    result = run()
 
     told = [line for line in result.outlines if "QueryEvalWarning" in line]
     assert len(told) == 1
     assert "with `on_miss: xfail` and no gate, no wrong answer can fail the run" in told[0]
     assert "a.queryeval.yaml:3: " in told[0]
+
+
+SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "cases", "metric"),
+    [
+        ("kind: json", "{id: c, gold: {a: 1}, predicted: {a: 2}}", "json_equal"),
+        ("kind: json\nmetrics: [path_f1]", "{id: c, gold: {a: 1}, predicted: {a: 2}}", "path_f1"),
+        (
+            "kind: sdmx",
+            f"{{id: c, gold: {SELECTION.format('MEX')}, predicted: {SELECTION.format('USA')}}}",
+            "macro_precision",
+        ),
+    ],
+)
+def test_warning_of_misses_that_never_fail_names_a_metric_of_the_suite(write, run, settings, cases, metric):
+    write("a.queryeval.yaml", f"{settings}\non_miss: xfail\ncases:\n- {cases}\n")
+    warning = next(line for line in run().outlines if "no wrong answer can fail the run" in line)
+    remedy = re.search(r"add `(.*)` to a queryeval.yaml", warning)[1]
+    assert remedy == f"gates: [{{metric: {metric}, min: 0.9}}]"
+
+    write("queryeval.yaml", f"{remedy}\n")
+    result = run()
+
+    result.stdout.fnmatch_lines(["queryeval: FAILED: gate missed: *, needs at least 0.9 (1 case)"])
 
 
 def test_warning_of_misses_that_never_fail_has_the_place_in_the_folder_that_says_so(suite, write, run):

@@ -110,11 +110,11 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
         tied = project(rows, gold.case.policy.gold_columns)
         choices = len(set(canonical_rows(tied, gold.case.policy)))
         if len(tie.rows) > tie.size and choices > 1:
-            taken = f"{tie.size:,} of {len(tie.rows):,} rows that "
+            part = f"gold's LIMIT or OFFSET takes {tie.size:,} of {len(tie.rows):,} rows that"
             if plan.ordered:
-                yield f"gold's LIMIT takes {taken}tie, and any choice is right: order by more columns, or take all"
+                yield f"{part} tie, and any choice is right: order by more columns, or take all"
             else:
-                yield f"gold's LIMIT takes {taken}nothing orders, and any choice is right: add ORDER BY, or take all"
+                yield f"{part} nothing orders, and any choice is right: add ORDER BY, or take all"
 
 
 def text_order(gold: GoldRun) -> Iterator[str]:

@@ -78,5 +78,5 @@ class GoldRun:
 
     def run(self, query: str) -> Table | None:
         """Return the table that another query answers on the source of the case; None where it fails."""
-        answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case).answer
+        answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None

@@ -15,6 +15,7 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import open_table
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.suites.case_tables import FLAGS
 from pytest_queryeval.text.truncation import one_line
 
 
@@ -102,8 +103,13 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
         keys |= databases.source_of(name)
     else:
         databases.check_shared(kind)
-    if (skip := record.text(fields["skip"]).strip()) and skip.lower() != "false":
-        keys["skip"] = True if skip.lower() == "true" else skip
+    for key in ("skip", "allow_empty"):
+        written = record.text(fields[key]).strip()
+        flag = FLAGS.get(written.lower(), written)
+        if key == "allow_empty" and flag not in ("true", "false", ""):
+            raise RecordError(f"'{fields[key]}' is '{one_line(written, 40)}': write TRUE or FALSE")
+        if flag not in ("false", ""):
+            keys[key] = True if flag == "true" else flag
     return keys
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, IMPORTERS, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.suite_files import write_suites
+from pytest_queryeval.cli.importers.suite_files import SETTINGS, write_suites
 from pytest_queryeval.cli.output import Result, first_lines, write_lines
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import pluralize
@@ -19,6 +19,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 PROGRESS_CASES = 100_000
 COLUMNS_CHARACTERS = 500
+GATES = "single wrong answers do not fail it (`on_miss: xfail`): set the `min` that your system has to reach"
 OK, FINDINGS = 0, 1
 
 
@@ -73,6 +74,11 @@ def run(arguments: argparse.Namespace) -> Result:
         lines=[
             *(f"suite: {path}" for path in suites),
             f"{pluralize(written.cases, 'case')}, {len(written.skipped):,} skipped",
+            *(
+                [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES}"]
+                if "gates" in imported.settings
+                else []
+            ),
             *([f"columns not read: {left} (--map KEY=COLUMN reads one)"] if left else []),
             *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written.skipped]),
         ],

@@ -15,7 +15,19 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.markers import as_marker, as_markers
 
 ANSWERS = ("gold", "gold_any", "predicted")
-KEYS = ("id", "question", "evidence", "difficulty", "tags", "source", "kind", "skip", "metadata", *ANSWERS)
+KEYS = (
+    "id",
+    "question",
+    "evidence",
+    "difficulty",
+    "tags",
+    "source",
+    "kind",
+    "skip",
+    "allow_empty",
+    "metadata",
+    *ANSWERS,
+)
 _NO_FILE = file_at("gold")
 
 

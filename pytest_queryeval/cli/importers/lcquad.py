@@ -22,6 +22,7 @@ def import_lcquad(request: ImportRequest) -> Import:
     names = (request.columns["question"],) if "question" in request.columns else QUESTIONS
 
     def case_of(id_: str, record: Record) -> ImportedCase:
+        databases.check_shared("sparql")
         texts = (record.text(name).strip() for name in names)
         question = next((text for text in texts if text.lower() not in NO_QUESTION), "")
         if not question:

@@ -9,13 +9,14 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.cli.importers import ImportedCase, Skipped
 from pytest_queryeval.cli.importers.records import RecordError
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.predictors.file import check_file, columns_of, settings_of
 from pytest_queryeval.predictors.file.predictions import (
     READERS,
-    Columns,
     comparable,
+    is_known,
     is_lines,
     read_entries,
     read_lines,
@@ -48,16 +49,22 @@ class Predictions:
 def read_predictions(path: Path | None) -> Predictions:
     """Return the predictions in a file that the predictor `file` reads, none for None; raise `QueryEvalError`.
 
-    Plain lines belong to cases by their position.
+    As in its short form, settings may stand behind a `?`. Plain lines belong to cases by their position.
     """
     if path is None:
         return Predictions("id", {})
-    file = file_at(path)
-    if is_lines(path.name):
-        return by_position(read_lines(file))
-    if path.suffix.lower() not in READERS:
+    settings = settings_of(str(path))
+    name = str(settings["path"])
+    if not is_known(name):
         raise QueryEvalError(f"{path}: predictions are read from {', '.join(READERS)} and plain lines (.txt, .sql)")
-    named, entries = read_entries(file, Columns())
+    try:
+        check_file(settings)
+    except SettingError as error:
+        raise QueryEvalError(f"{path}: {error}") from error
+    file = file_at(Path(name))
+    if is_lines(name):
+        return by_position(read_lines(file))
+    named, entries = read_entries(file, columns_of(settings))
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         row: dict[str, JsonValue] = {"predicted": entry.answer, **entry.metadata}

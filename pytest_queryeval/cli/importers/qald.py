@@ -32,6 +32,7 @@ def import_qald(request: ImportRequest) -> Import:
         raise file.problem('expected an object with a list of questions, {"questions": [{…}, …]}')
 
     def case_of(id_: str, record: Record) -> ImportedCase:
+        databases.check_shared("sparql")
         listed = record.fields.get("question")
         texts = [text for text in (listed if isinstance(listed, list) else []) if isinstance(text, dict)]
         question = question_in(request.language, {str(text.get("language")): text.get("string") for text in texts})

@@ -17,6 +17,7 @@ from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.suites.suites import is_suite_file
 from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 512 * MEBIBYTE
@@ -96,6 +97,10 @@ def read_records(path: Path) -> Iterator[Record | Skipped]:
 
 def read_json_file(file: File) -> JsonValue:
     """Return the value in a JSON file; raise `CaseError`."""
+    if file.is_yaml:
+        if is_suite_file(file.path):
+            raise file.problem(f"is a suite, not a data set in JSON: run `pytest {file.shown}` without an import")
+        raise file.problem("is YAML, not JSON: use the JSON file of the data set")
     return _value(file, file.text(MAX_BYTES), 0)
 
 

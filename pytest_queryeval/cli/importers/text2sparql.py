@@ -34,6 +34,7 @@ def import_text2sparql(request: ImportRequest) -> Import:
         return f"{prefix}:{number}-{request.language}" if prefix else f"{number}-{request.language}"
 
     def case_of(id_: str, record: Record) -> ImportedCase:
+        databases.check_shared("sparql")
         texts, features = record.fields.get("question"), record.fields.get("features")
         question = question_in(request.language, texts if isinstance(texts, dict) else {})
         gold = sparql_of(record)

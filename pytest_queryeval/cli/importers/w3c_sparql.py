@@ -216,7 +216,7 @@ def _quads(file: Path, root: Path) -> Iterator[Any]:
 
     format_ = FORMATS.get(file.suffix.lower())
     if format_ is None:
-        raise RecordError(f"{file.name}: unknown format: known are {', '.join(FORMATS)}")
+        raise RecordError(f"{file.name}: unknown format: choose from {', '.join(FORMATS)}")
     if file.stat().st_size > MAX_BYTES:
         raise RecordError(f"{file.name}: larger than {MAX_BYTES // MEBIBYTE} MiB")
     refuse_bombs(format_, str(file))

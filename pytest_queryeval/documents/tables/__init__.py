@@ -8,15 +8,15 @@ from pathlib import Path
 
 from pytest_queryeval.core.shapes import Shape
 from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.tables.rows import MissingSheetError, Row, Table, TableFile
+from pytest_queryeval.documents.tables.rows import Row, Table, TableFile, TableSettingError
 
 __all__ = [
     "DELIMITER",
     "TABLE_SUFFIXES",
-    "MissingSheetError",
     "Row",
     "Table",
     "TableFile",
+    "TableSettingError",
     "is_delimiter",
     "is_table",
     "open_table",
@@ -47,12 +47,14 @@ def open_table(
     sheet: str | None = None,
     default_sheet: str = "",
     delimiter: str | None = None,
+    header_row: int | None = None,
     number_lines: bool = False,
 ) -> Iterator[Table]:
     """Open the table in a file.
 
     Without a `sheet` it is the one that is called `default_sheet`, else the first one of a workbook. `delimiter` is
     that of a text file, whose rows are numbered as lines with `number_lines`, else as a spreadsheet numbers them.
+    `header_row` is the number of the header's row, by default the first row that is not empty.
 
     Raise `CaseError` where it cannot be read, has no header, or has a header twice. Packages that are needed are
     imported on first use; a missing one is an error that names the extra.
@@ -65,11 +67,13 @@ def open_table(
         raise file.problem("has no sheets: leave out `sheet`")
     if delimiter is not None and suffix not in (".csv", ".tsv"):
         raise file.problem("has no delimiter: leave out `delimiter`")
+    if header_row is not None and suffix == ".parquet":
+        raise file.problem("has no rows above its header: leave out `header_row`")
     try:
         if suffix == ".xlsx":
             from pytest_queryeval.documents.tables.xlsx import open_xlsx
 
-            opened = open_xlsx(file, sheet, default_sheet)
+            opened = open_xlsx(file, sheet, default_sheet, header_row)
         elif suffix == ".parquet":
             from pytest_queryeval.documents.tables.parquet import open_parquet
 
@@ -77,7 +81,8 @@ def open_table(
         else:
             from pytest_queryeval.documents.tables.separated import open_separated
 
-            opened = open_separated(file, delimiter or _DELIMITERS[suffix], number_lines=number_lines)
+            separator = delimiter or _DELIMITERS[suffix]
+            opened = open_separated(file, separator, number_lines=number_lines, header_row=header_row)
     except ModuleNotFoundError as error:
         raise file.problem(
             f"reading it needs {error.name}: pip install 'pytest-queryeval[{_EXTRAS[suffix]}]'"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
@@ -17,11 +18,14 @@ MAX_TABLE_BYTES = 256 * MEBIBYTE
 MAX_CELL_CHARACTERS = 4 * MEBIBYTE
 MAX_COLUMNS = 1000
 MAX_HEADER_CHARACTERS = 80  # in messages
+ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
 # The numbers of rows with their cells; a missing cell is None.
 NumberedCells: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 # Returns a cell as text, "" where it is empty; raises `ValueError` with the problem of a cell.
 CellText: TypeAlias = Callable[[Any], str]
+# Returns the cells of a row, by its number, as many as the header has; raises `CaseError` where they do not fit.
+FitRow: TypeAlias = Callable[[int, Sequence[Any], int], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,12 @@ class TableFile(File):
         return Location(self.shown, line, column, ", ".join(filter(None, parts)))
 
 
-class MissingSheetError(CaseError):
-    """A workbook has no sheet of a name."""
+class TableSettingError(CaseError):
+    """A file has no sheet of a name, or no header in a row; `setting` is the one that says so."""
+
+    def __init__(self, setting: str, location: Location, problem: str) -> None:
+        super().__init__(location, problem)
+        self.setting = setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +88,25 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """An open table. `places` are the positions of columns by header; columns without a header have none."""
+    """An open table. `places` are the positions of columns by header; columns without a header have none.
+
+    `numbered_cells` are the rows below the header, which `fit` makes as wide as the header.
+    """
 
     file: TableFile
     header_row: int
     places: dict[str, int]
     cell_text: CellText
     numbered_cells: NumberedCells
+    fit: FitRow
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header that are not empty, once; raise `CaseError` where reading fails."""
-        places = self.places.values()
+        places, width = self.places.values(), len(self.file.headers)
         for number, cells in self.numbered_cells:
-            if not all(_is_blank(cells[place]) for place in places):
-                yield Row(number, self, cells)
+            fitted = self.fit(number, cells, width)
+            if not all(_is_blank(fitted[place]) for place in places):
+                yield Row(number, self, fitted)
 
     def column(self, header: str) -> int:
         """Return the number of a column, from 1 on."""
@@ -107,10 +120,38 @@ class Table:
             hint = f": the header is one cell, '{names[0]}': is the delimiter '{one_line(other, 2)}'?"
         return self.file.problem(f"there is no column '{header}'{hint}", self.header_row)
 
+    def header_below(self, headers: Collection[str], place: str) -> CaseError | None:
+        """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
 
-def table_of(file: TableFile, numbered_cells: NumberedCells, cell_text: CellText) -> Table:
-    """Return the table whose header is the first row that is not empty; raise `CaseError` where there is none."""
-    number, cells = next((row for row in numbered_cells if not all(map(_is_blank, row[1]))), (0, ()))
+        `place` is where the setting `header_row` belongs. This reads the rows, so that `rows` does not yield them.
+        """
+        lowered = {header.lower() for header in headers}
+        for number, cells in islice(self.numbered_cells, ROWS_SEARCHED):
+            if lowered <= {str(cell).strip().lower() for cell in cells}:
+                shown = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
+                missing = f"there is no column {shown}" if len(headers) == 1 else f"there are no columns {shown}"
+                remedy = f"row {number} looks like the header: write `header_row: {number}` {place}"
+                return self.file.problem(f"{missing}: {remedy}", self.header_row)
+        return None
+
+
+def table_of(
+    file: TableFile,
+    numbered_cells: NumberedCells,
+    cell_text: CellText,
+    header_row: int | None = None,
+    fit: FitRow = lambda _, cells, __: cells,
+) -> Table:
+    """Return the table whose header is the row of this number, or the first row that is not empty.
+
+    Raise `CaseError` where there is none.
+    """
+    fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_cells)
+    with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))
+    number, cells = next((row for row in with_text if row[0] >= (header_row or 0)), (0, ()))
+    if header_row is not None and number != header_row:
+        empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
+        raise TableSettingError("header_row", file.location(), f"{empty}: name the row that holds the headers")
     if not number:
         raise file.problem("has no header row")
     if len(cells) > MAX_COLUMNS:
@@ -126,7 +167,7 @@ def table_of(file: TableFile, numbered_cells: NumberedCells, cell_text: CellText
             raise file.problem(f"two columns are called '{shown}': rename one", number)
         headers.append(header)
     places = {header: place for place, header in enumerate(headers) if header}
-    return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_cells)
+    return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_cells, fit)
 
 
 def value_text(value: Any) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -25,26 +26,29 @@ _ROWS_AT_ONCE = 1000
 
 
 @contextmanager
-def open_separated(file: File, delimiter: str, *, number_lines: bool) -> Iterator[Table]:
+def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row: int | None) -> Iterator[Table]:
     """Open a file of rows whose cells are separated by `delimiter`."""
     named = TableFile(file.path, file.shown, numbers_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        yield table_of(named, _numbered_cells(lines, named), str)
+        yield table_of(named, _numbered_cells(lines, named), str, header_row, partial(_fit, named))
 
 
 def _numbered_cells(lines: Any, file: TableFile) -> NumberedCells:
-    width, number, next_line = 0, 0, 1
+    number, next_line = 0, 1
     for last_line, cells in _rows(lines, file):
         number = next_line if file.numbers_lines else number + 1
         next_line = last_line + 1
-        if not any(map(str.strip, cells)):
-            continue
-        width = width or len(cells)
-        if len(cells) < width or any(cells[width:]):
-            counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
-            raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
-        yield number, cells
+        if any(map(str.strip, cells)):
+            yield number, cells
+
+
+def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:
+    """Return the cells; raise `CaseError` where they are fewer than the header has, or more."""
+    if len(cells) < width or any(cells[width:]):
+        counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
+        raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
+    return cells
 
 
 def _rows(lines: Any, file: TableFile) -> Iterator[tuple[int, list[str]]]:

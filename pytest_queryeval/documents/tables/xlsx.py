@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import IO, Any
 from xml.parsers import expat
@@ -17,14 +18,14 @@ from openpyxl.reader.excel import ExcelReader
 from openpyxl.styles.numbers import is_datetime
 from openpyxl.utils.cell import range_boundaries
 
-from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, did_you_mean, without_advice
 from pytest_queryeval.documents.document import MEBIBYTE, File
 from pytest_queryeval.documents.tables.rows import (
     MAX_TABLE_BYTES,
-    MissingSheetError,
     NumberedCells,
     Table,
     TableFile,
+    TableSettingError,
     table_of,
     value_text,
 )
@@ -49,7 +50,7 @@ class _NoText(str):
 
 
 @contextmanager
-def open_xlsx(file: File, sheet: str | None, default_sheet: str) -> Iterator[Table]:
+def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int | None) -> Iterator[Table]:
     """Open a sheet of a workbook: by default the one that is called `default_sheet`, else the first one."""
     with file.open(MAX_TABLE_BYTES) as stream:
         if stream.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE:
@@ -67,11 +68,11 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str) -> Iterator[Tab
         visible = [title for title, worksheet in sheets.items() if worksheet.sheet_state == "visible"]
         name = sheet if sheet is not None else default_sheet if default_sheet in sheets else [*visible, *sheets][0]
         if name not in sheets:
-            raise MissingSheetError(file.location(), f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
+            raise TableSettingError("sheet", file.location(), f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
         named = TableFile(file.path, file.shown, name)
         with _workbook_errors(named), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place
-        yield table_of(named, _numbered_cells(sheets[name], problems, named), _text)
+        yield table_of(named, _numbered_cells(sheets[name], named), _text, header_row, partial(_fit, problems))
 
 
 @contextmanager
@@ -82,7 +83,8 @@ def _workbook_errors(file: File) -> Iterator[None]:
     except CaseError:
         raise
     except Exception as error:
-        raise file.problem(f"is no .xlsx workbook that can be read, save it as .xlsx again: {error}") from error
+        problem = f"is no .xlsx workbook that can be read, save it as .xlsx again: {without_advice(error)}"
+        raise file.problem(problem) from error
 
 
 def _check_parts(archive: ZipFile, packed: int) -> None:
@@ -168,11 +170,10 @@ class _ProblemCells:
         self.by_place.update(dict.fromkeys(((row, column) for row in rows for column in columns), problem))
 
 
-def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: TableFile) -> NumberedCells:
+def _numbered_cells(worksheet: Any, file: TableFile) -> NumberedCells:
     # The size that a sheet states may be wrong.
     worksheet.reset_dimensions()
     rows = enumerate(worksheet.iter_rows(max_row=MAX_ROWS), start=1)
-    width = 0
     while True:
         with _workbook_errors(file), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -180,15 +181,17 @@ def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: 
         if not chunk:
             return
         for number, cells in chunk:
-            texts = [_cell_text(cell) for cell in cells[: width or None]]
-            texts += [""] * (width - len(texts))
-            if problems:
-                for column, text in enumerate(texts, start=1):
-                    if not text and (number, column) in problems:
-                        texts[column - 1] = _NoText(problems[number, column])
-            if any(map(str.strip, texts)):
-                width = width or len(texts)
-                yield number, texts
+            yield number, [_cell_text(cell) for cell in cells]
+
+
+def _fit(problems: Mapping[tuple[int, int], str], number: int, cells: Sequence[str], width: int) -> Sequence[str]:
+    """Return as many cells as the header has, with their problems in place of empty ones."""
+    texts = [*cells[:width], *[""] * (width - len(cells))]
+    if problems:
+        for column, text in enumerate(texts, start=1):
+            if not text and (number, column) in problems:
+                texts[column - 1] = _NoText(problems[number, column])
+    return texts
 
 
 def _cell_text(cell: Any) -> str:

@@ -1,4 +1,4 @@
-"""The first word of a text of SQL, which tells a command from a query. Also imported by child processes."""
+"""How a text of SQL begins and ends: its first word tells a command from a query. Also imported by child processes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,32 @@ COMMANDS = frozenset(
     )
 )
 _FIRST_WORD = re.compile(r"(?:[\s(;]|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", re.DOTALL)
+# All of a text is one or the other of these, by the rules of standard SQL and of SQLite.
+_PARTS = re.compile(
+    r"""(?P<semicolon>;)|(?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"""
+    r"""|(?P<word>'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*(?:\]|\Z)|\w+|.)""",
+    re.DOTALL,
+)
 
 
 def first_word(query: str) -> str:
     """Return the first word in lower case, behind comments, parentheses and semicolons; empty where there is none."""
     found = _FIRST_WORD.match(query)
     return found[1].lower() if found else ""
+
+
+def without_end(query: str) -> str:
+    """Return a query without the semicolons behind it, and the comments between and behind these.
+
+    Drivers take one semicolon at most, and only comments after it.
+
+    >>> without_end("SELECT ';' /* all */;; /* now; */ ; -- done")
+    "SELECT ';' /* all */"
+    """
+    end = None
+    for part in _PARTS.finditer(query) if ";" in query else ():
+        if part.lastgroup == "word":
+            end = None
+        elif part.lastgroup == "semicolon" and end is None:
+            end = part.start()
+    return query[:end]

@@ -1,4 +1,7 @@
-"""Loaders for values of PostgreSQL that Python has no type for. Imported by child processes."""
+"""Loaders for values of PostgreSQL that Python has no type for, or compares otherwise. Imported by child processes.
+
+Values that are equal for PostgreSQL become the same value, as far as one value alone tells.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,13 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
-from pytest_queryeval.sandbox.cells import duration
-
 # Read as PostgreSQL writes them: Python's text of a range or a record is the answer of no other query.
 TEXTS = (
     *("inet", "cidr", "record", "hstore"),
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
     *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
 )
-PLAIN = ("text", "varchar", "bpchar", "name", '"char"')
+PLAIN = ("text", "varchar", "name", '"char"')
 OTHERS = 0  # the oid under which the loader of all other types is registered
 TIMES = ("date", "time", "timetz", "timestamp", "timestamptz")
 _INTERVAL = re.compile(
@@ -28,6 +29,9 @@ _INTERVAL = re.compile(
     r"(?:(?P<sign>[+-])?(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d(?:\.\d+)?))?"
 )
 _UNITS = ("years", "months", "days", "hours", "minutes")
+_DAYS_OF_A_MONTH = 30  # as PostgreSQL compares intervals
+_HAS_FRACTION = re.compile(r"[0-9][.eE]")
+_MAX_DIGITS = 10_000
 
 
 def text_of(data: Buffer) -> str:
@@ -41,6 +45,14 @@ class LenientLoader(Loader):
     def load(self, data: Buffer) -> str:
         """Return the text."""
         return text_of(data)
+
+
+class PaddedLoader(LenientLoader):
+    """Reads `char(n)` without the blanks at its end, which PostgreSQL does not compare."""
+
+    def load(self, data: Buffer) -> str:
+        """Return the text."""
+        return super().load(data).rstrip(" ")
 
 
 class FallbackLoader(Loader):
@@ -61,36 +73,53 @@ class FallbackLoader(Loader):
 
 
 class IntervalLoader(Loader):
-    """Days and times as a timedelta, what has months as an ISO 8601 duration: months have no length in days."""
+    """Intervals as timedeltas with months of 30 days, as PostgreSQL compares them."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the value, or its text: of negative months, and where the server's `intervalstyle` is another one."""
+        """Return the value; its text where it is too long, or the server's `intervalstyle` is another one."""
         text = text_of(data)
         found = _INTERVAL.fullmatch(text)
         if not found:
             return text
         years, months, days, hours, minutes = (int(found[name] or 0) for name in _UNITS)
         seconds = 3600 * hours + 60 * minutes + Decimal(found["seconds"] or 0)
-        rest = timedelta(days=days, microseconds=int(seconds * 1_000_000) * (-1 if found["sign"] == "-" else 1))
-        if not years and not months:
-            return rest
-        if min(years, months, rest.days) < 0:
+        days += _DAYS_OF_A_MONTH * (12 * years + months)
+        try:
+            return timedelta(days=days, microseconds=int(seconds * 1_000_000) * (-1 if found["sign"] == "-" else 1))
+        except OverflowError:
             return text
-        long = f"P{years}Y" * bool(years) or "P"
-        long += f"{months}M" * bool(months)
-        return long + duration(rest)[1:] * bool(rest)
 
 
 class JsonLoader(Loader):
-    """JSON text with sorted keys, scalars too, so that a JSON null is not NULL."""
+    """JSON text with sorted keys, and no zeros at the end of numbers; of scalars too: a JSON null is not NULL."""
 
     def load(self, data: Buffer) -> Any:
         """Return the text, as it came where Python cannot read it."""
         text = text_of(data)
         try:
+            if _HAS_FRACTION.search(text):
+                return _json_text(json.loads(text, parse_float=Decimal))
             return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)
         except (ValueError, RecursionError):
             return text
+
+
+def _json_text(value: Any) -> str:
+    """Return a value as JSON text: `json` would round numbers to floats."""
+    match value:
+        case dict():
+            items = (f"{json.dumps(key, ensure_ascii=False)}: {_json_text(value[key])}" for key in sorted(value))
+            return f"{{{', '.join(items)}}}"
+        case list():
+            return f"[{', '.join(map(_json_text, value))}]"
+        case Decimal() if not value:
+            return "0"
+        case Decimal() if abs(value.adjusted()) < _MAX_DIGITS:
+            digits = f"{value:f}"
+            return digits.rstrip("0").rstrip(".") if "." in digits else digits
+        case Decimal():
+            return str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:
@@ -102,8 +131,10 @@ def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -
     for name in TIMES:
         inner = adapters.get_loader(adapters.types[name].oid, psycopg.pq.Format.TEXT)
         adapters.register_loader(name, type("FallbackLoader", (FallbackLoader,), {"inner": inner}))
-    for name, loader in (("interval", IntervalLoader), ("json", JsonLoader), ("jsonb", JsonLoader)):
-        adapters.register_loader(name, loader)
+    adapters.register_loader("bpchar", PaddedLoader)
+    adapters.register_loader("interval", IntervalLoader)
+    for name in ("json", "jsonb"):
+        adapters.register_loader(name, JsonLoader)
     for name in TEXTS:
         if adapters.types.get(name):
             adapters.register_loader(name, texts)

@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_budgets
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_budgets, statements_among
 from pytest_queryeval.text.truncation import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
@@ -112,9 +112,7 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     check_budgets(tokens)
     if found := _hidden(query, tokens, dialect):
         return _unsafe(found)
-    # A comment behind the last semicolon is no statement.
-    trees = language.parser().parse(tokens, query)
-    statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    statements = statements_among(language.parser().parse(tokens, query))
     if len(statements) != 1:
         return _unsafe(f"these are {len(statements)} statements")
     (tree,) = statements

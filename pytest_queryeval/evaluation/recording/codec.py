@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Answer
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, Tie
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, Tie, TripleTerm
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 Entry: TypeAlias = Mapping[str, Any]  # an object from a file, whose values may be anything
@@ -117,6 +117,10 @@ def _decode_literal(parts: Sequence[Any]) -> Literal:
     return Literal(text, sys.intern(datatype), language)  # most cells of a column share their datatype
 
 
+def _decode_triple(subject: Cell, predicate: Cell, object_: Cell) -> TripleTerm:
+    return TripleTerm(subject, predicate, object_)
+
+
 def _decode_float(text: str) -> float:
     if not _INEXACT.search(text):
         raise ValueError("a number that JSON has a word for")
@@ -135,6 +139,11 @@ _FORMS: Mapping[str, _Form] = {
         Literal,
         lambda literal: [encode(part) for part in (literal.lexical, literal.datatype, literal.language)],
         _decode_literal,
+    ),
+    "$triple": _Form(
+        TripleTerm,
+        lambda term: [encode(part) for part in term.parts],
+        lambda parts: _decode_triple(*map(decode_cell, parts)),
     ),
 }
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {
@@ -178,6 +187,8 @@ def _encode_table(table: Table) -> JsonObject:
     found: JsonObject = {"columns": [encode(name) for name in table.columns]}
     if table.is_graph:
         found["is_graph"] = True
+    if not table.columns and not table.rows:
+        found["has_header"] = table.has_header
     found["rows"] = _encode_rows(table.rows)
     if table.ties is not None:
         found["ties"] = [[tie.size, _encode_rows(tie.rows)] for tie in table.ties]
@@ -196,6 +207,7 @@ def _decode_table(entry: Entry) -> Table:
         rows=_decode_rows(entry["rows"], len(columns)),
         ties=None if ties is None else tuple(_decode_tie(tie, len(columns)) for tie in ties),
         is_graph=entry.get("is_graph", False) is True,
+        has_header=bool(entry.get("has_header", columns or entry["rows"])),
     )
 
 

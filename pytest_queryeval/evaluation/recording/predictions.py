@@ -43,6 +43,7 @@ _CHANGES = {
     "schema": "the schema that its predictor sees has changed since",
     "settings": "the settings of its predictor have changed since",
 }
+_SCHEMA_UNKNOWN = "the schema that its predictor saw cannot be compared"
 
 
 class RecordedCall:
@@ -59,6 +60,7 @@ class RecordedCall:
         self._facts = facts
         self._predictor = predictor
         self._schema = schema
+        self._schema_error: SourceError | None = None
 
     @cached_property
     def _key(self) -> EntryKey:
@@ -67,10 +69,10 @@ class RecordedCall:
             return EntryKey(self._facts)
         try:
             text = self._schema()
-        except SourceError:
+        except SourceError as error:
             if predictor.sends:
                 raise
-            text = None  # a function may read it or not: an error where it is read
+            text, self._schema_error = None, error  # a function may read it or not: an error where it is read
         return EntryKey({**self._facts, "schema": None if text is None else digest(text)})
 
     def load(self) -> Prediction | None:
@@ -78,7 +80,12 @@ class RecordedCall:
 
         Raise `PredictorError` in a replay where it is missing or stale, and for a damaged entry.
         """
-        return self._index.load(self._key)
+        try:
+            return self._index.load(self._key)
+        except PredictorError as error:
+            if self._schema_error is None or not str(error).endswith(_SCHEMA_UNKNOWN):
+                raise
+            raise PredictorError(f"{error}: {self._schema_error}") from error
 
     def save(self, prediction: Prediction) -> Prediction:
         """Write the prediction unless one is there, and return what a replay will find.
@@ -192,6 +199,11 @@ def _describe(facts: Facts) -> str:
     return f"prediction for '{one_line(str(facts['id']))}'{trial}"
 
 
+def _explain(changed: AbstractSet[str], _: Entry, now: Entry) -> str:
+    name = next(name for name in _CHANGES if name in changed)
+    return _SCHEMA_UNKNOWN if name == "schema" and now["schema"] is None else _CHANGES[name]
+
+
 PREDICTIONS = EntryType(
     folder="predictions",
     error=PredictorError,
@@ -201,5 +213,5 @@ PREDICTIONS = EntryType(
     decode=decode_prediction,
     describe=_describe,
     verb="is",
-    explain=lambda changed, *_: next(reason for fact, reason in _CHANGES.items() if fact in changed),
+    explain=_explain,
 )

@@ -33,9 +33,9 @@ class CandidateDatabases:
         self._case = case
         self._session = session
         self._engine = case.source.engine if case.source else ""
-        ddl = session.schema_text(case)
-        self.tables = read_tables(ddl, case.dialect)
-        statements = re.split(r"(?<=;)\n\n(?=CREATE )", ddl)
+        source_tables = session.source_tables(case)
+        self.tables = source_tables.tables
+        statements = re.split(r"(?<=;)\n\n(?=CREATE )", source_tables.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, case.dialect)}
         others = [statement for statement in statements if statement not in by_table.values()]
         self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *others])
@@ -45,7 +45,8 @@ class CandidateDatabases:
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, none where it has other columns than its definition says."""
         query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.dialect))
-        answer = self._session.execute_cached(query, replace(self._case, max_rows=SAMPLED_ROWS)).answer
+        case = replace(self._case, max_rows=SAMPLED_ROWS)
+        answer = self._session.execute_cached(query, case, is_derived=True).answer
         if not isinstance(answer, Table) or len(answer.columns) != len(self.tables[table].columns):
             return ()
         return [row for row in answer.rows if can_insert(row)]

@@ -22,7 +22,8 @@ MAX_TIMEOUTS = 3  # of the mutants of a case; those after it are not run
 class CaseStrength:
     """What became of the mutants of a case's gold query.
 
-    `survivors` answer as gold does, though they are not known to be equivalent; `killed` answer otherwise or fail.
+    `killed` answer otherwise than gold or fail. `survivors` and `equivalent` answer as gold does on the source, the
+    latter on any data that keeps its constraints. There are none of a gold that cannot be read, as `unreadable` says.
     """
 
     case: Case
@@ -30,6 +31,7 @@ class CaseStrength:
     killed: tuple[Mutant, ...] = ()
     survivors: tuple[Mutant, ...] = ()
     equivalent: tuple[Mutant, ...] = ()
+    unreadable: str = ""
 
     @property
     def share(self) -> float | None:
@@ -54,22 +56,29 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
             raise gold_error(gold.error, case, index, session)
 
     def run(text: str) -> Table | None:
-        answer = session.execute_cached(QueryOrAnswer(query=text), case).answer
+        answer = session.execute_cached(QueryOrAnswer(query=text), case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
 
     killed: list[Mutant] = []
     survivors: list[Mutant] = []
     equivalent: list[Mutant] = []
     timeouts = 0
-    for mutant in kind.mutants(query, case, session.schema_text(case), run):
-        if mutant.equivalent:
-            equivalent.append(mutant)
-        elif timeouts < MAX_TIMEOUTS:
-            answered = session.execute(QueryOrAnswer(query=mutant.query), case)
-            timeouts += answered.error is not None and answered.error.kind == "timeout"
-            (survivors if is_right(answered, golds, case, session) else killed).append(mutant)
+    for mutant in kind.mutants(query, case, session.source_tables(case).tables, run):
+        if timeouts == MAX_TIMEOUTS:
+            break
+        answered = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+        timeouts += answered.error is not None and answered.error.kind == "timeout"
+        if not is_right(answered, golds, case, session):
+            killed.append(mutant)
+        else:
+            (equivalent if mutant.equivalent else survivors).append(mutant)
     return CaseStrength(
-        case=case, gold=query, killed=tuple(killed), survivors=tuple(survivors), equivalent=tuple(equivalent)
+        case=case,
+        gold=query,
+        killed=tuple(killed),
+        survivors=tuple(survivors),
+        equivalent=tuple(equivalent),
+        unreadable=kind.read_problem(query, case.dialect),
     )
 
 

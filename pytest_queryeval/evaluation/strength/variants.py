@@ -119,7 +119,7 @@ class _Search:
             if any(gold.error is not None for gold in golds):
                 return set()
             for mutant in own:
-                answered = self._session.execute(QueryOrAnswer(query=mutant.query), case)
+                answered = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
                 if not is_right(answered, golds, case, self._session):
                     killed.add((at, mutant))
                 elif all_of:

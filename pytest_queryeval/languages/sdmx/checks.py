@@ -111,7 +111,7 @@ class _Problem(NamedTuple):
         if near is not None:
             name = f" ({one_line(names[near], MAX_CHARACTERS)})" if names[near] else ""
             return f": did you mean {_quoted(near)}{name}?"
-        return f": known are {', '.join(map(_quoted, names))}" if 0 < len(names) <= MAX_LISTED else ""
+        return f": choose from {', '.join(map(_quoted, names))}" if 0 < len(names) <= MAX_LISTED else ""
 
 
 def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
 from pytest_queryeval.core.difference import Difference
@@ -61,8 +61,10 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     if extra or missing:
         found.append(("wrong-dataset", "", extra, missing))
     for name, matched in match_dimensions(gold, predicted).items():
-        sides = (matched.false_positives, matched.false_negatives)
-        chosen, lacking = ([term.id or term.name or term.label or "" for term in terms] for terms in sides)
+        extra_terms, missing_terms = matched.false_positives, matched.false_negatives
+        # Of terms with the same id on both sides, the names differ.
+        shared_ids = {term.id for term in extra_terms} & {term.id for term in missing_terms}
+        chosen, lacking = ([_shown(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms))
         if not chosen and not lacking:
             continue
         label: CauseLabel = "wrong-code"
@@ -79,6 +81,12 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         for label, name, *change in found[:MAX_EDITS]
     ]
     return Cause(edits=tuple(edits)) if edits else None
+
+
+def _shown(term: Term, shared_ids: Collection[str | None]) -> str:
+    """Return the id of a term, else its name; both where terms of the other side have the same id."""
+    name = term.name or term.label or ""
+    return f"{term.id} ({name})" if term.id and name and term.id in shared_ids else term.id or name
 
 
 def _rows(terms: Iterable[tuple[str, Term]]) -> Iterator[Row]:

@@ -5,11 +5,11 @@ sdmx1 reads only data messages in JSON.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.languages.sdmx.structure_messages import (
     Codes,
     Component,
@@ -20,6 +20,7 @@ from pytest_queryeval.languages.sdmx.structure_messages import (
 )
 
 Object: TypeAlias = Mapping[str, Any]
+_JSON = StrictJson(read_object=None, allow_nan=True)
 _URN = re.compile(r"urn:sdmx:[^=]*=([^:=]*):([^(]*)\(([^()]*)\)(?:\.(.*))?")
 # The lists whose items dimensions can enumerate, and the key of the items of each.
 _SCHEMES = {
@@ -34,8 +35,8 @@ _SCHEMES = {
 def read_json_message(data: bytes) -> Message:
     """Read a message; raise `ValueError` with the reason where it is none."""
     try:
-        document = json.loads(data)
-    except RecursionError as error:
+        document = _JSON.read(data)
+    except TooDeepError as error:
         raise ValueError("its JSON is nested too deeply") from error
     except ValueError as error:
         raise ValueError(f"it is not JSON ({error})") from error

@@ -1,16 +1,21 @@
 """SPARQL JSON results (https://www.w3.org/TR/sparql11-results-json/), read into plain terms.
 
-Also imported by a child process: needs nothing but the standard library.
+Also imported by a child process: needs little but the standard library and the reader of JSON.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any, TypeVar
 
+from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
+from pytest_queryeval.sandbox.driver import MAX_NESTED_TERMS, language_tag
+
 T = TypeVar("T")
+_JSON = StrictJson(read_object=None, allow_nan=True)
 BOOLEAN = ("boolean",)
 VIRTUOSO_ASK = ["__ASK_RETVAL"]  # of the table with which Virtuoso 7 answers ASK: it has a row if the answer is true
+
+VIRTUOSO_STAR = ["_star_fake"]  # of the table with which Virtuoso 7 answers `SELECT *` without any variable
 
 
 def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -19,7 +24,7 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
     The answer of ASK is one column `boolean` with one row; `ask` is whether one is expected, if known.
     """
     try:
-        document = json.loads(body)
+        document = _JSON.read(body)
         if ask and document["head"].get("vars") == VIRTUOSO_ASK:
             return BOOLEAN, [(bool(document["results"]["bindings"]),)]
         if ask is not None and ask != ("boolean" in document):
@@ -27,13 +32,15 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
         if "boolean" in document:
             return BOOLEAN, [(_of_type(bool, document["boolean"]),)]
         columns = tuple(_of_type(str, name) for name in _of_type(list, document["head"]["vars"]))
+        if list(columns) == VIRTUOSO_STAR:
+            return (), [() for _ in _of_type(list, document["results"]["bindings"])]
         rows, known = [], set(columns)
         for binding in _of_type(list, document["results"]["bindings"]):
             if unknown := binding.keys() - known:
                 raise ValueError(f"a row binds {', '.join(sorted(unknown))}, not among its variables")
             rows.append(tuple([_term(binding.get(name)) for name in columns]))
         return columns, rows
-    except RecursionError as error:
+    except TooDeepError as error:
         raise ValueError("it nests too deeply") from error
     except KeyError as error:
         raise ValueError(f"it lacks {error}") from error
@@ -47,7 +54,9 @@ def _of_type(type_: type[T], value: Any) -> T:
     return value
 
 
-def _term(term: dict[str, Any] | None) -> Any:
+def _term(term: dict[str, Any] | None, level: int = 0) -> Any:
+    if level > MAX_NESTED_TERMS:
+        raise ValueError("it nests too deeply")
     if term is None:
         return None
     kind, value = term["type"], term["value"]
@@ -57,21 +66,10 @@ def _term(term: dict[str, Any] | None) -> Any:
         case "bnode":
             return (_of_type(str, value),)
         case "literal" | "typed-literal":
-            return _of_type(str, value), str(term.get("datatype", "")), str(term.get("xml:lang", ""))
-        case "triple":  # a text in the notation of N-Triples
-            return f"<<( {' '.join(_text(_term(value[part])) for part in ('subject', 'predicate', 'object'))} )>>"
+            language = language_tag(str(term.get("xml:lang", "")), str(term.get("its:dir", "")))
+            return _of_type(str, value), str(term.get("datatype", "")), language
+        case "triple":
+            parts = (_term(value[part], level + 1) for part in ("subject", "predicate", "object"))
+            return ("triple", *parts)
         case _:
             raise ValueError(f"it has a term of the unknown type '{kind}'")
-
-
-def _text(term: Any) -> str:
-    match term:
-        case str(iri):
-            return iri if iri.startswith("<<(") else f"<{iri}>"
-        case (label,):
-            return f"_:{label}"
-        case (lexical, datatype, language):
-            tail = f"@{language}" if language else f"^^<{datatype}>" if datatype else ""
-            return json.dumps(lexical, ensure_ascii=False) + tail
-        case _:
-            raise TypeError("no term")

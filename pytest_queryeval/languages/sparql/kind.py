@@ -10,6 +10,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.files import MAX_STATED_BYTES, stated_file
@@ -48,6 +49,15 @@ class Sparql(QueryLanguage):
         readers = table_readers(self.stated_cell, self.csv_cell)
         return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
 
+    def parses(self, query: str, dialect: str) -> bool:
+        from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
+
+        try:
+            read_tree(query)
+        except UnreadableError:
+            return False
+        return True
+
     def run_note(self, query: str, source: Source) -> str:
         added = missing_prefixes(query, declared_prefixes(source.settings))
         return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
@@ -82,7 +92,7 @@ class Sparql(QueryLanguage):
 
         return sparql_edits(predicted, gold)
 
-    def mutants(self, query: str, case: Case, ddl: str, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sparql.mutants import mutants
 
         return mutants(query, declared_prefixes(case.source.settings) if case.source else {}, case.policy, run)

@@ -35,7 +35,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     if (place := query.modifier("OFFSET")) is not None:
         after = query.tokens[place + 1 : place + 2]
         offset = int(after[0].text) if after and after[0].text.isdecimal() else None
-    limited = limit and offset is not None
+    limited = (limit or place is not None) and offset is not None
     last = (offset or 0) + row_count
     names = [query.text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
     is_selected = ordered and all(name in columns for name in names)  # each key is a selected variable

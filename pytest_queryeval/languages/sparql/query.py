@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token, tokens, unescaped
+from pytest_queryeval.languages.sparql.dataset import graphs_anywhere, stated_graphs
+from pytest_queryeval.languages.sparql.tokens import BLANK, BRACKETS, Token, tokens, unescaped
 
 FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
-MAX_SERVICES = 50  # in an ambiguous text; each costs a search to its end
-BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+MAX_WORDS = 50  # SERVICE or FROM in an ambiguous text; each costs a search to its end
 # The head of a SERVICE clause, to be found anywhere in the text.
 _SERVICE = re.compile(
     rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){BLANK}\{{", re.IGNORECASE
@@ -27,7 +27,8 @@ class Query:
     """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
 
     `variables` are all in the text, without `?`, in the order of their first appearance; `prefixes` maps those that
-    its prologue declares, without colon, to their IRIs.
+    its prologue declares, without colon, to their IRIs. `graphs` are those that FROM and FROM NAMED state for some
+    parser, as absolute IRIs; a text that is none where it cannot be resolved.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Query:
     variables: tuple[str, ...]
     prefixes: Mapping[str, str]
     calls_service: bool
+    graphs: tuple[str, ...]
 
     @property
     def gives_graph(self) -> bool:
@@ -112,6 +114,7 @@ def read_query(text: str) -> Query:
         variables=tuple(names),
         prefixes={name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(found[:start]) if name.kind == "name"},
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
+        graphs=tuple(dict.fromkeys(graph for reading in readings.items() for graph in _graphs(*reading))),
     )
 
 
@@ -131,6 +134,20 @@ def _after_prologue(found: Sequence[Token]) -> int:
     return place
 
 
+def _graphs(text: str, found: Sequence[Token]) -> Iterator[str]:
+    """Yield the graphs that FROM and FROM NAMED state, as `stated_graphs` does, also where parsers may disagree."""
+    words = text.upper().count("FROM")
+    if words == 0:
+        return
+    start = _after_prologue(found)
+    yield from stated_graphs(text, found[:start], found[start:], _form(found[start:]))
+    if _is_ambiguous(found):
+        if words > MAX_WORDS:
+            yield f"more than {MAX_WORDS} times"
+        else:
+            yield from graphs_anywhere(text, found[:start])
+
+
 def _calls_service(text: str, found: Sequence[Token]) -> bool:
     """Return whether the text has a SERVICE clause for some parser, also without spaces around it."""
     words = text.upper().count("SERVICE")
@@ -138,7 +155,7 @@ def _calls_service(text: str, found: Sequence[Token]) -> bool:
         return False
     if any(_is_service(found, place) for place in range(len(found))):
         return True
-    return _is_ambiguous(found) and (words > MAX_SERVICES or _SERVICE.search(text) is not None)
+    return _is_ambiguous(found) and (words > MAX_WORDS or _SERVICE.search(text) is not None)
 
 
 def _is_service(found: Sequence[Token], place: int) -> bool:

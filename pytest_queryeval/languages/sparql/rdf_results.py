@@ -98,7 +98,7 @@ def _table(results: object, graph: _Graph) -> Table:
         if unknown := row.keys() - set(columns):
             raise ValueError(f"is no result set: rs:resultVariable does not name '{min(unknown)}'")
         rows.append(tuple([row.get(name) for name in columns]))
-    return Table(columns=columns, rows=term_rows(rows))
+    return Table(columns=columns, rows=term_rows(rows), has_header=bool(columns))
 
 
 def _index(text: str) -> int:

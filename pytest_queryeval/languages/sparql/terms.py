@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
 from pytest_queryeval.sandbox.driver import Term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -29,6 +29,8 @@ def term(plain: Term) -> Cell:
             return BlankNode(label)
         case (lexical, datatype, language):
             return Literal(lexical, "" if language or datatype == XSD_STRING else datatype, language.lower())
+        case (_, subject, predicate, object_):
+            return TripleTerm(term(subject), term(predicate), term(object_))
         case _:
             return plain
 
@@ -49,7 +51,7 @@ def graph_table(triples: Iterable[Row]) -> Table:
     """Return a graph as a table of three columns: each triple once, in an order without labels of blank nodes."""
     rows = sorted(
         dict.fromkeys(triples),
-        key=lambda triple: ["" if isinstance(cell, BlankNode) else repr(cell) for cell in triple],
+        key=lambda triple: [repr(replace_blank_nodes(cell, lambda _: "")) for cell in triple],
     )
     return Table(columns=GRAPH_COLUMNS, rows=rows, is_graph=True)
 

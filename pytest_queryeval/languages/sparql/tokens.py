@@ -8,18 +8,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+NAME = r"(?:[^\W\d_](?:[\w-]|\.++(?=[\w-]))*+|_)?:(?:[\w:%-]|\\.|\.++(?=[\w:%\\-]))*+"
 # Quantifiers are possessive, and an open string extends to the end, so that no text is scanned twice.
 _TOKEN = re.compile(
-    r"""
+    rf"""
       (?P<space>    \s++ | \#[^\r\n]*+ )
-    | (?P<iri>      <[^<>"{}|^`\\\x00-\x20]*+> )
-    | (?P<string>   \"{3} (?: \"{0,2} (?: [^"\\] | \\. ) )*+ \"{0,3}
-                  | '{3} (?: '{0,2} (?: [^'\\] | \\. ) )*+ '{0,3}
+    | (?P<iri>      <[^<>"{{}}|^`\\\x00-\x20]*+> )
+    | (?P<string>   \"{{3}} (?: \"{{0,2}} (?: [^"\\] | \\. ) )*+ \"{{0,3}}
+                  | '{{3}} (?: '{{0,2}} (?: [^'\\] | \\. ) )*+ '{{0,3}}
                   | \" (?: [^"\\\r\n] | \\. )*+ \"?
                   | ' (?: [^'\\\r\n] | \\. )*+ '? )
     | (?P<variable> [?$]\w++ )
     | (?P<language> @[A-Za-z]++(?:-[A-Za-z0-9]++)*+ )
-    | (?P<name>     (?: [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ | _ )? : (?: [\w:%-] | \\. | \.++(?=[\w:%\\-]) )*+ )
+    | (?P<name>     {NAME} )
     | (?P<word>     [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ )
     | (?P<number>   (?: \d++\.?+\d*+ | \.\d++ ) (?: [eE][+-]?\d++ )?+ )
     | (?P<mark>     . )

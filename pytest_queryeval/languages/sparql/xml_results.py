@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_queryeval.sandbox.driver import Term
+from pytest_queryeval.sandbox.driver import MAX_NESTED_TERMS, Term, language_tag
 
 NAMESPACE = "http://www.w3.org/2005/sparql-results#"
 LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
+DIRECTION = "http://www.w3.org/2005/11/its dir"
 _TERMS = ("uri", "bnode", "literal")
+_PARTS = ("subject", "predicate", "object")
 
 
 class XmlResults:
@@ -22,6 +24,7 @@ class XmlResults:
         self._open: list[str] = []
         self._name = ""
         self._literal = ("", "")
+        self._triples: list[dict[str, Term]] = []  # the open ones, from the outermost on
         self._text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -29,8 +32,6 @@ class XmlResults:
         namespace, _, name = tag.rpartition(" ")
         if namespace != NAMESPACE or (not self._open and name != "sparql"):
             raise ValueError(f"the element {name} is not of {NAMESPACE}")
-        if name == "triple":
-            raise ValueError("triple terms are not supported in XML")
         self._open.append(name)
         self._text = []
         if name == "variable":
@@ -42,7 +43,12 @@ class XmlResults:
         elif name == "binding":
             self._name = attributes["name"]
         elif name == "literal":
-            self._literal = attributes.get("datatype", ""), attributes.get(LANGUAGE, "")
+            language = language_tag(attributes.get(LANGUAGE, ""), attributes.get(DIRECTION, ""))
+            self._literal = attributes.get("datatype", ""), language
+        elif name == "triple":
+            self._triples.append({})
+            if len(self._triples) > MAX_NESTED_TERMS:
+                raise ValueError("it nests too deeply")
 
     def text(self, text: str) -> None:
         """Handle text of the open element."""
@@ -56,7 +62,19 @@ class XmlResults:
             self.boolean = {"true": True, "false": False}[text.strip()]
         elif name in _TERMS:
             terms: dict[str, Term] = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}
-            self.rows[-1][self._name] = terms[name]
+            self._add(terms[name])
+        elif name == "triple":
+            triple = self._triples.pop()
+            if triple.keys() != set(_PARTS):
+                raise ValueError(f"a triple has no {next(part for part in _PARTS if part not in triple)}")
+            self._add(("triple", triple["subject"], triple["predicate"], triple["object"]))
+
+    def _add(self, term: Term) -> None:
+        """Add a term that has ended to the triple that it is a part of, or to its row."""
+        if self._triples and self._open[-1] in _PARTS:
+            self._triples[-1][self._open[-1]] = term
+        else:
+            self.rows[-1][self._name] = term
 
     def refuse_doctype(self, *_: object) -> None:
         """Raise ValueError: document types define entities, which can blow up or refer to files."""

@@ -12,7 +12,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from pytest_queryeval.core.db_schema import Column
-from pytest_queryeval.languages.sql.table_definitions import Tables
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)

@@ -12,8 +12,10 @@ from pytest_queryeval.languages.sql.view import View
 LEVELS = ("easy", "medium", "hard", "extra")
 
 
-def hardness(view: View) -> str:
+def hardness(view: View, common_queries: int = 0) -> str:
     """Return `easy`, `medium`, `hard` or `extra`, from the raw view of a gold query.
+
+    Queries in WITH, which the published grammar rejects, count like nested ones: `common_queries` is their number.
 
     Three counts decide: clauses, nested queries, and clauses with more than one part. Source: the code of Spider's
     published evaluation. Its document differs: it counts HAVING as a clause and aggregates in conditions as aggregates.
@@ -23,6 +25,7 @@ def hardness(view: View) -> str:
     """
     terms = list(view.terms())
     nested = sum(isinstance(value, View) for term in terms for value in term.values) + (view.arm is not None)
+    nested += common_queries
 
     clauses = (len(view.where) > 0) + (len(view.group) > 0) + (view.order is not None) + (view.limit is not None)
     clauses += max(len(view.tables) - 1, 0)
@@ -64,4 +67,4 @@ def query_hardness(query: str, dialect: str) -> str | None:
         reading = read_tree(query, dialect, Schema())
     except UnreadableError:
         return None
-    return None if reading.broken else hardness(reading.view)
+    return None if reading.broken else hardness(reading.view, reading.common_queries)

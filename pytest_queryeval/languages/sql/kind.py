@@ -11,6 +11,7 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sql.unknown_names import nearest_name, unknown_name_label
@@ -28,6 +29,14 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))
+
+    def after_prose(self, answer: str, dialect: str) -> str:
+        query = super().after_prose(answer, dialect)
+        if not query:
+            return ""
+        from pytest_queryeval.languages.sql.trees.parsing import has_detached_alias
+
+        return "" if has_detached_alias(query, dialect) else query
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         return nearest_name(query, message, schema)
@@ -80,10 +89,15 @@ class Sql(QueryLanguage):
 
         return normal_text(query, dialect)
 
-    def mutants(self, query: str, case: Case, ddl: str, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+    def read_problem(self, query: str, dialect: str) -> str:
+        from pytest_queryeval.languages.sql.trees.reader import read_problem
+
+        return read_problem(query, dialect)
+
+    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sql.mutants import mutants
 
-        return mutants(query, case.dialect, ddl, case.policy)
+        return mutants(query, case.dialect, tables, case.policy)
 
 
 SQL = Sql()

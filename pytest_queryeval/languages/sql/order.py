@@ -46,7 +46,7 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
     for clause in ("order", "limit", "offset"):
         uncut.set(clause, None)
     keys = None if order is None else _selected_keys(tree, order, columns)
-    limited = limit is not None and offset is not None
+    limited = (limit is not None or offset_clause is not None) and offset is not None
     places = (offset or 0, (offset or 0) + row_count) if limited else None
     queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
     for ranked in _ranked(uncut, order) if order is not None else ():

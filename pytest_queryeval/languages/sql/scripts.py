@@ -8,6 +8,8 @@ from contextlib import suppress
 from sqlglot import exp
 
 from pytest_queryeval.core.table import Row
+from pytest_queryeval.core.table_definition import ForeignKey
+from pytest_queryeval.languages.sql.dialects import quote_in
 
 
 def select_rows(table: str, limit: int, dialect: str) -> str:
@@ -29,6 +31,43 @@ def insert_rows(table: str, rows: Sequence[Row], dialect: str) -> str:
     """
     values = ",\n  ".join(exp.convert(row).sql(dialect) for row in rows)
     return f"INSERT INTO {exp.to_identifier(table, quoted=True).sql(dialect)} VALUES\n  {values};"
+
+
+def select_key_faults(table: str, columns: Sequence[str], dialect: str) -> str:
+    """Return the query for values of columns that are NULL, or that several rows have: for what a key may not have.
+
+    >>> select_key_faults("singer", ["id", "Year"], "sqlite")
+    'SELECT id, Year FROM singer GROUP BY id, Year HAVING COUNT(*) > 1 OR id IS NULL OR Year IS NULL'
+    """
+    names = [quote_in(dialect, keep_case=True)(column) for column in columns]
+    listed, nulls = ", ".join(names), " OR ".join(f"{name} IS NULL" for name in names)
+    return f"SELECT {listed} FROM {quote_in(dialect)(table)} GROUP BY {listed} HAVING COUNT(*) > 1 OR {nulls}"  # noqa: S608 - quoted
+
+
+def select_nulls(table: str, column: str, dialect: str) -> str:
+    """Return the query for the NULLs of a column.
+
+    >>> select_nulls("singer", "id", "sqlite")
+    'SELECT id FROM singer WHERE id IS NULL'
+    """
+    name = quote_in(dialect, keep_case=True)(column)
+    return f"SELECT {name} FROM {quote_in(dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
+
+
+def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
+    """Return the query for the rows whose foreign key refers to no row.
+
+    >>> select_orphans("concert", ForeignKey(["singer"], "singer", ["id"]), "sqlite")
+    'SELECT 1 FROM concert AS a LEFT JOIN singer AS b ON a.singer = b.id WHERE a.singer IS NOT NULL AND b.id IS NULL'
+    """
+    quote = quote_in(dialect, keep_case=True)
+    pairs = [
+        (f"a.{quote(own)}", f"b.{quote(referred)}") for own, referred in zip(key.columns, key.referred, strict=True)
+    ]
+    joined = " AND ".join(f"{own} = {referred}" for own, referred in pairs)
+    orphaned = " AND ".join([*(f"{own} IS NOT NULL" for own, _ in pairs), f"{pairs[0][1]} IS NULL"])
+    tables = f"{quote_in(dialect)(table)} AS a LEFT JOIN {quote_in(dialect)(key.table)} AS b"
+    return f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}"  # noqa: S608 - quoted
 
 
 def can_insert(row: Row) -> bool:

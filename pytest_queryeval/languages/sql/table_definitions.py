@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 
-from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition
+from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, Tables
 from pytest_queryeval.languages.sql.trees.parsing import without_warnings
-
-Tables = Mapping[str, TableDefinition]
 
 
 @lru_cache(maxsize=64)
@@ -30,8 +28,11 @@ def read_tables(ddl: str, dialect: str) -> Tables:
             statements = sqlglot.parse(ddl, dialect=dialect, error_level=ErrorLevel.IGNORE)
     except Exception:  # noqa: BLE001 - the parser fails with any error on what it does not know
         return {}
-    found = [_table(statement) for statement in statements if isinstance(statement, exp.Create)]
-    tables = {table.name: table for table in found if table is not None}
+    created = [statement for statement in statements if isinstance(statement, exp.Create)]
+    tables = {table.name: table for table in map(_table, created) if table is not None}
+    for name, columns in filter(None, map(_unique_index, created)):
+        if name in tables:
+            tables[name] = tables[name]._replace(unique=(*tables[name].unique, columns))
     return {name: _with_referred_keys(table, tables) for name, table in tables.items()}
 
 
@@ -68,6 +69,19 @@ def _table(statement: exp.Create) -> TableDefinition | None:
         tuple(foreign),
         unique=tuple(unique),
     )
+
+
+def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
+    """Return the table and the columns of a unique index; None of other indexes, of expressions, and of some rows."""
+    index = statement.this
+    if not isinstance(index, exp.Index) or not statement.args.get("unique") or index.args.get("params") is None:
+        return None
+    parameters, table = index.args["params"], index.args.get("table")
+    columns = [node.this if isinstance(node, exp.Ordered) else node for node in parameters.args.get("columns") or ()]
+    columns = [node.this if isinstance(node, exp.Collate) else node for node in columns]
+    if table is None or parameters.args.get("where") or not all(isinstance(node, exp.Column) for node in columns):
+        return None
+    return table.name.lower(), tuple(column.name.lower() for column in columns)
 
 
 def _constraints(declared: exp.Schema) -> Iterator[tuple[exp.Expr, str]]:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.setting_validators import (
     FILE_NAME,
     TEXT,
     SettingValidator,
-    choice_shape,
     is_text,
     validate_settings,
 )
+from pytest_queryeval.core.shapes import mapping_shape
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.tables import DELIMITER, is_delimiter
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import read_answer
+from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.predictors.file.predictions import (
+    FIELDS,
     KEYS,
     LINES_SUFFIXES,
     READERS,
@@ -37,18 +43,50 @@ from pytest_queryeval.predictors.file.predictions import (
 from pytest_queryeval.text.truncation import one_line
 
 NAMED_ENTRIES = 10
-MAX_COMPARED = 200  # keys among which a near one is searched, for each case without a prediction
+NAMED_FIRST = 3
+MAX_ROW_DIGITS = 9  # of the number of a row
+MAX_COMPARISONS = 20_000  # of keys in a run, to find those that the keys without a prediction are like
+_ALIKE = 0.6  # the share of equal characters
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+_DIGITS = re.compile(r"[0-9]+")
 _KEY_CHARACTERS = 80
+
+
+def _is_columns(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() <= {*FIELDS} and all(map(is_text, value.values()))
+
+
+def _unknown_field(value: Any) -> str:
+    unknown = next((name for name in value if name not in FIELDS), None) if isinstance(value, dict) else None
+    return "" if unknown is None else f": there is no '{unknown}'{did_you_mean(unknown, FIELDS)}"
+
+
 SETTINGS = {
     "path": FILE_NAME,
-    "key": SettingValidator(lambda value: value in KEYS, f"one of {', '.join(KEYS)}", shape=choice_shape(KEYS)),
+    "key": SettingValidator(is_text, "id, question, or the name of what holds the ids", shape=TEXT),
+    "columns": SettingValidator(
+        _is_columns,
+        "a mapping such as {id: No., predicted: SQL}",
+        suggestion=_unknown_field,
+        shape=mapping_shape(dict.fromkeys(FIELDS, TEXT)),
+    ),
     "answer": SettingValidator(
-        lambda value: isinstance(value, str) and bool(value) and value not in (*KEYS, "seconds", "trial"),
+        lambda value: is_text(value) and value not in (*KEYS, "seconds", "trial"),
         "the name of what holds the answers",
         shape=TEXT,
     ),
     "sheet": SettingValidator(is_text, "the name of a sheet", shape=TEXT),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
+    "header_row": SettingValidator(
+        lambda value: type(value) is int and value >= 1,
+        "the number of a row",
+        shape={"type": "integer", "minimum": 1},
+    ),
+}
+TABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "sheet": (".xlsx",),
+    "delimiter": (".csv", ".tsv"),
+    "header_row": (".xlsx", ".csv", ".tsv"),
 }
 
 
@@ -62,8 +100,9 @@ class PredictionsFile:
         self._file = file
         self._named, entries = read_entries(file, columns)
         self._entries = _by_key(entries, self._named)
-        self._spare: Iterable[str] = self._entries
+        self._spare: Sequence[str] = [*self._entries]
         self._expected = False
+        self._comparisons = MAX_COMPARISONS
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Take all cases of the run, to find the entries that belong to none of them."""
@@ -73,7 +112,7 @@ class PredictionsFile:
 
     def unused(self) -> tuple[str, ...]:
         """Return a sentence on the entries that belong to no expected case; empty where there are none."""
-        spare = list(self._spare) if self._expected else []
+        spare = self._spare if self._expected else []
         if not spare:
             return ()
         named = ", ".join(map(_shown, spare[:NAMED_ENTRIES]))
@@ -108,12 +147,30 @@ class PredictionsFile:
 
     def _hint(self, key: str) -> str:
         """Return the nearest key that no case asks for, else what keys there are."""
-        spare = [_shown(other) for other in islice(self._spare, MAX_COMPARED + 1)] if self._named == "id" else []
-        if len(spare) <= MAX_COMPARED and (near := did_you_mean(key, spare)).endswith("?"):
-            return near
-        named = ", ".join(f"'{_shown(other)}'" for other in islice(self._entries, NAMED_ENTRIES))
-        more = len(self._entries) - NAMED_ENTRIES
-        return f": the file predicts {named}{f' and {more:,} more' if more > 0 else ''}" if named else ": it is empty"
+        if not self._entries:
+            return ": it is empty"
+        if near := self._nearest(key):
+            return f": did you mean '{_shown(near)}'?"
+        if not self._spare:
+            return f": all {len(self._entries):,} predictions of the file are for other cases: add this one"
+        first = ", ".join(f"'{_shown(spare)}'" for spare in self._spare[:NAMED_FIRST])
+        more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
+        return f": add it, or correct one of the {self._named}s that no case has: {first}{more}"
+
+    @cached_property
+    def _spare_by_letters(self) -> dict[str, str]:
+        return {_letters(key): key for key in reversed(self._spare)}
+
+    def _nearest(self, key: str) -> str:
+        """Return the spare key that differs in case and signs only, else the one that is most like it; or ""."""
+        if same := self._spare_by_letters.get(_letters(key)):
+            return same
+        if len(self._spare) > self._comparisons:
+            return ""
+        self._comparisons -= len(self._spare)
+        numbers = _DIGITS.findall(_letters(key))  # q301 is not meant for q30
+        alike = get_close_matches(key, self._spare, n=NAMED_ENTRIES, cutoff=_ALIKE)
+        return next((spare for spare in alike if _DIGITS.findall(_letters(spare)) == numbers), "")
 
 
 class PredictedLines:
@@ -162,13 +219,20 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
         file = file_at(spec.folder / settings["path"])
         if is_lines(settings["path"]):
             return PredictedLines(file)
-        return PredictionsFile(file, Columns(**{name: settings[name] for name in settings.keys() - {"path"}}))
+        return PredictionsFile(file, columns_of(settings))
     except (SettingError, CaseError) as error:
         raise PredictorError(str(error)) from error
 
 
 def check_file(settings: Mapping[str, Any]) -> None:
     """Raise `SettingError` for the first setting that cannot be right."""
+    if (unknown := next((name for name in settings if name not in SETTINGS), None)) is not None:
+        remedy = (
+            f": it is a column, write `columns: {{{unknown}: HEADER}}`"
+            if unknown in FIELDS
+            else did_you_mean(unknown, (*SETTINGS, *FIELDS))
+        )
+        raise SettingError(unknown, f"unknown setting '{unknown}'{remedy}")
     validate_settings(settings, SETTINGS)
     if "path" not in settings:
         raise SettingError("path", "the predictor 'file' needs a `path`")
@@ -176,12 +240,53 @@ def check_file(settings: Mapping[str, Any]) -> None:
     if not is_known(path):
         known = ", ".join((*READERS, *LINES_SUFFIXES))
         raise SettingError("path", f"'path' does not end as files of predictions do: {known}")
-    for name in ("key", "answer"):
+    for name in ("key", "columns", "answer"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
-    for name, suffixes in {"sheet": (".xlsx",), "delimiter": (".csv", ".tsv")}.items():
+    for name, suffixes in TABLE_SETTINGS.items():
         if name in settings and Path(path).suffix.lower() not in suffixes:
             raise SettingError(name, f"'{name}' makes no sense with this file: it is for {' and '.join(suffixes)}")
+    columns = settings.get("columns", {})
+    if "answer" in settings and PREDICTED in columns:
+        raise SettingError("answer", "'answer' is named under `columns` as `predicted` already: leave one out")
+    key = settings.get("key", "id")
+    if key not in (*KEYS, columns.get("question")) and columns.get("id", key) != key:
+        raise SettingError(
+            "key", f"'key' and `columns` name different ids, '{key}' and '{columns['id']}': leave one out"
+        )
+
+
+def settings_of(text: str) -> dict[str, JsonValue]:
+    """Read the name of a file, with settings behind a `?` where there are any, as in `b.csv?id=No.&predicted=SQL`.
+
+    The name of a field is that of a column; `check_file` refuses names that are neither fields nor settings.
+    """
+    path, _, query = text.partition("?")
+    if not query or not is_known(path):
+        return {"path": text}
+    settings: dict[str, JsonValue] = {"path": path}
+    columns: dict[str, JsonValue] = {}
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        value = unquote(value)
+        if name in FIELDS:
+            columns[name] = value
+        else:
+            is_number = name == "header_row" and value.isdecimal() and len(value) <= MAX_ROW_DIGITS
+            settings[name] = int(value) if is_number else value
+    return {**settings, "columns": columns} if columns else settings
+
+
+def columns_of(settings: Mapping[str, Any]) -> Columns:
+    """Return how a file is read, by settings that are checked."""
+    names, key = dict(settings.get("columns", {})), settings.get("key")
+    if "answer" in settings:
+        names[PREDICTED] = settings["answer"]
+    if key is not None and key not in KEYS:
+        if key != names.get("question"):
+            names["id"] = key
+        key = "question" if key == names.get("question") else "id"
+    return Columns(key=key, names=names, **{name: settings[name] for name in TABLE_SETTINGS if name in settings})
 
 
 def check_there(spec: PredictorSpec) -> None:
@@ -213,6 +318,11 @@ def _by_key(entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]
     return found
 
 
+def _letters(key: str) -> str:
+    """Return the letters and digits of a key in lower case, without leading zeros."""
+    return _ZEROS.sub("", "".join(filter(str.isalnum, key.casefold())))
+
+
 def _shown(key: str) -> str:
     return one_line(key, _KEY_CHARACTERS)
 
@@ -224,6 +334,7 @@ def _name(file: File) -> str:
 FILE = PredictorType(
     opener=open_file,
     text_setting="path",
+    read_text=settings_of,
     check=check_file,
     settings=SETTINGS,
     check_files=check_there,

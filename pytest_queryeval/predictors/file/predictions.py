@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +21,7 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
+FIELDS = (*KEYS, PREDICTED, "seconds", "trial")  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -33,7 +34,7 @@ Row: TypeAlias = tuple[File, int, Mapping[str, JsonValue]]
 
 
 class RunColumns(NamedTuple):
-    """The names of some columns in a workbook that a run has written."""
+    """The names of some columns in a workbook or CSV file that a run has written."""
 
     id: str
     answer: str
@@ -41,23 +42,31 @@ class RunColumns(NamedTuple):
     seconds: str
 
 
+REPORT_CSV = RunColumns("id", "predicted_query", "outcome", "prediction_seconds")
 LAYOUTS = (
     RunColumns("Question ID", "VQL Generated", "Outcome", "Prediction (s)"),
     RunColumns("id", "predicted", "outcome", "prediction (s)"),
+    REPORT_CSV,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the key (None: `id` where a file has any, else `question`) and of the answer in a file.
+    """How a file is read: `names` are its names for those of FIELDS that are called otherwise in it.
 
-    `sheet` and `delimiter` are those of a table, None for the usual ones.
+    `key` is the field that identifies the case; None: `id` where a file has any, else `question`. `sheet`, `delimiter`
+    and `header_row` are those of a table, None for the usual ones.
     """
 
     key: str | None = None
-    answer: str = PREDICTED
+    names: Mapping[str, str] = field(default_factory=dict)
     sheet: str | None = None
     delimiter: str | None = None
+    header_row: int | None = None
+
+    def name(self, of: str) -> str:
+        """Return the name of a field in the file."""
+        return self.names.get(of, of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +84,9 @@ class Entry:
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
     """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
-    names = {name for _, _, row in rows for name in KEYS if name in row}
-    named = columns.key or ("question" if names == {"question"} else "id")
-    return named, [_entry(row, at, line, named, columns.answer) for at, line, row in rows]
+    keys = {key for _, _, row in rows for key in KEYS if columns.name(key) in row}
+    named = columns.key or ("question" if keys == {"question"} else "id")
+    return named, [_entry(row, at, line, named, columns) for at, line, row in rows]
 
 
 def read_lines(file: File) -> list[str]:
@@ -92,37 +101,39 @@ def comparable(key: str, named: str) -> str:
     return key if named == "id" else " ".join(key.split())
 
 
-def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, answer: str) -> Entry:
+def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, columns: Columns) -> Entry:
+    answer = columns.name(PREDICTED)
     if row.get(answer) is None:
         if answer in row:
             problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
         else:
-            hint = "" if answer != PREDICTED else ", or say under `answer` what is called so"
+            hint = "" if answer != PREDICTED else ", or its name under `columns: {predicted: NAME}`"
             near = did_you_mean(answer, [one_line(key, 40) for key in row])
             problem = f"a prediction needs `{answer}`{hint}{near}"
         raise file.problem(problem, line)
-    seconds = row.get("seconds", 0.0)
+    seconds = row.get(columns.name("seconds"), 0.0)
     if not is_seconds(seconds):
-        raise file.problem(f"`seconds` is a number from 0 to {MAX_SECONDS:,.0f}", line)
-    trial = row.get("trial", 0)
-    if type(trial) is not int or ("trial" in row and trial < 1):
-        raise file.problem("`trial` is a whole number from 1 on", line)
-    own = {"id", named, answer, "seconds", "trial"}
-    metadata = {key: value for key, value in row.items() if key not in own}
+        raise file.problem(f"`{columns.name('seconds')}` is a number from 0 to {MAX_SECONDS:,.0f}", line)
+    trial = row.get(columns.name("trial"), 0)
+    if type(trial) is not int or (columns.name("trial") in row and trial < 1):
+        raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
+    fields = {columns.name(of) for of in FIELDS if of != "question" or of == named}
+    metadata = {name: value for name, value in row.items() if name not in fields}
     content = row[answer]
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
-    return Entry(file.location(line), _key(row, file, line, named), trial, content, float(seconds), metadata)
+    key = _key(row, file, line, named, columns.name(named))
+    return Entry(file.location(line), key, trial, content, float(seconds), metadata)
 
 
-def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str) -> str:
-    key = row.get(named)
+def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str, name: str) -> str:
+    key = row.get(name)
     if type(key) is int:
         return str(key)
     if not isinstance(key, str) or not key.strip():
         names = ", ".join(f"`{one_line(name, 40)}`" for name in list(row)[:5]) or "nothing"
-        other = "" if named in row else f": this one has {names}"
-        raise file.problem(f"a prediction needs `{named}`, which is text{other}", line)
+        present = "" if name in row else f": this one has {names}"
+        raise file.problem(f"a prediction needs `{name}`, which is text{present}", line)
     return comparable(key, named)
 
 
@@ -222,12 +233,16 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
                 raise scanner.problem("not JSON: a key is text")
             scanner.require(":")
             value = scanner.value()
+            if key == "cases" and isinstance(value, list):
+                remedy = "name its report.csv or report.xlsx instead, which `queryeval render` writes"
+                raise file.problem(f"is a report, and no file of predictions: {remedy}")
             if isinstance(value, str) and BIRD_MARKER in value and _POSITION.fullmatch(key):
                 problem = f"'{one_line(key, 40)}' is a key of BIRD's predictions: its keys are positions and not ids"
                 remedy = "import it, `queryeval import bird QUESTIONS --predictions FILE`"
                 raise file.problem(f"{problem}: {remedy}", line)
-            row = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
-            yield file, line, {**row, columns.key or "id": key}
+            answer = columns.name(PREDICTED)
+            row = value if isinstance(value, dict) and answer in value else {answer: value}
+            yield file, line, {**row, columns.name(columns.key or "id"): key}
     else:
         raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
     scanner.end()
@@ -235,37 +250,71 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
 
 def _table(file: File, columns: Columns) -> Iterator[Row]:
     with open_table(
-        file, sheet=columns.sheet, default_sheet=RUN_SHEET, delimiter=columns.delimiter, number_lines=True
+        file,
+        sheet=columns.sheet,
+        default_sheet=RUN_SHEET,
+        delimiter=columns.delimiter,
+        header_row=columns.header_row,
+        number_lines=True,
     ) as table:
-        for layout in LAYOUTS:
-            if table.places.keys() >= {*layout}:
-                yield from _run_rows(table, columns, layout)
-                return
-        for name in (columns.answer, columns.key):
-            if name is not None and name not in table.places:
-                raise table.missing_column(name)
-        if table.places.keys().isdisjoint(KEYS):
-            hint = did_you_mean("id", table.places)
-            raise table.file.problem(f"there is no column 'id' or 'question'{hint}", table.header_row)
+        layout = next((layout for layout in LAYOUTS if table.places.keys() >= {*layout}), None)
+        if layout is not None and not columns.names:
+            yield from _run_rows(table, layout)
+            return
+        _check_header(table, columns)
+        guard = _guard(layout)
+        texts = {columns.name(of) for of in (*KEYS, PREDICTED)}
         for row in table.rows():
             values: dict[str, JsonValue] = {}
             for name, text in row.values.items():
                 # Cells besides the key and the answer may be numbers, and are left out where they are empty.
-                value = text if name in (*KEYS, columns.answer) else _scalar(row, name, text)
+                value = text.removeprefix(guard) if name in texts else _scalar(row, name, text)
                 if value is not None:
                     values[name] = value
             yield table.file, row.number, values
 
 
-def _run_rows(table: Table, columns: Columns, run: RunColumns) -> Iterator[Row]:
-    """Yield the predictions in a workbook that a run has written; cases without a prediction are left out."""
+def _guard(layout: RunColumns | None) -> str:
+    """Return what a table of this layout has before texts that a spreadsheet could take for a formula."""
+    return "'" if layout is REPORT_CSV else ""
+
+
+def _check_header(table: Table, columns: Columns) -> None:
+    """Raise `CaseError` for the first column that a table of predictions needs and does not have."""
+    needed = dict.fromkeys(columns.name(of) for of in (PREDICTED, columns.key, *columns.names) if of is not None)
+    keys = [columns.name(key) for key in KEYS]
+    has_key = not table.places.keys().isdisjoint(keys)
+    missing = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
+    if not missing:
+        return
+    place = f"beside `path`, or in short `{table.file.path.name}?header_row=…`"
+    if columns.header_row is None and (below := table.header_below(missing, place)):
+        raise below
+    error = table.missing_column(missing[0])
+    if missing[0] not in needed:
+        hint = did_you_mean(keys[0], table.places)
+        problem = f"there is no column 'id' or 'question'{hint}{_naming('id', table)}"
+        raise table.file.problem(problem, table.header_row)
+    remedy = "" if columns.names else _naming(PREDICTED, table)
+    raise table.file.problem(f"{error.problem}{remedy}", table.header_row)
+
+
+def _naming(key: str, table: Table) -> str:
+    """Return the end of a message that says how to name a column."""
+    option = f"{table.file.path.name}?{key}=HEADER"
+    return f" (write its name as HEADER in `columns: {{{key}: HEADER}}`, on the command line `{option}`)"
+
+
+def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
+    """Yield the predictions in a table that a run has written; cases without a prediction are left out."""
+    guard = _guard(run)
     for row in table.rows():
-        answer = row.text(run.answer)
+        answer = row.text(run.answer).removeprefix(guard)
         if _RUN_TRUNCATED.fullmatch(answer):
             raise row.problem("is only a part of the answer, which was too long for the workbook", run.answer)
         if not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
-        values: dict[str, JsonValue] = {"id": row.text(run.id), columns.answer: answer}
+        values: dict[str, JsonValue] = {"id": row.text(run.id).removeprefix(guard), PREDICTED: answer}
         if seconds := row.text(run.seconds):
             values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values

@@ -8,8 +8,10 @@ import inspect
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +22,17 @@ from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_m
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import is_interrupt, prediction_of, refuse_awaitable, wrap_predictor_errors
+from pytest_queryeval.predictors.answer import (
+    is_interrupt,
+    prediction_of,
+    refuse_awaitable,
+    user_frames,
+    wrap_predictor_errors,
+)
 from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of
+
+INSTALL = "install it where pytest runs, or add the folder that holds it to `pythonpath` in pytest's settings"
+_CASE_FIELDS = frozenset(field.name for field in fields(CaseView))
 
 # `parts_of` reads the target.
 SETTINGS = {
@@ -163,13 +174,17 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     except BaseException as error:  # a module of the user's may raise anything while it is imported
         if is_interrupt(error):
             raise
-        is_absent = isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.")
-        hint = _hint(place, name, spec.folder) if is_absent else ""
-        raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}{hint}") from error
+        hint = ""
+        if isinstance(error, ModuleNotFoundError):
+            is_target = f"{place}.".startswith(f"{error.name}.")
+            hint = _hint(place, name, spec.folder) if is_target else f": {INSTALL}"
+        reason = f"{type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
+        raise PredictorError(f"{target}: cannot be imported: {reason}{hint}") from error
     function = getattr(module, name, None)
     if not callable(function):
         known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise PredictorError(f"{target}: there is no function '{name}' in {place}{did_you_mean(name, known)}")
+    _check_arguments(target, function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)
@@ -180,7 +195,24 @@ def _hint(place: str, name: str, folder: Path) -> str:
     file = f"{place.replace('.', '/')}.py"
     if (folder / file).is_file():
         return f": did you mean '{file}:{name}'?"
-    return ": install it, or add the folder that holds it to `pythonpath` in pytest's settings"
+    return f": {INSTALL}"
+
+
+def _check_arguments(target: str, function: Callable[..., object]) -> None:
+    """Raise `PredictorError` for a function that certainly cannot be called with a case alone."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # as of some functions written in C
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        of_case = [f"`case.{name}`" for name in signature.parameters if name in _CASE_FIELDS]
+        remedy = (
+            f"write `def {target.rpartition(':')[2]}(case):`{', and read ' + ', '.join(of_case) if of_case else ''}"
+        )
+        taken = ", ".join(map(str, signature.parameters))
+        raise PredictorError(f"{target}({taken}) is called with one argument, the case: {remedy}") from error
 
 
 def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:

@@ -12,7 +12,7 @@ from pytest_queryeval.reports.sections import CHANGE_HEADER, CHANGE_NOTE, COUNTS
 MAX_CASES = 100  # of each list
 MAX_METRICS = 1_000
 COLUMNS = (*CHANGE_HEADER[:4], "95 % low", "95 % high", *CHANGE_HEADER[5:])
-STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score")
+STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score", "score")
 Line: TypeAlias = Sequence[tuple[Any, str]]  # values side by side, each with its style
 
 
@@ -36,6 +36,7 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
         "cases in both": counts["common"],
         "fixes": len(baseline["fixes"]),
         "regressions": len(baseline["regressions"]),
+        "newly in error": len(baseline["errors"]),
         **{word: counts[name] for name, word in COUNTS.items()},
     }
     yield from (((name, "name"), (value, "left")) for name, value in facts.items())
@@ -46,7 +47,8 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
         for name, found in list(metrics.items())[:MAX_METRICS]:
             interval = found["ci95"] or (None, None)
             values = (name, found["before"], found["after"], found["change"], *interval)
-            yield list(zip((*values, found["n"], found["p_holm"], found["detectable"]), STYLES, strict=True))
+            values += (found["n"], found["p"], found["p_holm"], found["detectable"])
+            yield list(zip(values, STYLES, strict=True))
         if len(metrics) > MAX_METRICS:
             yield ((f"… and {len(metrics) - MAX_METRICS:,} more", "text"),)
         yield ((CHANGE_NOTE, "text"),)

@@ -65,6 +65,7 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
     if published:
         names += ["Summary", "Details", *(["Overview"] if SDMX in report["groups"]["kind"] else [])]
     sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
+    sheets["Run"].worksheet.activate()  # so that a spreadsheet program opens on the verdict
     writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
     listed = with_worst_cases(report, CASES_LISTED)
     hidden = {name: write(sheets[name], listed) for name, write in writers.items() if name in sheets}

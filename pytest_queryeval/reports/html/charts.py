@@ -15,23 +15,41 @@ Rows: TypeAlias = Sequence[tuple[str, ...]]
 METRICS_SHOWN = 48
 TIMED_METRICS = 4
 MIN_RADIUS, MAX_RADIUS = 1.5, 8.0
-STEPS = (1, 2, 2.5, 5, 10)
+DIGITS = (1, 2, 5, 10)  # of the steps of a scale
+HALVED_BADLY = 5  # half a step would have one more digit, as 0.025
+MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis with round ends: values become places from 0 to 100."""
+    """An axis whose ends and middle are round: values become places from 0 to 100."""
 
     low: float
     high: float
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Scale:
-        """Return the scale with the closest round ends around all values."""
-        span = max(values) - min(values) or abs(values[0]) or 1.0
+        """Return the scale with the closest round ends around all values, whose middle is round as well.
+
+        That of shares stays within 0 and 1.
+
+        >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
+        (('0.66', '0.7', '0.74'), ('0', '0.5', '1'), ('130', '150', '170'))
+        """
+        lowest, highest = min(values), max(values)
+        is_share = lowest >= 0 and highest <= 1
+        span = next(size for size in (highest - lowest, abs(lowest), 1.0) if size >= MIN_SPAN)
         power = 10 ** math.floor(math.log10(span / 4))
-        step = next(each * power for each in STEPS if each * power >= span / 4)
-        return cls(math.floor(min(values) / step) * step, math.ceil(max(values) / step) * step)
+        digit = next(digit for digit in DIGITS if digit * power >= span / 4)
+        step = digit * power
+        low, high = math.floor(lowest / step), math.ceil(highest / step)
+        if low == high:
+            high += 2
+        elif digit == HALVED_BADLY and (high - low) % 2:
+            high += 1
+        if is_share and (above := high - math.floor(1 / step + 1e-9)) > 0:
+            return cls((low - above) * step, (high - above) * step) if low >= above else cls(0.0, 1.0)
+        return cls(low * step, high * step)
 
     def at(self, value: float) -> float:
         """Return the place of a value."""

@@ -11,7 +11,14 @@ from pytest_queryeval.reports.html.charts import Scale
 from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
-from pytest_queryeval.reports.leaderboard import NOTE, coverage, finding, other_metric_names, suite_differences
+from pytest_queryeval.reports.leaderboard import (
+    NOTE,
+    coverage,
+    finding,
+    other_metric_names,
+    p_header,
+    suite_differences,
+)
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.flips import score_of
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
@@ -20,9 +27,12 @@ from pytest_queryeval.text.truncation import truncate
 
 MESSAGE_CHARACTERS = 1_000
 MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
-WORDS: Mapping[Literal["regressed", "fixed", "others"], str] = {
+WORDS: Mapping[Literal["regressed", "errors", "fixed", "worse", "better", "others"], str] = {
     "regressed": "regressed",
+    "errors": "newly in error",
     "fixed": "fixed",
+    "worse": "worse",
+    "better": "better",
     "others": "differs",
 }
 
@@ -52,6 +62,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         change_note=CHANGE_NOTE,
         signed=signed,
         p_text=p_text,
+        p_header=p_header(board),
         views=[
             View(name=name, words=words.capitalize(), count=number, is_first=name == first)
             for name, words, number in counts

@@ -6,9 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ge
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from pytest_queryeval.core.report import (
+    BaselineReport,
     CaseFingerprint,
     CaseReport,
     Limits,
@@ -28,6 +29,7 @@ REMOVED = "cases removed"
 LEFT_OUT = "cases no longer selected"
 SKIPPED = "cases newly skipped"
 XFAIL = "cases newly marked xfail"
+ON_MISS = "on_miss changed"
 METRICS = "metrics no longer computed"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
@@ -61,6 +63,12 @@ def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[
     named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
     others = (*_smaller_files(before, after, found), *_loosened_gates(before, after), *_conditions(before, after))
     return [*named, *(SuiteChange(what=what, cases=[]) for what in others)]
+
+
+def is_foreign(baseline: BaselineReport) -> bool:
+    """Return whether a baseline has other cases than the run: all of them were removed, and all of the run's added."""
+    counts = baseline["cases"]
+    return counts["removed"] == counts["before"] > 0 and counts["after"] > 0
 
 
 def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
@@ -115,21 +123,26 @@ def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requ
         yield (*of, "max"), (-limits["max"],)
 
 
-def _relaxed(before: Iterable[Requirement], after: Sequence[Requirement]) -> list[tuple[str, ...]]:
+def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> list[tuple[str, ...]]:
     """Return the names of requirements that are gone, or have become less strict."""
-    return [
-        what
-        for what, numbers in before
-        if not any(what == other and all(map(ge, theirs, numbers)) for other, theirs in after)
-    ]
+    numbers_after: defaultdict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
+    for name, numbers in after:
+        numbers_after[name].append(numbers)
+    return [name for name, least in before if not any(all(map(ge, numbers, least)) for numbers in numbers_after[name])]
 
 
 def _answers_moved(before: str, after: str) -> IsChanged:
-    """Return a test of whether the answers of a case came from one place before and from another one after."""
+    """Return a test of whether the answer to a case came from one place before, and another one from another after."""
 
     def is_moved(old: CaseReport, new: CaseReport) -> bool:
         both = fingerprints(old, new)
-        return both is not None and (both[0]["answers"], both[1]["answers"]) == (before, after)
+        return both is not None and (both[0]["answers"], both[1]["answers"]) == (before, after) and is_other(old, new)
+
+    def is_other(old: CaseReport, new: CaseReport) -> bool:
+        if (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
+            return False
+        queries = [case["predicted"] and case["predicted"]["query"] for case in (old, new)]
+        return queries[0] is None or queries[0] != queries[1]
 
     return is_moved
 
@@ -158,7 +171,7 @@ def _portable(name: str | None) -> str:
 # The changes that a case may have between two reports, in the order of a report.
 CASE_CHANGES: Mapping[str, IsChanged] = {
     XFAIL: _is_newly_expected,
-    "on_miss changed": _edited("on_miss"),
+    ON_MISS: _edited("on_miss"),
     "trials or trials_rule changed": _edited("trials", "trials_rule"),
     "timeout or max_rows edited": _edited("limits"),
     "answers stated in the suite": _answers_moved("asked", "stated"),
@@ -190,9 +203,10 @@ def _smaller_files(before: RunResults, after: RunResults, found: MatchedCases) -
 
 def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name gates of folders with cases in the run which require less than before, or are gone."""
-    relaxed = _relaxed(_gate_requirements(before["gates"]), list(_gate_requirements(after["gates"])))
-    for folder, metric, where in dict.fromkeys(what[:3] for what in relaxed):
-        if any(is_below(case["path"], folder) for case in after["cases"]):
+    relaxed = _relaxed(_gate_requirements(before["gates"]), _gate_requirements(after["gates"]))
+    paths = {case["path"] for case in after["cases"]} if relaxed else ()
+    for folder, metric, where in dict.fromkeys(name[:3] for name in relaxed):
+        if any(is_below(path, folder) for path in paths):
             yield f"{LOOSENED}: {metric}{where}{folder_text(folder)}"
 
 
@@ -200,14 +214,18 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
     """Yield what gates require; those of the same folder, metric and `where` are about the same."""
     for gate in gates:
         of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
-        if gate["type"] == "limits":
-            yield from _limit_requirements(gate, *of)
-        elif gate["type"] == "sum":
-            yield from _limit_requirements(gate, *of, gate["type"])
-        elif gate["type"] == "no_regression":
-            yield (*of, gate["type"]), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
-        else:
-            yield (*of, gate["type"]), (-gate["max_regressions"],)
+        rule = gate["type"]
+        match rule:
+            case "limits":
+                yield from _limit_requirements(gate, *of)
+            case "sum":
+                yield from _limit_requirements(gate, *of, rule)
+            case "no_regression":
+                yield (*of, rule), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
+            case "max_regressions":
+                yield (*of, rule), (-gate["max_regressions"],)
+            case _:
+                assert_never(rule)
 
 
 def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:

@@ -14,6 +14,10 @@ from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
 from pytest_queryeval.results.case_store import report_order, select
 from pytest_queryeval.results.scope import is_below
 
+NO_COMMON_CASE = (
+    "compare runs of the same suites with the same root folder (`rootdir:`), where node ids begin: "
+    "a pytest.ini with the line `[pytest]` sets it"
+)
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
 MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
 

@@ -28,10 +28,9 @@ from pytest_queryeval.results.baseline.changes import (
     IsChanged,
     changes,
 )
-from pytest_queryeval.results.baseline.flips import MatchedCases, match_cases, score_of
+from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE, MatchedCases, match_cases, score_of
 from pytest_queryeval.results.case_store import select
 
-NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
 # The changes that are found in one direction only.
 EASED: Mapping[str, IsChanged] = {
     SKIPPED: lambda old, new: new["outcome"] == "skipped" != old["outcome"],
@@ -88,12 +87,20 @@ class GroupMeans(TypedDict):
 
 
 class Differing(TypedDict):
-    """The node ids of common cases with other scores: worse or better in the `last` report than in the `first`."""
+    """The node ids of cases that differ from the `first` report to the `last`, of those that all reports have.
+
+    `regressed`, `errors` and `fixed` are the `regressions`, `errors` and `fixes` of a comparison of these two. Of the
+    others that all ranked systems have a score of, `worse` and `better` changed their score, and `others` differ in
+    reports between the two only.
+    """
 
     first: str
     last: str
     regressed: list[str]
+    errors: list[str]
     fixed: list[str]
+    worse: list[str]
+    better: list[str]
     others: list[str]
 
 
@@ -150,7 +157,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     scored = dict.fromkeys(nodeid for own in ranked.values() for nodeid in own)
     common = [nodeid for nodeid in scored if all(nodeid in own for own in ranked.values())]
     if scored and not common:
-        raise ReportError(f"nothing to rank: no case has a score of '{metric}' in all reports; {NOT_COMMON}")
+        raise ReportError(f"nothing to rank: no case has a score of '{metric}' in all reports: {NO_COMMON_CASE}")
     is_lower = any(metric in costs(report["metrics"]) for report in reports.values())
     sign = -1.0 if is_lower else 1.0
     values = {name: [own[nodeid] for nodeid in common] for name, own in ranked.items()}
@@ -198,7 +205,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
             values,
             sign,
         ),
-        "differing": _differing(common, values, sign),
+        "differing": _differing(reports, common, values, sign),
     }
 
 
@@ -281,11 +288,30 @@ def _groups(
     return found
 
 
-def _differing(common: Sequence[str], values: Mapping[str, Sequence[float]], sign: float) -> Differing:
-    names = list(values) or [""]
-    found: Differing = {"first": names[0], "last": names[-1], "regressed": [], "fixed": [], "others": []}
+def _differing(
+    reports: Mapping[str, Report], common: Sequence[str], values: Mapping[str, Sequence[float]], sign: float
+) -> Differing:
+    names = list(reports)
+    first, last = names[0], names[-1]
+    matched = match_cases(reports[first], reports[last])
+    between = [{case["nodeid"] for case in reports[name]["cases"]} for name in names[1:-1]]
+    regressed, errors, fixed = (
+        [nodeid for nodeid in nodeids if all(nodeid in existing for existing in between)]
+        for nodeids in (matched.regressions, matched.errors, matched.fixes)
+    )
+    differing: Differing = {
+        "first": first,
+        "last": last,
+        "regressed": regressed,
+        "errors": errors,
+        "fixed": fixed,
+        "worse": [],
+        "better": [],
+        "others": [],
+    }
+    with_other_verdict = {*regressed, *errors, *fixed}
     for nodeid, *scores in zip(common, *values.values(), strict=True):
-        if len(set(scores)) > 1:
+        if nodeid not in with_other_verdict and len(set(scores)) > 1:
             change = sign * (scores[-1] - scores[0])
-            found["regressed" if change < 0 else "fixed" if change > 0 else "others"].append(nodeid)
-    return found
+            differing["worse" if change < 0 else "better" if change > 0 else "others"].append(nodeid)
+    return differing

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
+from pytest_queryeval.runs.garbage import RareCollection
 from pytest_queryeval.runs.workers.chunks import close_idle_sessions
 from pytest_queryeval.runs.workers.dispatch import WorkerDied
 
@@ -97,6 +98,7 @@ def _serve(pipe: Connection) -> None:
     """Make the calls that come through a pipe, until its other end is closed or this process is terminated."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for the process that will then end this one
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    RareCollection().begin()
     try:
         while True:
             function, args, kwargs = pipe.recv()

@@ -378,5 +378,5 @@ def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
 
 
 def _limit(select: Select) -> str:
-    parts = (("LIMIT", select.limit), ("OFFSET", select.offset))
-    return " ".join(f"{word} {number}" for word, number in parts if number)
+    parts = (("", select.limit), ("OFFSET ", select.offset))
+    return " ".join(f"{word}{number}" for word, number in parts if number)

@@ -5,6 +5,7 @@ Terms are texts in one spelling: variables with `?`, IRIs in angle brackets, `a`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias, TypeVar
@@ -115,11 +116,17 @@ class Select:
         return bool(self.group) or any(part in COUNTING for each in expressions for part in each.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A group graph pattern."""
+    """A group graph pattern; equal to one that has the same elements in another order."""
 
     elements: tuple[Element, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and Counter(self.elements) == Counter(other.elements)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.elements))
 
 
 Element: TypeAlias = Triple | Filter | Bind | Data | Block | Union | Select

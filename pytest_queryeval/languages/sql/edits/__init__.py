@@ -28,6 +28,10 @@ MAX_CHANGE = 120  # characters of each side
 MAX_NODES = 1_500
 MAX_SELECTS = 12
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT", "SET")  # in the order of reports
+_FIRST_WORDS = {
+    **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "LIMIT")},
+    **{clause: f"{clause} BY " for clause in ("GROUP", "ORDER")},
+}
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {
     "FROM": "wrong-join-condition",
@@ -115,7 +119,8 @@ class SqlEdits:
         within: exp.Expr,
         whole: bool = False,
     ) -> None:
-        old, new = (self._text(side, within) for side in change)
+        word = _FIRST_WORDS.get(clause, "")  # reports show the clause before the change
+        old, new = (self._text(side, within).removeprefix(word) for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
         self._found.append(_Edit(shown=shown, within=id(within), whole=whole, node=node, make=make))
 

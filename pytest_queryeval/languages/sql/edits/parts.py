@@ -16,6 +16,7 @@ _MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
     exp.LTE: exp.GTE,
 }
 _OPERATORS = {"eq": "=", "neq": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=": ">", "IS": "IS NOT"}
 
 
 def clause_key(query: exp.Expr, name: str) -> str:
@@ -109,9 +110,15 @@ def without_not(condition: exp.Expr) -> exp.Expr:
 
 
 def operator(condition: exp.Expr, comparison: exp.Expr) -> str:
-    """Return the operator of a comparison, with the NOT of its condition."""
+    """Return the operator of a comparison; where its condition has a NOT, the operator that says the same without.
+
+    >>> from sqlglot import parse_one
+    >>> conditions = [parse_one("NOT a = 1"), parse_one("a IS NOT NULL"), parse_one("a NOT IN (1, 2)")]
+    >>> [operator(condition, without_not(condition)) for condition in conditions]
+    ['<>', 'IS NOT', 'NOT IN']
+    """
     name = _OPERATORS.get(comparison.key, comparison.key.upper())
-    return f"NOT {name}" if isinstance(condition, exp.Not) else name
+    return _NEGATED_OPERATORS.get(name, f"NOT {name}") if isinstance(condition, exp.Not) else name
 
 
 def subject(node: exp.Expr) -> exp.Expr:

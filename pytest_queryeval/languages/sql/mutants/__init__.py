@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.sql.compared import with_quoted_texts
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
-from pytest_queryeval.languages.sql.table_definitions import Tables, read_tables
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse, without_warnings
 from pytest_queryeval.text.truncation import truncate
 
@@ -38,10 +38,10 @@ _CLAUSES: dict[type[exp.Expr], str] = {
 
 
 @without_warnings()
-def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Mutant]:
+def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequence[Mutant]:
     """Return the mutants of a query, none of them twice; none of a query that cannot be parsed.
 
-    `ddl` are the statements that make the tables it is about, `policy` how answers are compared. Of more than
+    `tables` are those it is about, with the constraints that hold, `policy` is how answers are compared. Of more than
     `MAX_MUTANTS`, or fewer of a long query, those are returned that come first when the operators take turns.
     """
     try:
@@ -51,7 +51,6 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
     if broken:
         return ()
     tree = tree.copy()
-    tables = read_tables(ddl, dialect)
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     tables = {name: table for name, table in tables.items() if name not in common}
     if tables:

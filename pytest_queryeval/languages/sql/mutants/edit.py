@@ -10,8 +10,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.sql.mutants.facts import Facts
-from pytest_queryeval.languages.sql.table_definitions import Tables
 
 
 class Edit(NamedTuple):

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import TableDefinition
-from pytest_queryeval.languages.sql.table_definitions import Tables
+from pytest_queryeval.core.table_definition import TableDefinition, Tables
 
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
@@ -179,7 +178,16 @@ class Facts:
             return False
         has_aggregates = any(isinstance(node, exp.AggFunc) for item in self.select.selects for node in own_nodes(item))
         has_windows = any(isinstance(node, exp.Window) for item in self.select.selects for node in own_nodes(item))
-        return (has_aggregates and not has_windows) or self.determine_rows(())
+        return (has_aggregates and not has_windows) or self.determine_rows(()) or self._reads_no_table
+
+    @property
+    def _reads_no_table(self) -> bool:
+        """Whether the SELECT has no FROM, and no functions: some return several rows."""
+        return self.select.args.get("from_") is None and all(
+            isinstance(node, (*_DETERMINISTIC, exp.Alias, exp.Null, exp.Boolean))
+            for item in self.select.selects
+            for node in item.walk()
+        )
 
     @property
     def has_unique_rows(self) -> bool:

@@ -33,12 +33,9 @@ class PublishedMatch:
         return found
 
 
-def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch | None:
-    """Compare two queries; return None where the published grammar does not read gold."""
-    try:
-        level = hardness(published_view(gold, schema))
-    except UnreadableQueryError:
-        return None
+def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch:
+    """Compare two queries; raise `UnreadableQueryError` where the published grammar does not read gold."""
+    level = hardness(published_view(gold, schema))
     rejected = ""
     try:
         published_view(predicted, schema)

@@ -17,7 +17,8 @@ class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
     `outputs` are the texts of its columns by their names; None where `*` hides some. `broken` says what is wrong with a
-    text of which only a part could be read. The whole query has its `features`.
+    text of which only a part could be read. The whole query has its `features`, and `common_queries` is the number of
+    queries in its WITH.
     """
 
     view: View
@@ -25,6 +26,7 @@ class Reading:
     outputs: Mapping[str, str] | None = None
     broken: str = ""
     features: frozenset[str] = frozenset()
+    common_queries: int = 0
 
     @cached_property
     def text(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
@@ -49,6 +50,17 @@ _AFTER_LISTS = frozenset((*_CLOSING, *_SET_OPERATIONS, TokenType.FROM, TokenType
 _TRAILING_COMMAS = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
 
 
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+_LITERALS_AND_ENDS = frozenset(
+    (
+        *(TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR),
+        *(TokenType.IDENTIFIER, TokenType.END, *_CLOSING),
+    )
+)
+
+_MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+
+
 class UnreadableError(Exception):
     """No query can be found in the text; the message says why."""
 
@@ -83,7 +95,7 @@ def parse(query: str, dialect: str) -> Parsed:
         raise UnreadableError("nested too deeply") from error
     except Exception as error:  # the parser makes trees that its builders do not expect, and fails with any error
         raise UnreadableError(_first_line(error)) from error
-    statements = [tree for tree in trees if tree is not None]
+    statements = statements_among(trees)
     if not statements:
         raise UnreadableError("the text holds no statement")
     if not isinstance(statements[0], exp.Query | exp.Values):
@@ -93,7 +105,27 @@ def parse(query: str, dialect: str) -> Parsed:
     return Parsed(statements[0], broken or _misplaced(tokens, type(rules).__name__.lower()))
 
 
+def statements_among(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
+    """Return the statements among the trees of a text; what stands between semicolons may be a comment, or nothing."""
+    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+
+
 _dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
+
+
+def has_detached_alias(query: str, dialect: str) -> bool:
+    """Return whether a blank line comes between an alias without AS and what it names: text that follows a query.
+
+    The text must be one that `parse` reads.
+    """
+    rules = _dialect(dialect)
+    ends = _LITERALS_AND_ENDS | rules.parser_class.ID_VAR_TOKENS
+    return any(
+        after.token_type is TokenType.VAR
+        and before.token_type in ends
+        and _BLANK_LINE.search(query, before.end + 1, after.start) is not None
+        for before, after in pairwise(rules.tokenize(query))
+    )
 
 
 def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
@@ -191,7 +223,8 @@ def _first_line(error: Exception) -> str:
     """Return the message of the parser, without its excerpt of the text and its colours."""
     first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     if first.get("description"):
-        description = str(first["description"])[:MESSAGE_CHARACTERS].rstrip(".")
+        description = _MISSING_PART.sub(lambda found: f"{found[1].upper()} lacks a part", str(first["description"]))
+        description = description[:MESSAGE_CHARACTERS].rstrip(".")
         return one_line(f"{description}, line {first['line']}, column {first['col']}")
     if isinstance(error, TokenError):  # its message quotes the text
         return "the text cannot be split into tokens: a quote or a comment may be left open"

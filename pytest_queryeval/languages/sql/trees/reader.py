@@ -33,7 +33,23 @@ def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
         reading = TreeReader().read(tree, Scope(schema))
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
-    return replace(reading, broken=broken, features=frozenset(tree_features(tree)))
+    return replace(
+        reading, broken=broken, features=frozenset(tree_features(tree)), common_queries=_count_common_queries(tree)
+    )
+
+
+def read_problem(query: str, dialect: str) -> str:
+    """Return why and where a query cannot be read as a whole; empty where it can."""
+    try:
+        return read_tree(query, dialect, Schema()).broken
+    except UnreadableError as error:
+        return str(error)
+
+
+def _count_common_queries(tree: exp.Expr) -> int:
+    """Return how many queries the WITH of a query has, without those in nested queries and in each other."""
+    nodes = tree.walk(prune=lambda node: isinstance(node, (exp.CTE, exp.From, exp.Join, exp.Where, exp.Having)))
+    return sum(isinstance(node, exp.CTE) for node in nodes)
 
 
 class TreeReader:

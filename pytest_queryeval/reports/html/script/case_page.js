@@ -95,15 +95,16 @@ function pane(title, named, found, tag, ...around) {
   };
 }
 
-// Two queries beside each other, with what only one of them has marked, and a button that lays both out.
+// Two queries beside each other, with what only one of them has marked by its tag, and a button that lays both out.
+// Everywhere `del`, which is red, marks what is wrong in a prediction, and `ins`, green, what gold has instead.
 function queries(kind, [first, second]) {
   const texts = [first, second].map(({ query }) => tokens(withoutMargins(query ?? ""), kind));
   const bothThere = texts.every((found) => found.length);
   const isMarked = bothThere && markDifferences(...texts);
-  const panes = [first, second].map(({ title, named, error, none, chips = [] }, at) => {
+  const panes = [first, second].map(({ title, named, tag, error, none, chips = [] }, at) => {
     const above = [chips, failure(error)];
     if (!texts[at].length) return { side: [title, above, error ? null : make("p", { class: "quiet" }, none)] };
-    return pane([title, ...chips], named, texts[at], at ? "ins" : "del", failure(error));
+    return pane([title, ...chips], named, texts[at], tag, failure(error));
   });
   const laid = texts.map((found) => (found.length ? laidOut(found, kind) : null));
   return [
@@ -139,7 +140,7 @@ function jsonAnswers({ gold, predicted }, { missing = [], extra = [], changed = 
       ? [...pane(title, named, found, tag, failure(own?.error)).side, whole ? make("details", {}, make("summary", {}, "The whole text"), coloured(tokens(own.query, "json"), tag)) : null]
       : [title, own?.error ? failure(own.error) : make("p", { class: "quiet" }, "no answer")];
   const isPart = second !== null && !isJson(predicted.query);
-  return sides(side("Gold answer", "the gold answer", gold, texts[0], "del"), side("Predicted answer", "the predicted answer", predicted, texts[1], "ins", isPart));
+  return sides(side("Gold answer", "the gold answer", gold, texts[0], "ins"), side("Predicted answer", "the predicted answer", predicted, texts[1], "del", isPart));
 }
 
 // Paths of JSON that differ, a line each.
@@ -148,9 +149,9 @@ function pathTable({ missing = [], extra = [], changed = [], counts }) {
   const value = (own, tag) => make("td", {}, make(tag, { class: "code" }, valueText(own)));
   const line = (kind, path, ...cells) => make("tr", { class: kind }, make("th", { scope: "row", class: "code" }, valueText(path)), cells);
   const rows = [
-    ...missing.map(([path, own]) => line("missing", path, value(own, "del"), none("missing"))),
-    ...extra.map(([path, own]) => line("extra", path, none("not in gold"), value(own, "ins"))),
-    ...changed.map(({ gold, predicted }) => line("changed", gold[0], value(gold[1], "del"), value(predicted[1], "ins"))),
+    ...missing.map(([path, own]) => line("missing", path, value(own, "ins"), none("missing"))),
+    ...extra.map(([path, own]) => line("extra", path, none("not in gold"), value(own, "del"))),
+    ...changed.map(({ gold, predicted }) => line("changed", gold[0], value(gold[1], "ins"), value(predicted[1], "del"))),
   ];
   const left = Math.max(0, amount(counts?.missing) - missing.length - changed.length, amount(counts?.extra) - extra.length - changed.length);
   if (left) rows.push(make("tr", {}, make("td", { class: "more", colspan: 3 }, `… ${number(left)} more`)));
@@ -186,8 +187,8 @@ function selections({ missing = [], extra = [] }, dimensions) {
         "tr",
         { class: isDifferent(own) && "changed" },
         make("th", { scope: "row" }, name, own.left ? make("span", { class: "quiet" }, ` … ${number(own.left)} more`) : null),
-        side(own.both, own.missing, "del"),
-        side(own.both, own.extra, "ins"),
+        side(own.both, own.missing, "ins"),
+        side(own.both, own.extra, "del"),
       ),
     );
   const heads = ["dimension", "gold answer", "predicted answer"].map((name) => make("th", { scope: "col" }, name));
@@ -199,8 +200,8 @@ function answers({ gold, predicted }, { missing = [], extra = [], changed = [] }
   if (!gold?.columns && !predicted?.columns) return null;
   const pairs = (one, other) => changed.map((both) => [both[one], both[other]]);
   const marks = {
-    gold: { word: "missing", tag: "del", lone: missing, changed: pairs("gold", "predicted"), caption: "Gold's rows" },
-    predicted: { word: "extra", tag: "ins", lone: extra, changed: pairs("predicted", "gold"), caption: "Predicted's rows" },
+    gold: { word: "missing", tag: "ins", lone: missing, changed: pairs("gold", "predicted"), caption: "Gold's rows" },
+    predicted: { word: "extra", tag: "del", lone: extra, changed: pairs("predicted", "gold"), caption: "Predicted's rows" },
   };
   return sides(["Gold answer", shape(gold), answer(gold, marks.gold, terms)], ["Predicted answer", shape(predicted), answer(predicted, marks.predicted, terms)]);
 }
@@ -237,7 +238,7 @@ function trials(kind, entries) {
       make("td", {}, chip(passed === null ? "no threshold" : passed ? "passed" : "failed")),
       names.map((name) => make("td", { class: missed.has(name) ? "number some" : "number" }, score(scores[name]))),
       make("td", { class: "number" }, seconds(prediction?.seconds)),
-      make("td", {}, query || predicted?.error || facts_ ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "ins") : null, facts_) : ""),
+      make("td", {}, query || predicted?.error || facts_ ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "del") : null, facts_) : ""),
     );
   });
   const numbers = new Set([...names, "took"]);
@@ -255,17 +256,18 @@ function predictionFacts(prediction) {
 function againstBaseline(kind, { earlier, predicted }, outcome) {
   if (!earlier) return null;
   const isSame = earlier.query !== null && earlier.query === predicted?.query;
-  const before = { title: "Earlier prediction", named: "the earlier prediction", query: earlier.query, error: earlier.error, none: "an answer without a query", chips: [chip(earlier.outcome)] };
-  const now = { title: "Prediction of this run", named: "the prediction of this run", query: isSame ? null : predicted?.query, error: isSame ? null : predicted?.error, none: isSame ? "the same query as before" : "an answer without a query", chips: [chip(outcome)] };
+  const isWorse = earlier.outcome === "passed" && outcome !== "passed";
+  const before = { title: "Earlier prediction", named: "the earlier prediction", tag: isWorse ? "ins" : "del", query: earlier.query, error: earlier.error, none: "an answer without a query", chips: [chip(earlier.outcome)] };
+  const now = { title: "Prediction of this run", named: "the prediction of this run", tag: isWorse ? "del" : "ins", query: isSame ? null : predicted?.query, error: isSame ? null : predicted?.error, none: isSame ? "the same query as before" : "an answer without a query", chips: [chip(outcome)] };
   return [
     earlier.summary ? make("p", {}, make("span", { class: "quiet" }, "Before: "), earlier.summary) : null,
     queries(kind, [before, now]),
   ];
 }
 
-// The edits after which predicted has gold's answer; what only repeats the headline is left out.
-function causes(found, headline) {
-  if (!found?.edits?.length) return null;
+// The edits after which predicted has gold's answer; what only repeats the headline, or the kind of failure, is left out.
+function causes(found, headline, failed) {
+  if (!found?.edits?.length || found.edits.every(({ label, change }) => label === failed && change === headline)) return null;
   const edit = ({ label, clause, change }) =>
     make("li", {}, chip(oneLine(label, 40).replaceAll("-", " ")), clause && make("span", { class: "quiet" }, clause), change !== headline && make("span", { class: "code" }, change));
   return make("ul", { class: "causes" }, found.edits.map(edit));
@@ -277,11 +279,9 @@ function conversation(messages) {
 }
 
 // What is wrong, what was asked, and where the case stands.
-function overview(cases, place, details) {
+function overview(cases, place, details, headline) {
   const { list } = cases;
   const message = details.message ?? list.message[place];
-  const why = details.why ?? list.why[place];
-  const headline = why || message;
   const thresholds = message.replace(headline, "").replace(/^[;\s]+|[:;\s]+$/g, "");  // the message has it, too
   const nodeid = make("span", {}, cases.nodeid(place));
   const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
@@ -290,7 +290,7 @@ function overview(cases, place, details) {
     "div",
     { class: "overview" },
     headline
-      ? make("div", { class: `reason ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline))
+      ? make("div", { class: `reason ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline, details.predicted?.error?.kind))
       : null,
     make("p", { class: "question" }, details.question ?? list.question[place]),
     details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
@@ -307,18 +307,21 @@ function casePage(cases, place, details) {
   const { gold, predicted } = details;
   const terms = kind === "sparql" ? new Terms(gold?.query, predicted?.query) : undefined;
   const isText = kind === "json" || kind === "sdmx";
+  const headline = (details.why ?? list.why[place]) || (details.message ?? list.message[place]);
+  // A query that is not there says no more than the headline.
+  const isTold = predicted?.error && !predicted.query && predicted.error.message === headline;
   const differences = { json: () => pathTable(difference), sdmx: () => selections(difference, others.dimensions) };
   const asked = [
-    { title: "Gold query", named: "the gold query", query: gold?.query, none: gold ? "a stored answer, no query" : "none" },
-    { title: "Predicted query", named: "the predicted query", query: predicted?.query, error: predicted?.error, none: predicted ? "a stored answer, no query" : "none" },
+    { title: "Gold query", named: "the gold query", tag: "ins", query: gold?.query, none: gold ? "a stored answer, no query" : "none" },
+    { title: "Predicted query", named: "the predicted query", tag: "del", query: predicted?.query, error: isTold ? null : predicted?.error, none: isTold ? "none" : predicted ? "a stored answer, no query" : "none" },
   ];
   return [
-    overview(cases, place, details),
+    overview(cases, place, details, headline),
     section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms)),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
     isText ? null : section("Answers", answers(details, difference, terms)),
-    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", query: details.cause.repaired_query }]) : null),
+    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),
     section("Violations", bullets(violations)),

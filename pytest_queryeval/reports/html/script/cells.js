@@ -115,7 +115,7 @@ function differenceTable(difference, columns, terms) {
   const bodies = [
     [...missing.map((row) => line("missing", "missing", cells(row))), more("missing", missing.length)],
     [...extra.map((row) => line("extra", "extra", cells(row))), more("extra", extra.length)],
-    ...changed.map(({ gold, predicted }) => [line("gold", "changed first", cells(gold, predicted, "del")), line("predicted", "changed", cells(predicted, gold, "ins"))]),
+    ...changed.map(({ gold, predicted }) => [line("gold", "changed first", cells(gold, predicted, "ins")), line("predicted", "changed", cells(predicted, gold, "del"))]),
     repeated.map(({ row, gold, predicted }) => line([times(gold, "gold"), make("br"), times(predicted, "predicted")], "repeated", cells(row))),
   ];
   return [

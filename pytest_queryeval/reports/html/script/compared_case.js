@@ -16,22 +16,22 @@ function comparedCase(cases, place, details) {
     if (lines) markMembers(lines, paths(extra), paths(changed.map((both) => both.predicted)));
     else markDifferences(written(details.gold?.query), query);
     const name = list.systems[at];
-    const marks = { word: "extra", tag: "ins", lone: extra, changed: changed.map((both) => [both.predicted, both.gold]), caption: `Rows of ${name}` };
+    const marks = { word: "extra", tag: "del", lone: extra, changed: changed.map((both) => [both.predicted, both.gold]), caption: `Rows of ${name}` };
     return make(
       "div",
       {},
       make("h3", {}, oneLine(name, 120), " ", chip(outcome), " ", make("span", { class: "quiet" }, score(cases.score(name, place)))),
       message ? make("p", { class: outcome === "passed" ? "quiet message" : "fault message" }, message) : null,
       failure(predicted?.error),
-      query.length ? coloured(query, "ins") : none(),
+      query.length ? coloured(query, "del") : none(),
       predicted?.columns ? answer(predicted, marks) : null,
     );
   });
-  const rows = { word: "missing", tag: "del", lone: [], changed: [], caption: "Gold's rows" };
+  const rows = { word: "missing", tag: "ins", lone: [], changed: [], caption: "Gold's rows" };
   return [
     make("p", { class: "question" }, details.question ?? list.question[place]),
     section("Evidence", details.evidence),
-    section("Gold", gold.length ? coloured(gold, "del") : none(), details.gold?.columns ? answer(details.gold, rows) : null),
+    section("Gold", gold.length ? coloured(gold, "ins") : none(), details.gold?.columns ? answer(details.gold, rows) : null),
     make("div", { class: "sides" }, columns),
     section("About", facts([["where", `${list.path[place]}:${list.line[place]}`], ["node id", cases.nodeid(place)], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
   ];

@@ -1,0 +1,23 @@
+"""The entry point of the console script `queryeval` and of `python -m pytest_queryeval`.
+
+It imports all else where Ctrl-C is expected.
+"""
+
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> int:
+    """Run the command that the arguments of this process name; return the exit status."""
+    try:
+        from pytest_queryeval import cli
+
+        return cli.main()
+    except KeyboardInterrupt:
+        sys.stderr.write("queryeval: interrupted\n")
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

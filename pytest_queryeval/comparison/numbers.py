@@ -1,0 +1,140 @@
+"""Equality of two numbers: exact ones by their digits, floats within a tolerance.
+
+Integers and Decimals are exact. A Decimal of many digits may be rounded, as quotients and averages are, so its last
+digits may differ.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import NamedTuple, TypeAlias
+
+from pytest_queryeval.core.policy import DEFAULT_ABS, DEFAULT_REL, Policy
+
+Number: TypeAlias = int | float | Decimal
+ROUNDED_DECIMALS = 6  # two Decimals of at least so many decimals may have been rounded to them
+QUOTIENT_DECIMALS = 12  # a Decimal of at least so many decimals may be a quotient, of which there is no exact one
+QUOTIENT_REL = 1e-15
+EXACT_FLOATS = 2**53  # below it, floats hold every whole number
+_CONTEXT = Context(prec=2_000, Emax=MAX_EMAX, Emin=MIN_EMIN)  # by default, differences are rounded to 28 digits
+
+
+class Width(NamedTuple):
+    """How far apart two numbers may be: `rel` times the larger one, or `abs`."""
+
+    rel: float
+    abs: float
+
+    def reach(self, number: float) -> float:
+        """Return how far from a number another one may be, a little more rather than less."""
+        if self.rel >= 0.5:  # beyond, the reach of a larger number may end before that of a smaller one
+            return math.inf
+        return max(self.rel / (1 - self.rel) * abs(number), self.abs) + 4 * math.ulp(number)
+
+
+def float_width(policy: Policy) -> Width:
+    """Return the tolerance where a float takes part."""
+    return Width(DEFAULT_REL if policy.rel is None else policy.rel, DEFAULT_ABS if policy.abs is None else policy.abs)
+
+
+def exact_width(policy: Policy) -> Width:
+    """Return the tolerance between exact numbers, two integers excepted: what the policy sets."""
+    return Width(policy.rel or 0.0, policy.abs or 0.0)
+
+
+def rounds(policy: Policy) -> bool:
+    """Return whether Decimals of many decimals may be rounded: unless the policy sets the whole tolerance."""
+    return policy.rel is None or policy.abs is None
+
+
+def widest(policy: Policy) -> Width:
+    """Return a tolerance within which all numbers are that are equal under the policy."""
+    wide = float_width(policy)
+    return Width(max(wide.rel, QUOTIENT_REL), max(wide.abs, 0.5 * 10.0**-ROUNDED_DECIMALS))
+
+
+def decimals_of(number: Number) -> int | None:
+    """Return how many decimals an exact number has, zeros at the end included; None for a float.
+
+    >>> decimals_of(Decimal("1.10")), decimals_of(5), decimals_of(0.5)
+    (2, 0, None)
+    """
+    if isinstance(number, Decimal):
+        exponent = number.as_tuple().exponent
+        return max(0, -exponent) if isinstance(exponent, int) else None
+    return 0 if isinstance(number, int) else None
+
+
+def is_whole(number: Number) -> bool:
+    """Return whether an exact number is whole, or a float that can be no other whole number."""
+    match number:
+        case int():
+            return True
+        case float():
+            return number.is_integer() and abs(number) < EXACT_FLOATS
+        case _:
+            return number == number.to_integral_value()
+
+
+def as_float(number: Number) -> float:
+    """Return the nearest float, which may be infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def is_close(x: Number, y: Number, policy: Policy) -> bool:
+    """Return whether two numbers are equal under a policy.
+
+    >>> is_close(Decimal("1234567.89"), Decimal("1234568.89"), Policy())
+    False
+    >>> is_close(Decimal("0.333333"), Decimal("0.33333333333333333333"), Policy())
+    True
+    >>> is_close(1000000.0, 1000001, Policy()), is_close(1000000.5, 1000001, Policy())
+    (False, True)
+    """
+    if x == y:
+        return True
+    if not isinstance(x, float) and not isinstance(y, float):
+        return _is_close_exactly(x, y, policy)
+    is_exact = not (isinstance(x, float) and isinstance(y, float)) and is_whole(x) and is_whole(y)
+    width = exact_width(policy) if is_exact else float_width(policy)
+    floats = as_float(x), as_float(y)
+    if math.isinf(floats[0]) or math.isinf(floats[1]):
+        return False
+    if floats != (x, y):  # rounded to a float, 2**53 + 1 would be the same as 2**53
+        x, y = Decimal(x), Decimal(y)
+        return _is_within(width, _CONTEXT.subtract(x, y).copy_abs(), max(x.copy_abs(), y.copy_abs()))
+    return abs(floats[0] - floats[1]) <= max(width.rel * max(map(abs, floats)), width.abs)
+
+
+def _is_close_exactly(x: int | Decimal, y: int | Decimal, policy: Policy) -> bool:
+    decimals, other_decimals = decimals_of(x), decimals_of(y)
+    if decimals is None or other_decimals is None:  # an infinite Decimal
+        return False
+    coarser, finer = sorted((decimals, other_decimals))
+    width = exact_width(policy)
+    is_rounded = rounds(policy) and coarser >= ROUNDED_DECIMALS
+    is_quotient = rounds(policy) and finer >= QUOTIENT_DECIMALS
+    if not finer or not (is_rounded or is_quotient or any(width)):
+        return False
+    x, y = Decimal(x), Decimal(y)
+    distance = _CONTEXT.subtract(x, y).copy_abs()
+    larger = max(x.copy_abs(), y.copy_abs())
+    if is_rounded and distance <= half_unit(coarser):
+        return True
+    if is_quotient and distance <= _CONTEXT.multiply(Decimal(repr(QUOTIENT_REL)), larger):
+        return True
+    return any(width) and _is_within(width, distance, larger)
+
+
+def _is_within(width: Width, distance: Decimal, larger: Decimal) -> bool:
+    """Return whether a distance is within a tolerance as it was written: 0.3 as a float is less than that."""
+    return distance <= max(_CONTEXT.multiply(Decimal(repr(width.rel)), larger), Decimal(repr(width.abs)))
+
+
+def half_unit(decimals: int) -> Decimal:
+    """Return half a unit of the last place."""
+    return Decimal((0, (5,), -decimals - 1))

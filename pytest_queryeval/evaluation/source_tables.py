@@ -1,0 +1,98 @@
+"""The tables of a source, with the constraints that its rows keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_queryeval.core.table_definition import ForeignKey, TableDefinition, Tables
+from pytest_queryeval.languages.sql.scripts import select_key_faults, select_nulls, select_orphans
+from pytest_queryeval.languages.sql.table_definitions import read_tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTables:
+    """The statements that make the tables of a source, and the tables with the constraints that its rows keep."""
+
+    ddl: str = ""
+    tables: Tables = field(default_factory=dict)
+
+
+def source_tables(declared: str, stated: str, dialect: str, returns_rows: Callable[[str], bool | None]) -> SourceTables:
+    """Return the tables of a source by the statements that it `declared`, and those that a suite `stated` for it.
+
+    Tables, columns and constraints are the declared ones, and constraints also those that are only stated and that rows
+    are known to keep. A declared foreign key that rows break does not count, nor does a stated key that is a part of a
+    declared one: formats without composite keys list such parts. Where nothing is declared, tables and columns are the
+    stated ones. `returns_rows` says whether a query returns rows, None where it does not run.
+    """
+    stated_tables = read_tables(stated, dialect)
+    tables = read_tables(declared, dialect) or {
+        name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
+        for name, table in stated_tables.items()
+    }
+    rows = _Rows(tables, dialect, returns_rows)
+    return SourceTables(
+        ddl=declared or stated,
+        tables={name: _constrained(table, stated_tables.get(name), rows) for name, table in tables.items()},
+    )
+
+
+class _Rows:
+    """The constraints that the rows of a source keep, whether they are declared or not."""
+
+    def __init__(self, tables: Tables, dialect: str, returns_rows: Callable[[str], bool | None]) -> None:
+        self._columns = {  # as the source spells them, by their names in lower case
+            name: {column.name.lower(): column.name for column in table.columns} for name, table in tables.items()
+        }
+        self._dialect = dialect
+        self._returns_rows = returns_rows
+
+    def keep_key(self, table: str, key: Sequence[str]) -> bool:
+        """Return whether no two rows have the same values of these columns, and none has a NULL there."""
+        columns = self._spelled(table, key)
+        return bool(columns) and self._returns_rows(select_key_faults(table, columns, self._dialect)) is False
+
+    def have_nulls(self, table: str, column: str) -> bool:
+        """Return whether a column of a primary key has NULLs, as SQLite admits them."""
+        if self._dialect != "sqlite":
+            return False
+        return self._returns_rows(select_nulls(table, column, self._dialect)) is True
+
+    def keep_reference(self, table: str, key: ForeignKey, *, is_declared: bool) -> bool:
+        """Return whether each row refers to one that is there, or to none.
+
+        Where the query does not run, whether the key `is_declared`.
+        """
+        columns, referred = self._spelled(table, key.columns), self._spelled(key.table, key.referred)
+        if not columns or len(columns) != len(referred):
+            return False
+        orphans = self._returns_rows(select_orphans(table, ForeignKey(columns, key.table, referred), self._dialect))
+        return orphans is False or (orphans is None and is_declared)
+
+    def _spelled(self, table: str, names: Sequence[str]) -> list[str]:
+        """Return the names of columns as the source spells them; empty where it lacks one of them."""
+        columns = self._columns.get(table, {})
+        return [columns[name] for name in names] if columns.keys() >= set(names) else []
+
+
+def _constrained(declared: TableDefinition, stated: TableDefinition | None, rows: _Rows) -> TableDefinition:
+    """Return a declared table with those constraints, also of the stated table, that the rows keep."""
+    name = declared.name
+    references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
+    declared_keys = [set(key) for key in (declared.primary_key, *declared.unique)]
+    stated_keys = [
+        key
+        for key in ((stated.primary_key, *stated.unique) if stated else ())
+        if not any(columns >= set(key) for columns in declared_keys) and rows.keep_key(name, key)
+    ]
+    not_null = {column.name.lower() for column in declared.columns if column.not_null}
+    not_null -= {column for column in declared.primary_key if rows.have_nulls(name, column)}
+    not_null.update(column for key in stated_keys for column in key)
+    return declared._replace(
+        columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared.columns),
+        unique=(*declared.unique, *stated_keys),
+        foreign_keys=tuple(
+            key for key in references if rows.keep_reference(name, key, is_declared=key in declared.foreign_keys)
+        ),
+    )

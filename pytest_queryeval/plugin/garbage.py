@@ -1,0 +1,71 @@
+"""Rare garbage collection while this plugin is at work: not while tests of others are collected or run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_queryeval.plugin.stash import is_case, is_case_item
+
+if TYPE_CHECKING:
+    from pytest_queryeval.runs.garbage import RareCollection
+
+
+class GarbageCollection:
+    """Hooks around the collection of suites, cases that follow each other, and the end of runs with cases."""
+
+    def __init__(self) -> None:
+        self._collection: RareCollection | None = None  # until there is a case
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
+        """Collect a suite."""
+        if not is_case(collector.nodeid):
+            return (yield)
+        self._begin()
+        try:
+            return (yield)
+        finally:
+            self._end()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Receive the reports of workers, which run all tests, until the end."""
+        if any(map(is_case, ids)):
+            self._begin()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Run a case; what comes between two of them is part of the run as well."""
+        if is_case_item(item):
+            self._begin()
+        try:
+            return (yield)
+        finally:
+            if nextitem is None or not is_case_item(nextitem):
+                self._end()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None]:
+        """Evaluate gates and write reports."""
+        if self._collection is not None:
+            self._begin()
+        try:
+            return (yield)
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        if self._collection is None:
+            from pytest_queryeval.runs.garbage import RareCollection
+
+            self._collection = RareCollection()
+        self._collection.begin()
+
+    def _end(self) -> None:
+        if self._collection is not None:
+            self._collection.end()

@@ -1,0 +1,42 @@
+"""What `sys.modules` may not lose: compiled packages, of which some, such as torch, can be imported only once."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+_FOLDERS = {Path(entry).absolute() for entry in sys.path}  # without those that the tests of a run add
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether a loaded module belongs to Python or to a package that lies where every test can import it.
+
+    A module without a file is installed: compiled code creates such modules.
+    """
+    package = sys.modules.get(name.partition(".")[0], sys.modules[name])
+    file = getattr(package, "__file__", None)
+    locations = getattr(package, "__path__", None) or ([file] if file else [])
+    return all(Path(location).parent in _FOLDERS for location in locations)
+
+
+class InstalledModules:
+    """A plugin of runs in this process; `pytester` resets `sys.modules` after them."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, ModuleType] = {}
+
+    @pytest.hookimpl
+    def pytest_load_initial_conftests(self, early_config: pytest.Config) -> None:
+        early_config.add_cleanup(self.remember)  # which is called after an error of usage, too
+
+    def remember(self) -> None:
+        """Note all installed modules that are loaded."""
+        for name in sys.modules.keys() - self._modules.keys():
+            if is_installed(name):
+                self._modules[name] = sys.modules[name]
+
+    def restore(self) -> None:
+        """Load those that have been removed from `sys.modules` again, without a second import."""
+        for name, module in self._modules.items():
+            sys.modules.setdefault(name, module)

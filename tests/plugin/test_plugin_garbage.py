@@ -1,0 +1,51 @@
+"""Garbage is collected less often while cases run, and as before while other tests do."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+from singers import GOLD, unpredicted
+
+NOTING = """
+import gc, pathlib
+
+def note(name):
+    with pathlib.Path("thresholds").open("a") as file:
+        print(name, gc.get_threshold()[0], file=file)
+"""
+TEST = """
+from noting import note
+
+note("collected")
+
+def test_beside():
+    note("test")
+"""
+
+
+@pytest.fixture(autouse=True)
+def default():
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("end", ["", "raise KeyboardInterrupt"], ids=["whole", "interrupted"])
+def test_garbage_is_collected_less_often_only_where_cases_run(suite, write, pytester, end):
+    pytester.syspathinsert()
+    write("noting.py", NOTING)
+    write("conftest.py", "from noting import note\ndef pytest_unconfigure(): note('end')\n")
+    predict = f"from noting import note\ndef predict(case):\n    note('case')\n    {end}\n    return {GOLD!r}\n"
+    write("predict.py", predict)
+    suite(unpredicted("one"), unpredicted("two"), name="b.queryeval.yaml", predictor="predict.py:predict")
+    for name in "ac":
+        write(f"test_{name}.py", TEST)
+
+    pytester.inline_run("test_a.py", "b.queryeval.yaml", "test_c.py", no_reraise_ctrlc=True)
+
+    lines = (pytester.path / "thresholds").read_text().splitlines()
+    cases = ["case 50000"] if end else ["case 50000", "case 50000", "test 700"]
+    assert lines == ["collected 700", "collected 700", "test 700", *cases, "end 700"]
+    assert gc.get_threshold() == (700, 10, 10)

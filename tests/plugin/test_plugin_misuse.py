@@ -1,0 +1,83 @@
+"""Unknown hooks and options: a usage error with the remedy, in place of pytest's traceback."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, case, unpredicted
+
+ANSWER = f"    return {GOLD!r}\n"
+PREDICT = "write `def pytest_queryeval_predict(case, config)`"
+
+
+@pytest.mark.parametrize(
+    ("signature", "told"),
+    [
+        ("pytest_queryeval_predictor(case)", "unknown hook 'pytest_queryeval_predictor': did you mean '*_predict'?"),
+        (
+            "pytest_queryeval_predict(case, model)",
+            f"the hook 'pytest_queryeval_predict' has no argument 'model': {PREDICT}",
+        ),
+    ],
+)
+def test_a_hook_that_there_is_not_is_a_usage_error(suite, write, run, signature, told):
+    suite(unpredicted("one"))
+    write("conftest.py", f"import os\n\n\ndef {signature}:\n{ANSWER}")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: conftest.py:4: {told}"])
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_a_misnamed_hook_is_told_before_suites_that_need_it_are_read(suite, write, run):
+    suite(unpredicted("one"))
+    write("conftest.py", f"def pytest_queryeval_predictor(case):\n{ANSWER}")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "no prediction" not in result.stdout.str()
+
+
+def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run):
+    suite(case("one"))
+    write("conftest.py", "def pytest_of_nobody():\n    pass\n")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    result.stdout.fnmatch_lines(["*unknown hook 'pytest_of_nobody'*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--queryeval-reports=x.json", "'--queryeval-reports': did you mean '--queryeval-report'?"),
+        ("--queryeval-predicter", "'--queryeval-predicter': did you mean '--queryeval-predictor'?"),
+        ("--queryeval-zzz", "'--queryeval-zzz': `pytest --help` lists all options"),
+    ],
+)
+def test_an_option_that_there_is_not_is_a_usage_error(suite, run, option, told):
+    suite(case("one"))
+
+    result = run(option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: unknown option {told}"])
+
+
+@pytest.mark.parametrize("settings", ["", ", dest='mine'", ", action='append'"])
+def test_an_option_of_a_conftest_may_have_our_prefix(suite, write, run, settings):
+    suite(case("one"))
+    write("conftest.py", f"def pytest_addoption(parser):\n    parser.addoption('--queryeval-mine'{settings})\n")
+
+    run("--queryeval-mine=1", "--queryeval-limit=1").assert_outcomes(passed=1)
+
+
+def test_what_only_looks_like_an_option_with_our_prefix_is_left_to_pytest(suite, run):
+    suite(case("one"))
+
+    result = run("-k", "one", "--", "--queryeval-zzz")
+
+    assert "unknown option" not in result.stderr.str()
