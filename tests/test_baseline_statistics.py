@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pytest_queryeval.results.baseline.pairs import Pairs
 from pytest_queryeval.results.baseline.regression import is_regression
 from pytest_queryeval.results.baseline.statistics import (
     MAX_EXACT,
     POWER,
-    Pairs,
     detectable_drop,
     fall_p,
     fitting_test,

@@ -21,7 +21,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
 from pytest_queryeval.results.baseline.changes import is_foreign
-from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE
+from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.baseline.history import Step
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
@@ -293,7 +293,7 @@ def headline(baseline: BaselineReport) -> Sentence:
 
 
 def side_counts(*, regressions: Sequence[str], fixes: Sequence[str], errors: Sequence[str]) -> list[str]:
-    """Return in words how many cases changed sides between two runs, as `match_cases` tells."""
+    """Return in words how many cases changed sides between two runs, as in a `RunDifference`."""
     numbers = [f"{len(fixes):,} fix{'es' * (len(fixes) != 1)}", pluralize(len(regressions), "regression")]
     return numbers + [f"{len(errors):,} {FLIPS['errors']}"] * bool(errors)
 

@@ -29,7 +29,7 @@ from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport
 from pytest_queryeval.languages import difficulty_of, features_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import group_values
-from pytest_queryeval.results.baseline.flips import PASS_SCORES
+from pytest_queryeval.results.baseline.pairs import PASS_SCORES
 from pytest_queryeval.results.baseline.regression import ComparedCases
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.measures import measures_of

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
 from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
-from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE
+from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize

@@ -20,8 +20,8 @@ from pytest_queryeval.reports.leaderboard import (
     suite_differences,
 )
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
-from pytest_queryeval.results.baseline.flips import score_of
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
+from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.text.formatting import minute_of, signed
 from pytest_queryeval.text.truncation import truncate
 

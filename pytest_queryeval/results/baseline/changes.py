@@ -18,7 +18,7 @@ from pytest_queryeval.core.report import (
     RunResults,
     SuiteChange,
 )
-from pytest_queryeval.results.baseline.flips import MET, MatchedCases, in_scope
+from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
@@ -43,13 +43,18 @@ _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
 _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 
-def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
+def changes(difference: RunDifference) -> list[SuiteChange]:
     """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
-    cases: dict[str, Sequence[str]] = {REMOVED: list(found.removed), LEFT_OUT: found.left_out, SKIPPED: found.skipped}
+    before, after = difference.before, difference.after
+    cases: dict[str, Sequence[str]] = {
+        REMOVED: list(difference.removed),
+        LEFT_OUT: difference.left_out,
+        SKIPPED: difference.skipped,
+    }
     lowered: defaultdict[str, list[str]] = defaultdict(list)
     raised: defaultdict[str, list[str]] = defaultdict(list)
     edited: dict[str, list[str]] = {what: [] for what in CASE_CHANGES}
-    for old, new in found.common:
+    for old, new in difference.common:
         if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
             continue  # as most cases
         if metrics := _lowered(old, new):
@@ -61,8 +66,8 @@ def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[
                 edited[what].append(new["nodeid"])
     cases |= {**lowered, **raised, **edited}
     named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
-    others = (*_smaller_files(before, after, found), *_loosened_gates(before, after), *_conditions(before, after))
-    return [*named, *(SuiteChange(what=what, cases=[]) for what in others)]
+    of_run = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
+    return [*named, *(SuiteChange(what=what, cases=[]) for what in of_run)]
 
 
 def is_foreign(baseline: BaselineReport) -> bool:
@@ -189,12 +194,12 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
 }
 
 
-def _smaller_files(before: RunResults, after: RunResults, found: MatchedCases) -> Iterator[str]:
+def _smaller_files(difference: RunDifference) -> Iterator[str]:
     """Name files that lost more cases than are listed as removed: a run with a selection lists none."""
-    removed = Counter(found.removed.values())
-    collected = after["collected"]
+    removed = Counter(difference.removed.values())
+    after, collected = difference.after, difference.after["collected"]
     is_complete = collected and not after["stopped"]
-    for path, old in before["collected"].items():
+    for path, old in difference.before["collected"].items():
         new = collected.get(path, 0)
         is_known = path in collected or (is_complete and in_scope(path, after))
         if is_known and old - new > removed[path]:

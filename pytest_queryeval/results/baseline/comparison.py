@@ -18,7 +18,8 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
-from pytest_queryeval.results.baseline.flips import ScorePairs, match_cases
+from pytest_queryeval.results.baseline.difference import run_difference
+from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import truncate
@@ -32,21 +33,20 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
 
     `path` is the name of the baseline; of an absolute path only the last part is kept.
     """
-    found = match_cases(before, after)
-    flipped = dict.fromkeys((*found.regressions[:EARLIER_CASES], *found.fixes[:EARLIER_CASES]))
+    difference = run_difference(before, after)
+    flipped = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
     earlier: dict[str, EarlierCase] = {}
     unknown = 0
     labels = Counter[str](), Counter[str]()
-    scores: defaultdict[str, ScorePairs] = defaultdict(ScorePairs.empty)
-    for pair in found.common:
-        old, new = pair
+    pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
+    for old, new in difference.common:
         unknown += fingerprints(old, new) is None
         if new["nodeid"] in flipped:
             earlier[new["nodeid"]] = _earlier(old)
-        for case, counts in zip(pair, labels, strict=True):
+        for case, counts in zip((old, new), labels, strict=True):
             counts.update([case["cause"]["edits"][0]["label"]] if case["cause"] is not None else [])
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
-            scores[name].add(name, old, new)
+            pairs[name].add(score_of(name, old), score_of(name, new))
     was, now = labels
     causes = {name: CauseChange(before=was[name], after=now[name]) for name in now | was}
     return {
@@ -55,20 +55,20 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "cases": {
             "before": len(before["cases"]),
             "after": len(after["cases"]),
-            "common": len(found.common),
-            "added": len(found.added),
-            "removed": len(found.removed),
-            "not_run": len(found.not_run),
-            "skipped": len(found.skipped),
-            "errors": len(found.errors),
+            "common": len(difference.common),
+            "added": len(difference.added),
+            "removed": len(difference.removed),
+            "not_run": len(difference.not_run),
+            "skipped": len(difference.skipped),
+            "errors": len(difference.errors),
             "unknown": unknown,
         },
-        "fixes": found.fixes,
-        "regressions": found.regressions,
-        "errors": found.errors,
-        "metrics": _metric_changes(scores, costs(before["metrics"])),
+        "fixes": difference.fixes,
+        "regressions": difference.regressions,
+        "errors": difference.errors,
+        "metrics": _metric_changes(pairs, costs(before["metrics"])),
         "causes": dict(sorted(causes.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0]))),
-        "changes": changes(before, after, found),
+        "changes": changes(difference),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped},
     }
 
@@ -90,42 +90,26 @@ def _earlier(case: CaseReport) -> EarlierCase:
     }
 
 
-def _metric_changes(scores: Mapping[str, ScorePairs], lower: Collection[str]) -> dict[str, MetricChange]:
-    """Return the change of the pass rate and of each metric, over the cases that have a score in both reports.
-
-    `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
-    adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs;
-    of metrics that are better when `lower`, the smallest rise.
-    """
-    scored = {name: both for name, both in scores.items() if both.before}
+def _metric_changes(pairs: Mapping[str, Pairs], costs: Collection[str]) -> dict[str, MetricChange]:
+    """Return the change of the pass rate and of each metric that has a pair of scores."""
+    scored = {name: scores for name, scores in pairs.items() if scores.before}
     if not scored:
         return {}
     # scipy.stats takes long to import.
-    from pytest_queryeval.results.baseline.statistics import (
-        Pairs,
-        detectable_drop,
-        fitting_test,
-        holm,
-        interval,
-        mean,
-        p_value,
-    )
+    from pytest_queryeval.results.baseline.statistics import detectable_drop, paired_tests
 
-    found: dict[str, MetricChange] = {}
-    for name, both in scored.items():
-        pairs = Pairs(*both)
-        found[name] = {
-            "n": len(both.before),
-            "before": mean(pairs.before),
-            "after": mean(pairs.after),
-            "change": pairs.change,
-            "ci95": interval(pairs),
-            "p": p_value(pairs),
-            "p_holm": 1.0,
-            "test": fitting_test(pairs),
-            # One side of the strictest test that Holm's method makes.
-            "detectable": detectable_drop(pairs.negated if name in lower else pairs, ALPHA / (2 * len(scored))),
+    strictest = ALPHA / (2 * len(scored))  # of one side, by Holm's method
+    return {
+        name: {
+            "n": len(scored[name].before),
+            "before": mean(scored[name].before),
+            "after": mean(scored[name].after),
+            "change": test.change,
+            "ci95": test.ci95,
+            "p": test.p,
+            "p_holm": test.p_holm,
+            "test": test.test,
+            "detectable": detectable_drop(scored[name].oriented("lower" if name in costs else "higher"), strictest),
         }
-    for change, p in zip(found.values(), holm([change["p"] for change in found.values()]), strict=True):
-        change["p_holm"] = p
-    return found
+        for name, test in paired_tests(scored).items()
+    }

@@ -23,8 +23,9 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.results.aggregation import costs, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
-from pytest_queryeval.results.baseline.flips import MET, ScorePairs, match_cases, score_of
+from pytest_queryeval.results.baseline.difference import MET, run_difference
 from pytest_queryeval.results.baseline.leaderboard import Mean, mean_of
+from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.verdict import verdict
 
 MAX_CASES = 200  # of those that flipped
@@ -156,6 +157,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
         run["step"] = _step(before, after, metric) if before is not None else None
         before = after
     whole = [number for number, run in enumerate(runs) if not run["stopped"]]
+    better: Better = "lower" if metric in lower else "higher"
     cases: list[CaseHistory] = [
         {"nodeid": nodeid, "flips": flips, "outcomes": own}
         for nodeid, own in outcomes.items()
@@ -164,10 +166,10 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
     cases.sort(key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))
     return {
         "metric": metric,
-        "better": "lower" if metric in lower else "higher",
+        "better": better,
         "runs": runs,
         "repeated": repeated,
-        "fall": _fall(list(zip(*scores.values(), strict=True)), whole, is_cost=metric in lower),
+        "fall": _fall(list(zip(*scores.values(), strict=True)), whole, better),
         "missed_gates": _missed_gates(runs),
         "flipped": len(cases),
         "cases": cases[:MAX_CASES],
@@ -207,31 +209,29 @@ def _moment(created: str) -> datetime:
 
 
 def _step(before: RunResults, after: RunResults, metric: str) -> Step:
-    found = match_cases(before, after)
-    scores = ScorePairs.empty()
-    for old, new in found.common:
-        scores.add(metric, old, new)
+    difference, pairs = run_difference(before, after), Pairs()
+    for old, new in difference.common:
+        pairs.add(score_of(metric, old), score_of(metric, new))
     step: Step = {
-        "common": len(found.common),
+        "common": len(difference.common),
         "change": None,
         "p": None,
-        "regressions": found.regressions,
-        "fixes": found.fixes,
-        "errors": found.errors,
-        "added": [] if before["selected"] or before["stopped"] else list(found.added),
-        "removed": list(found.removed),
-        "changes": changes(before, after, found),
+        "regressions": difference.regressions,
+        "fixes": difference.fixes,
+        "errors": difference.errors,
+        "added": [] if before["selected"] or before["stopped"] else difference.added,
+        "removed": list(difference.removed),
+        "changes": changes(difference),
     }
-    if scores.before:
+    if pairs.before:
         # scipy.stats takes long to import.
-        from pytest_queryeval.results.baseline.statistics import Pairs, p_value
+        from pytest_queryeval.results.baseline.statistics import p_value
 
-        pairs = Pairs(*scores)
         step["change"], step["p"] = pairs.change, p_value(pairs)
     return step
 
 
-def _fall(columns: Columns, whole: Sequence[int], *, is_cost: bool) -> Fall | None:
+def _fall(columns: Columns, whole: Sequence[int], better: Better) -> Fall | None:
     """Return since when a metric is worse than in an earlier run, None where the last of the `whole` runs is not.
 
     The last run is compared with every one before it, and the test that says most of them decides; its p is multiplied
@@ -241,21 +241,18 @@ def _fall(columns: Columns, whole: Sequence[int], *, is_cost: bool) -> Fall | No
     scored = [number for number in whole if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
         return None
-    from pytest_queryeval.results.baseline.statistics import Pairs, fall_p, mean
+    from pytest_queryeval.results.baseline.statistics import fall_p
 
     def pairs_of(old: int, new: int) -> Pairs:
-        both = [
-            (before, after)
-            for before, after in zip(columns[old], columns[new], strict=True)
-            if before is not None and after is not None
-        ]
-        return Pairs(before=[before for before, _ in both], after=[after for _, after in both])
+        pairs = Pairs()
+        for before, after in zip(columns[old], columns[new], strict=True):
+            pairs.add(before, after)
+        return pairs
 
     *earlier, last = scored
 
     def p_of(old: int, new: int) -> float:
-        pairs = pairs_of(old, new)
-        return fall_p(pairs.negated if is_cost else pairs)
+        return fall_p(pairs_of(old, new).oriented(better))
 
     best = min(earlier, key=lambda number: (p_of(number, last), -number))
     p = p_of(best, last) * len(earlier)

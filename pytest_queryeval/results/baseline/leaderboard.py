@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
@@ -28,7 +28,8 @@ from pytest_queryeval.results.baseline.changes import (
     IsChanged,
     changes,
 )
-from pytest_queryeval.results.baseline.flips import NO_COMMON_CASE, MatchedCases, match_cases, score_of
+from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, RunDifference, run_difference
+from pytest_queryeval.results.baseline.pairs import Pairs, score_of
 from pytest_queryeval.results.case_store import select
 
 # The changes that are found in one direction only.
@@ -173,7 +174,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         found, cases = means.get(name), by_nodeid[name]
         places = [cases[nodeid].place for nodeid in common if nodeid in cases]
         others_means = metric_statistics(select(reports[name]["cases"], places))
-        matched = match_cases(reports[best], reports[name]) if name != best else None
+        to_best = run_difference(reports[best], reports[name]) if name != best else None
         systems.append(
             {
                 "name": name,
@@ -186,10 +187,10 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                 # Added and removed cases are counted for all systems together.
                 "changes": [
                     change
-                    for change in (changes(reports[best], reports[name], matched) if matched is not None else ())
+                    for change in (changes(to_best) if to_best is not None else ())
                     if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)
                 ],
-                "eased": _eased(matched) if matched is not None else [],
+                "eased": _eased(to_best) if to_best is not None else [],
             }
         )
     return {
@@ -214,18 +215,17 @@ def mean_of(found: ScoreStatistics) -> Mean:
     return {"mean": found["mean"], "n": found["n"], "ci95": shown_interval(found)}
 
 
-def _differences(values: Mapping[str, Sequence[float]], best: str) -> dict[str, Difference]:
+def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dict[str, Difference]:
     """Return the differences of the other systems to the best one, with p values adjusted by Holm's method."""
     if len(values) < 2:
         return {}
     # scipy.stats takes long to import.
-    from pytest_queryeval.results.baseline.statistics import Pairs, fitting_test, holm, interval, p_value
+    from pytest_queryeval.results.baseline.statistics import paired_tests
 
-    pairs = {name: Pairs(before=values[best], after=own) for name, own in values.items() if name != best}
-    adjusted = holm([p_value(own) for own in pairs.values()])
+    tests = paired_tests({name: Pairs(values[best], scores) for name, scores in values.items() if name != best})
     return {
-        name: {"change": own.change, "ci95": interval(own), "p": p, "test": fitting_test(own)}
-        for (name, own), p in zip(pairs.items(), adjusted, strict=True)
+        name: {"change": test.change, "ci95": test.ci95, "p": test.p_holm, "test": test.test}
+        for name, test in tests.items()
     }
 
 
@@ -250,12 +250,12 @@ def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reas
     return dict(found)
 
 
-def _eased(found: MatchedCases) -> list[SuiteChange]:
-    """Return what the suite of the best system, whose cases are the old ones, requires less of cases that both have."""
+def _eased(to_best: RunDifference) -> list[SuiteChange]:
+    """Return what the suite of the best system, whose run comes first, requires less of cases that both have."""
     eased: dict[str, list[str]] = {what: [] for what in EASED}
-    for best, other in found.common:
+    for best, worse in to_best.common:
         for what, is_changed in EASED.items():
-            if is_changed(other, best):
+            if is_changed(worse, best):
                 eased[what].append(best["nodeid"])
     return [{"what": what, "cases": nodeids} for what, nodeids in eased.items() if nodeids]
 
@@ -293,11 +293,11 @@ def _differing(
 ) -> Differing:
     names = list(reports)
     first, last = names[0], names[-1]
-    matched = match_cases(reports[first], reports[last])
+    difference = run_difference(reports[first], reports[last])
     between = [{case["nodeid"] for case in reports[name]["cases"]} for name in names[1:-1]]
     regressed, errors, fixed = (
         [nodeid for nodeid in nodeids if all(nodeid in existing for existing in between)]
-        for nodeids in (matched.regressions, matched.errors, matched.fixes)
+        for nodeids in (difference.regressions, difference.errors, difference.fixes)
     )
     differing: Differing = {
         "first": first,

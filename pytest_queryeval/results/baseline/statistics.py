@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.stats import binom, binomtest, bootstrap, norm
 
 from pytest_queryeval.core.model import ALPHA
+from pytest_queryeval.results.baseline.pairs import Pairs
 
 Numbers: TypeAlias = Any  # an array of floats; numpy's own type says no more here
 
@@ -34,43 +34,32 @@ BISECTIONS = 24
 ROUNDING = 1e-9
 
 Side: TypeAlias = Literal["lower", "both"]
+TestName: TypeAlias = Literal["mcnemar", "sign_flip"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """The scores of the same cases, before and after, in one order."""
+class PairedTest(NamedTuple):
+    """Whether scores changed by more than chance."""
 
-    before: Sequence[float]
-    after: Sequence[float]
-
-    @property
-    def differences(self) -> list[float]:
-        """After less before, for each case."""
-        return [after - before for before, after in zip(self.before, self.after, strict=True)]
-
-    @property
-    def negated(self) -> Pairs:
-        """The pairs with opposite signs: a rise of a cost becomes a fall."""
-        return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
-
-    @property
-    def are_binary(self) -> bool:
-        """Whether all scores are 0 or 1, or all are 0 or -1."""
-        values = {*self.before, *self.after}
-        return values <= {0.0, 1.0} or values <= {0.0, -1.0}
-
-    @property
-    def change(self) -> float:
-        """The mean difference; 0 without any pair."""
-        return mean(self.differences)
+    change: float
+    ci95: list[float] | None
+    """The ends of the 95 % interval of the change."""
+    p: float
+    """That of the two-sided test."""
+    p_holm: float
+    """The same, adjusted for all changes that are tested together."""
+    test: TestName
 
 
-def mean(values: Sequence[float]) -> float:
-    """Return the mean, the same in any order; 0 without any value."""
-    return math.fsum(values) / len(values) if values else 0.0
+def paired_tests(pairs: Mapping[str, Pairs]) -> dict[str, PairedTest]:
+    """Test several changes together, each with its name: of metrics, or of systems."""
+    p_values = [p_value(scores) for scores in pairs.values()]
+    return {
+        name: PairedTest(scores.change, interval(scores), p, p_holm, fitting_test(scores))
+        for (name, scores), p, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True)
+    }
 
 
-def fitting_test(pairs: Pairs) -> Literal["mcnemar", "sign_flip"]:
+def fitting_test(pairs: Pairs) -> TestName:
     """Return the test that fits the scores: `mcnemar` or `sign_flip`."""
     return "mcnemar" if pairs.are_binary else "sign_flip"
 

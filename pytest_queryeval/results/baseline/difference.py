@@ -1,15 +1,14 @@
-"""The cases of two reports, matched by node id: which of them are in both, and which changed sides."""
+"""What differs between two runs: cases that regressed, were fixed, are newly in error, were added or removed."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import NamedTuple, overload
+from typing import Literal, NamedTuple, TypeAlias, overload
 
-from pytest_queryeval.core.model import PASS_RATE, Outcome
+from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
 from pytest_queryeval.results.case_store import report_order, select
 from pytest_queryeval.results.scope import is_below
@@ -20,33 +19,35 @@ NO_COMMON_CASE = (
 )
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
 MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
-
-# What each outcome adds to the pass rate; cases with other outcomes are left out of it.
-PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}
+Side: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedCases:
-    """The cases of a baseline and of a run; `common` are pairs of the case before and the case after.
+class RunDifference:
+    """How the cases of a run differ from those of an earlier one; but for `common`, cases are node ids."""
 
-    `added` are in the run only. `removed`, each with its file, were taken out of one that the run has read, or with it;
-    `not_run` have no result in the run for another reason: a selection, an early end, gates that were decided before
-    them, a file that could not be read or was not requested. Of these, `left_out` are in files that the run has read
-    and were selected in the baseline, but not in the run: they may have other tags now, or be taken out.
-
-    Of the common cases `regressions` met their thresholds and no longer do, `fixes` the other way round; `errors` and
-    `skipped` are so now and were not.
-    """
-
+    before: RunResults
+    after: RunResults
     common: Sequence[tuple[CaseReport, CaseReport]]
-    added: Sequence[str]
-    removed: Mapping[str, str]
-    not_run: Sequence[str]
-    left_out: Sequence[str]
+    """The cases that are in both runs: before, and after."""
     regressions: list[str]
+    """Common cases that met their thresholds and no longer do."""
     fixes: list[str]
+    """Common cases that meet their thresholds and did not."""
     errors: list[str]
+    """Common cases that are in error and were not."""
     skipped: list[str]
+    """Common cases that are skipped and were not."""
+    added: list[str]
+    """Cases of the later run only."""
+    removed: Mapping[str, str]
+    """Cases, each with its file, that were taken out of a file that the later run has read, or with the file."""
+    not_run: list[str]
+    """Cases without a result in the later run for another reason: a selection, an early end, gates that were decided
+    before them, a file that could not be read or was not requested."""
+    left_out: list[str]
+    """Those of `not_run` in files that the later run has read, where both runs have a selection: they may have other
+    tags now, or be taken out."""
 
 
 class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
@@ -68,25 +69,6 @@ class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
         return self._before[place], self._after[place]
 
 
-class ScorePairs(NamedTuple):
-    """Scores of the cases that have one both before and after."""
-
-    before: array[float]
-    after: array[float]
-
-    @classmethod
-    def empty(cls) -> ScorePairs:
-        """Return no scores."""
-        return cls(array("d"), array("d"))
-
-    def add(self, metric: str, old: CaseReport, new: CaseReport) -> None:
-        """Add the scores that a case has of a metric, or of `pass_rate`."""
-        before, after = score_of(metric, old), score_of(metric, new)
-        if before is not None and after is not None:
-            self.before.append(before)
-            self.after.append(after)
-
-
 class _Place(NamedTuple):
     """Where a report has a case, and what decides how it is matched."""
 
@@ -95,8 +77,8 @@ class _Place(NamedTuple):
     outcome: Outcome
 
 
-def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
-    """Match the cases of two reports by node id, in the order of their files."""
+def run_difference(before: RunResults, after: RunResults) -> RunDifference:
+    """Return what differs between two runs; cases are matched by node id, and in the order of their files."""
     old, new = _places(before), _places(after)
     both = {nodeid: (then, new[nodeid]) for nodeid, then in old.items() if nodeid in new}
     common = {nodeid: pair for nodeid, pair in both.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)}
@@ -104,19 +86,18 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
     removed = {nodeid: path for nodeid, path in gone.items() if is_whole and in_scope(path, after)}
-
-    def flipped(*, met: bool) -> list[str]:
-        return [
-            nodeid
-            for nodeid, (then, now) in common.items()
-            if MET.get(now.outcome) is met and MET.get(then.outcome) is (not met)
-        ]
-
-    return MatchedCases(
+    sides: dict[Side, list[str]] = {"regressions": [], "fixes": [], "errors": [], "skipped": []}
+    for nodeid, (then, now) in common.items():
+        if side := change_of_sides(then.outcome, now.outcome):
+            sides[side].append(nodeid)
+    return RunDifference(
+        before=before,
+        after=after,
         common=CasePairs(
             select(before["cases"], (then.number for then, _ in common.values())),
             select(after["cases"], (now.number for _, now in common.values())),
         ),
+        **sides,
         added=[nodeid for nodeid in new if nodeid not in old],
         removed=removed,
         not_run=[
@@ -124,22 +105,22 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
             *(nodeid for nodeid, (then, now) in both.items() if now.outcome == "not_run" != then.outcome),
         ],
         left_out=[nodeid for nodeid, path in gone.items() if is_selected and path in after["collected"]],
-        regressions=flipped(met=False),
-        fixes=flipped(met=True),
-        errors=[nodeid for nodeid, (then, now) in common.items() if now.outcome == "error" != then.outcome],
-        skipped=[nodeid for nodeid, (then, now) in common.items() if now.outcome == "skipped" != then.outcome],
     )
+
+
+def change_of_sides(before: Outcome, after: Outcome) -> Side | None:
+    """Return on which list of a `RunDifference` a case with these outcomes is; None where it changed no side."""
+    if before in MET and after in MET:
+        return None if MET[before] == MET[after] else "fixes" if MET[after] else "regressions"
+    if before == after:
+        return None
+    return "errors" if after == "error" else "skipped" if after == "skipped" else None
 
 
 def _places(run: RunResults) -> dict[str, _Place]:
     """Return where each case is by its node id, in the order of the report."""
     found = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
     return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in found}
-
-
-def score_of(metric: str, case: CaseReport) -> float | None:
-    """Return the score of a metric, or what a case adds to `pass_rate`; None where it has none."""
-    return PASS_SCORES.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
 
 
 def in_scope(path: str, run: RunFacts) -> bool:

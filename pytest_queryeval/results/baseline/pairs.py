@@ -1,0 +1,64 @@
+"""The scores that the same cases have in two runs, in pairs."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, MutableSequence, Sequence
+from dataclasses import dataclass, field
+
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.model import PASS_RATE, Outcome
+from pytest_queryeval.core.report import CaseReport
+
+# What each outcome adds to the pass rate; cases with other outcomes are left out of it.
+PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}
+
+
+def score_of(metric: str, case: CaseReport) -> float | None:
+    """Return the score of a metric, or what a case adds to `pass_rate`; None where it has none."""
+    return PASS_SCORES.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, the same in any order; 0 without any value."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The scores of the same cases, before and after, in one order; a case without a score in both has no pair."""
+
+    before: MutableSequence[float] = field(default_factory=lambda: array("d"))
+    after: MutableSequence[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, before: float | None, after: float | None) -> None:
+        """Add the scores of a case, if it has both."""
+        if before is not None and after is not None:
+            self.before.append(before)
+            self.after.append(after)
+
+    def oriented(self, better: Better) -> Pairs:
+        """Return the pairs so that a higher score is a better one: those of a cost with opposite signs."""
+        return self if better == "higher" else self.negated
+
+    @property
+    def differences(self) -> list[float]:
+        """After less before, for each case."""
+        return [after - before for before, after in zip(self.before, self.after, strict=True)]
+
+    @property
+    def negated(self) -> Pairs:
+        """The pairs with opposite signs: a rise of a cost becomes a fall."""
+        return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
+
+    @property
+    def are_binary(self) -> bool:
+        """Whether all scores are 0 or 1, or all are 0 or -1."""
+        values = {*self.before, *self.after}
+        return values <= {0.0, 1.0} or values <= {0.0, -1.0}
+
+    @property
+    def change(self) -> float:
+        """The mean difference; 0 without any pair."""
+        return mean(self.differences)
