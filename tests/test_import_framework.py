@@ -302,7 +302,7 @@ def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):
             ["jsonl", "one.jsonl", "--predictions", "p.csv?headerrow=3"],
             "p.csv?headerrow=3: unknown setting 'headerrow': did you mean 'header_row'?",
         ),
-        (["openai-evals", "one.jsonl", "--map", "gold=x"], "the format names its fields itself"),
+        (["spider", "one.jsonl", "--map", "gold=x", "--kind", "sql"], "the format names its fields itself"),
         (["spider", "one.jsonl"], "--kind json: cases of this format are of the kind 'sql'"),
         (["jsonl", "one.jsonl", "--language", "de"], "--language de: questions of this format are in one language"),
     ],
@@ -315,7 +315,7 @@ def test_a_call_that_cannot_be_served_ends_with_2_and_one_line(folder, capsys, a
     Path("empty.jsonl").write_text("\n")
 
     with pytest.raises(SystemExit) as stop:
-        main(["import", *arguments, "--kind", "json", "-o", "out"])
+        main(["import", "--kind", "json", *arguments, "-o", "out"])
 
     out, err = capsys.readouterr()
     assert (stop.value.code, out, err.count("\n")) == (2, "", 1)

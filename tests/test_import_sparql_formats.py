@@ -117,44 +117,6 @@ def test_a_file_that_is_not_of_qald_is_refused(capsys, content):
     assert "qald.json" in said
 
 
-# LC-QuAD
-
-
-def lcquad(uid, question, **fields):
-    return {"uid": uid, "question": question, "sparql_wikidata": SIZES, "sparql_dbpedia18": "ASK {}", **fields}
-
-
-def test_lcquad_takes_another_wording_where_the_question_is_missing(capsys):
-    records = [
-        lcquad(11, "Which cities?"),
-        lcquad(12, None, paraphrased_question="Name the cities.", NNQT_question="what {city}"),
-        lcquad(13, " n/a ", paraphrased_question="", NNQT_question="what {city}"),
-        lcquad(14, "", paraphrased_question=None),
-        lcquad(15, "Which?", sparql_wikidata=""),
-    ]
-
-    cases, skipped = imported(capsys, "lcquad", write("train.json", records), "--source", "g.ttl")
-
-    assert {id_: case.question for id_, case in cases.items()} == {
-        "11": "Which cities?",
-        "12": "Name the cities.",
-        "13": "what {city}",
-    }
-    assert skipped == {
-        "14": "it has no question in question, paraphrased_question, NNQT_question",
-        "15": "it has no 'sparql_wikidata'",
-    }
-
-
-def test_the_graph_of_lcquad_is_chosen_by_its_field(capsys):
-    source = write("train.json", [lcquad(1, "Which?")])
-
-    cases, _ = imported(capsys, "lcquad", source, "--source", "g.ttl", "--map", "gold=sparql_dbpedia18")
-
-    assert cases["1"].golds[0].query == "ASK {}"
-    assert "unknown key 'evidence'" in refusal(capsys, "import", "lcquad", source, "-o", "o", "--map", "evidence=x")
-
-
 # TEXT2SPARQL
 
 QUESTIONS = f"""

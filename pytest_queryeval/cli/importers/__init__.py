@@ -83,12 +83,10 @@ IMPORTERS: Registry[Importer] = Registry(
         "bird": f"{__name__}.bird:import_bird",
         "spider2": f"{__name__}.spider2:import_spider2",
         "qald": f"{__name__}.qald:import_qald",
-        "lcquad": f"{__name__}.lcquad:import_lcquad",
         "text2sparql": f"{__name__}.text2sparql:import_text2sparql",
         "w3c-sparql": f"{__name__}.w3c_sparql:import_w3c_sparql",
         "table": f"{__name__}.columns:import_table",
         "jsonl": f"{__name__}.columns:import_jsonl",
         "promptfoo": f"{__name__}.promptfoo:import_promptfoo",
-        "openai-evals": f"{__name__}.openai_evals:import_openai_evals",
     },
 )

@@ -1,13 +1,10 @@
-"""promptfoo: a configuration with `tests`, of which `equals` and `is-json` asserts become right answers and schemas."""
+"""promptfoo: a configuration with `tests`, whose `equals` asserts become right answers."""
 
 from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from hashlib import sha256
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
@@ -16,28 +13,21 @@ from pytest_queryeval.cli.importers.keys import check_request, gold_value, metad
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import RecordError, read_records, read_yaml_file
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import Failure
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, file_at
 from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
-from pytest_queryeval.documents.strict_json import StrictJson
-from pytest_queryeval.languages.json.schema import check_untrusted
-from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.text.truncation import one_line
 
 JSON = "json"
-SCHEMA_SECONDS = 10.0
-MAX_ITEMS, MAX_LEVELS = 10, 5
-MAX_FILLED = MAX_JSONL_LINE  # characters of variables in the answers of a test
+EQUALS = "equals"
+MAX_ANSWER_CHARACTERS = MAX_JSONL_LINE
 _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
-_SCALARS: Mapping[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "null": None}
-_JSON = StrictJson()
 
 
 def import_promptfoo(request: ImportRequest) -> Import:
-    """Return a case for each test with an assert that says what is right; other asserts are named as skipped."""
+    """Return a case for each test with an `equals` assert; other asserts are named as skipped."""
     check_request(request, columns=("question", "evidence", "metadata"))
-    configuration = _configuration(request.source)
+    configuration = _read_configuration(request.source)
     tests, default = configuration.get("tests"), configuration.get("defaultTest")
     if not isinstance(tests, list):
         problem = "has no list of `tests`: tests in another file are imported from that file"
@@ -46,30 +36,28 @@ def import_promptfoo(request: ImportRequest) -> Import:
     databases = Databases(request, request.source)
     predictions = read_predictions(request.predictions)
 
-    def cases() -> Iterator[ImportedCase | Skipped]:
-        left_out: list[Skipped] = []
-        with ExitStack() as stack:
-            schemas = _Schemas(stack)
+    def read_cases() -> Iterator[ImportedCase | Skipped]:
+        skipped_asserts: list[Skipped] = []
 
-            def case_of(id_: str, numbered: tuple[int, JsonValue]) -> ImportedCase:
-                databases.check_shared(kind)
-                test = _Test(numbered[1], default)
-                keys = {**test.described(request.columns), **test.golds(kind)}
-                files = schemas.of(test, keys)
-                left_out.extend(Skipped(id_, reason) for reason in test.left_out())
-                return ImportedCase(id=id_, keys=keys, files=files)
+        def read_case(id_: str, numbered_test: tuple[int, JsonValue]) -> ImportedCase:
+            databases.check_shared(kind)
+            test = _Test(numbered_test[1], default)
+            keys = {**test.described(request.columns), "gold": test.gold(kind)}
+            skipped_asserts.extend(Skipped(id_, reason) for reason in test.skipped_asserts())
+            return ImportedCase(id=id_, keys=keys)
 
-            for case in cases_of(enumerate(tests, start=1), lambda one: f"test-{one[0]}", case_of, predictions):
-                yield case
-                yield from left_out
-                left_out.clear()
+        numbered_tests = enumerate(tests, start=1)
+        for case in cases_of(numbered_tests, lambda numbered: f"test-{numbered[0]}", read_case, predictions):
+            yield case
+            yield from skipped_asserts
+            skipped_asserts.clear()
 
     has_predictions = request.predictions is not None
     settings: dict[str, JsonValue] = {"kind": kind, **databases.settings}
-    return Import(name=request.source.stem, settings=settings, cases=cases(), has_predictions=has_predictions)
+    return Import(name=request.source.stem, settings=settings, cases=read_cases(), has_predictions=has_predictions)
 
 
-def _configuration(path: Path) -> Mapping[str, JsonValue]:
+def _read_configuration(path: Path) -> Mapping[str, JsonValue]:
     """Return a configuration; a file may also be the list of its tests alone, as YAML, JSON or JSON lines."""
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return {"tests": [None if isinstance(test, Skipped) else dict(test.fields) for test in read_records(path)]}
@@ -83,27 +71,27 @@ def _configuration(path: Path) -> Mapping[str, JsonValue]:
 
 
 class _Test:
-    """A test with the values and asserts that it takes from the default one."""
+    """A test with the variables and asserts that it takes from the default one."""
 
     def __init__(self, test: JsonValue, default: JsonValue) -> None:
-        """Raise `RecordError` for a test that is not written out here."""
+        """Raise `RecordError` for a test that is in another file."""
         if not isinstance(test, dict):
             raise RecordError("it is not written out: import the file that it names")
-        common = default if isinstance(default, dict) else {}
-        self._variables = {**_mapping(common.get("vars")), **_mapping(test.get("vars"))}
-        found = [*_list(common.get("assert")), *_list(test.get("assert"))]
-        self._asserts = [each for each in found if isinstance(each, dict)]
-        self._left = MAX_FILLED
+        shared = default if isinstance(default, dict) else {}
+        self._variables = {**_mapping(shared.get("vars")), **_mapping(test.get("vars"))}
+        asserts = [*_list(shared.get("assert")), *_list(test.get("assert"))]
+        self._asserts = [entry for entry in asserts if isinstance(entry, dict)]
+        self._characters = 0
 
     def described(self, columns: Mapping[str, str]) -> dict[str, JsonValue]:
         """Return question, evidence and metadata; variables that an assert names are answers, and none of these."""
-        text = json.dumps([each.get("value") for each in self._asserts], ensure_ascii=False)
+        text = json.dumps([entry.get("value") for entry in self._asserts], ensure_ascii=False)
         answers = {name.partition(".")[0] for name in _VARIABLE.findall(text)}
         inputs = {name: value for name, value in self._variables.items() if name not in answers}
         name = columns.get("question") or ("question" if "question" in inputs else None)
         if name is None and len(inputs) != 1:
-            named = ", ".join(map(one_line, inputs)) or "none"
-            raise RecordError(f"its question is one of several variables: name it with --map question=NAME ({named})")
+            names = ", ".join(map(one_line, inputs)) or "none"
+            raise RecordError(f"its question is one of several variables: name it with --map question=NAME ({names})")
         question = inputs.get(name) if name is not None else next(iter(inputs.values()))
         if not isinstance(question, str):
             raise RecordError(f"its variable '{name}' is no text" if name else "its variable is no text")
@@ -116,126 +104,45 @@ class _Test:
             keys["metadata"] = metadata
         return keys
 
-    def golds(self, kind: str) -> dict[str, JsonValue]:
-        """Return what `equals` says is right; with `is-json` alone, whatever is JSON and keeps the schema is right."""
-        values = [self._filled(each.get("value")) for each in self._asserts if each.get("type") == "equals"]
+    def gold(self, kind: str) -> JsonValue:
+        """Return the value of the `equals` assert; raise `RecordError` where there is not exactly one."""
+        values = [entry.get("value") for entry in self._asserts if entry.get("type") == EQUALS]
         if len(values) > 1:
             raise RecordError("it has several 'equals' asserts, and one answer cannot equal all of them")
-        if values:
-            return {"gold": gold_value(values[0], kind)}
-        if self.is_json and kind == JSON:
-            return {
-                "gold": json.dumps(_instance(self.schema), ensure_ascii=False),
-                "metrics": ["valid_query"],
-                "thresholds": {"valid_query": 1},
-            }
-        types = ", ".join(sorted({one_line(str(each.get("type"))) for each in self._asserts})) or "none"
-        raise RecordError(f"no assert says what is right in the kind '{kind}': it has {types}")
+        if not values:
+            types = ", ".join(sorted({one_line(str(entry.get("type"))) for entry in self._asserts})) or "none"
+            raise RecordError(f"it has no 'equals' assert, which says what is right: it has {types}")
+        return gold_value(self._fill(values[0]), kind)
 
-    def left_out(self) -> Iterator[str]:
+    def skipped_asserts(self) -> Iterator[str]:
         """Yield a message for each assert that is not imported."""
-        for each in self._asserts:
-            if (type_ := each.get("type")) not in ("equals", "is-json"):
+        for entry in self._asserts:
+            if (type_ := entry.get("type")) != EQUALS:
                 yield f"assert '{one_line(str(type_))}' is left out: its test is imported without it"
 
-    @property
-    def is_json(self) -> bool:
-        """Whether the answer has to be JSON."""
-        return any(each.get("type") == "is-json" for each in self._asserts)
-
-    @property
-    def schema(self) -> dict[str, JsonValue] | bool | None:
-        """The JSON Schema of an `is-json` assert, None where it has none; raises `RecordError`."""
-        values = (each.get("value") for each in self._asserts if each.get("type") == "is-json")
-        schema = next((value for value in values if value is not None), None)
-        if isinstance(schema, str) and not schema.startswith("file://"):
-            try:
-                schema = _JSON.read(schema)
-            except ValueError as error:
-                raise RecordError(f"its schema is not JSON: {one_line(str(error))}") from error
-        if not isinstance(schema, dict | bool | None):
-            raise RecordError("its schema is in another file")
-        return schema
-
-    def _filled(self, value: JsonValue) -> JsonValue:
+    def _fill(self, value: JsonValue) -> JsonValue:
         """Return the value of an assert with its variables filled in; raise `RecordError` for another template."""
         if isinstance(value, list):
-            return [self._filled(item) for item in value]
+            return [self._fill(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._filled(item) for key, item in value.items()}
+            return {key: self._fill(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         if value.startswith("file://"):
             raise RecordError("its right answer is in another file")
-
-        def text(match: re.Match[str]) -> str:
-            if match[1] not in self._variables:
-                raise RecordError(f"its right answer needs the variable '{one_line(match[1])}', which it lacks")
-            found = self._variables[match[1]]
-            filled_in = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-            self._left -= len(filled_in)
-            if self._left < 0:
-                raise RecordError(f"its right answer is larger than {MAX_FILLED // MEBIBYTE} MiB")
-            return filled_in
-
-        filled = _VARIABLE.sub(text, value)
         if "{{" in _VARIABLE.sub("", value) or "{%" in value:
             raise RecordError("its right answer is a template with more than variables")
-        return filled
+        return _VARIABLE.sub(self._variable_text, value)
 
-
-class _Schemas:
-    """The JSON Schemas of `is-json` asserts, each checked as the loader will, and written once."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        self._stack = stack
-        self._hosts: Hosts | None = None
-
-    def of(self, test: _Test, keys: dict[str, JsonValue]) -> dict[str, bytes]:
-        """Add the schema of a test to its keys, and return its file; raise `RecordError` where its gold breaks it."""
-        schema = test.schema
-        if schema is None:
-            return {}
-        from pytest_queryeval.languages.json.schema_file import read_schema  # jsonschema takes long to import
-
-        content = json.dumps(schema, ensure_ascii=False, indent=1).encode(errors="replace")
-        name = f"schema-{sha256(content).hexdigest()[:12]}.json"
-        path = self._folder / name
-        path.write_bytes(content)
-        try:
-            found = read_schema(file_at(path))
-        except QueryEvalError as error:
-            raise RecordError(f"its schema cannot be used: {getattr(error, 'problem', error)}") from error
-        if self._hosts is None:
-            self._hosts = self._stack.enter_context(Hosts())
-        gold = keys["gold"]
-        answer = JsonAnswer(_JSON.read(gold) if isinstance(gold, str) else gold)
-        broken = check_untrusted(answer, found, self._hosts, timeout=SCHEMA_SECONDS)
-        if broken:
-            reason = broken.message if isinstance(broken, Failure) else broken[0]
-            raise RecordError(f"its right answer breaks its schema: {reason}")
-        keys["json_schema"] = name
-        return {name: content}
-
-
-def _instance(schema: JsonValue, levels: int = MAX_LEVELS) -> JsonValue:
-    """Return a small answer that keeps most schemas; the caller checks whether it keeps this one."""
-    if not isinstance(schema, dict) or not levels:
-        return {}
-    if given := next((key for key in ("const", "default") if key in schema), None):
-        return schema[given]
-    for key in ("enum", "examples", "type"):
-        if isinstance(values := schema.get(key), list) and values:
-            return values[0] if key != "type" else _instance({**schema, "type": values[0]}, levels - 1)
-    named, count = str(schema.get("type")), schema.get("minItems")
-    if named in _SCALARS:
-        return schema.get("minimum", _SCALARS[named])
-    if named == "array":
-        return [_instance(schema.get("items"), levels - 1)] * (min(count, MAX_ITEMS) if isinstance(count, int) else 0)
-    parts = _mapping(schema.get("properties"))
-    required = (name for name in _list(schema.get("required")) if isinstance(name, str))
-    return {name: _instance(parts.get(name), levels - 1) for name in dict.fromkeys(required)}
+    def _variable_text(self, match: re.Match[str]) -> str:
+        if match[1] not in self._variables:
+            raise RecordError(f"its right answer needs the variable '{one_line(match[1])}', which it lacks")
+        variable = self._variables[match[1]]
+        text = variable if isinstance(variable, str) else json.dumps(variable, ensure_ascii=False)
+        self._characters += len(text)
+        if self._characters > MAX_ANSWER_CHARACTERS:
+            raise RecordError(f"its right answer is larger than {MAX_ANSWER_CHARACTERS // MEBIBYTE} MiB")
+        return text
 
 
 def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
