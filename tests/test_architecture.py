@@ -41,10 +41,12 @@ LAYERS = (
     "",
     "plugin",
     "cli",
+    "features",
     "__main__",
 )
 # In folders whose members do not import each other: the modules that members share.
 SHARED_MODULES = {
+    "features": set(),
     "engines": {
         *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema", "variants"),
         *("file_content", "join_order"),
@@ -65,7 +67,7 @@ SHARED_MODULES = {
         "html.page",
         "history",
     },
-    "cli": {"conftests", "measured", "output", "progress", "reported_case"},
+    "cli": {"command", "conftests", "measured", "output", "progress", "reported_case"},
     "languages": {
         "kind",
         "query_language",
@@ -108,13 +110,18 @@ OWNERS = {
         "languages.sql.trees.relations",
         "engines.servers.readonly",
     },
-    "rdflib": {"engines.rdflib_child", "engines.join_order", "engines.endpoint_child", "cli.importers.w3c_sparql"},
+    "rdflib": {
+        "engines.rdflib_child",
+        "engines.join_order",
+        "engines.endpoint_child",
+        "features.transfer.importers.w3c_sparql",
+    },
     "pyoxigraph": {
         "engines.oxigraph_child",
         "engines.rdflib_child",
         "engines.graph_build",
         "languages.sparql.rdf_results",
-        "cli.importers.w3c_sparql",
+        "features.transfer.importers.w3c_sparql",
         "languages.sparql.results",
     },
     "SPARQLWrapper": {"languages.sparql.request"},

@@ -32,7 +32,8 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 @pytest.mark.parametrize(
-    "module", ["pytest_queryeval.cli", "pytest_queryeval.cli.output", "pytest_queryeval.cli.importers.command"]
+    "module",
+    ["pytest_queryeval.cli", "pytest_queryeval.cli.output", "pytest_queryeval.features.transfer.importers.command"],
 )
 def test_an_interrupt_while_modules_are_imported_ends_in_one_line(tmp_path, module):
     entry_point = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]["queryeval"]

@@ -6,11 +6,11 @@ import pytest
 from report_maker import make_report, report_of
 
 from pytest_queryeval import METRICS, evaluate, load_cases
-from pytest_queryeval.cli.exporters import EXPORTERS, Exported, PredictionFile
-from pytest_queryeval.cli.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported, PredictionFile
+from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS

@@ -96,7 +96,7 @@ def test_json_can_be_read(block):
 @pytest.mark.parametrize("command", commands())
 def test_a_command_has_the_options_that_it_is_called_with(command, monkeypatch):
     name, *arguments = shlex.split(command)
-    module = import_module(f"pytest_queryeval.cli.{cli.COMMANDS[name].module}")
+    module = import_module(cli.COMMANDS[name].module)
     monkeypatch.setattr(module, "run", lambda _: Result(status=0, lines=[], data={}))
 
     assert cli.main([name, *arguments]) == 0

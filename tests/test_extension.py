@@ -70,6 +70,21 @@ def test_formats_of_another_package_are_imported_and_exported(tmp_path):
     assert (exported.returncode, (tmp_path / "queries.txt").read_text()) == (0, "GET pears\nGET pears\n")
 
 
+def test_another_package_adds_a_command(tmp_path):
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+    run("--queryeval-report=report.json", cwd=tmp_path)
+
+    counted = queryeval("count", "report.json", cwd=tmp_path)
+    listed = queryeval("--help", cwd=tmp_path)
+    broken = queryeval("uncounted", "report.json", cwd=tmp_path)
+
+    assert (counted.returncode, counted.stdout) == (0, "3 cases\n"), counted.stderr
+    assert "count the cases of a report" in listed.stdout
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("command 'uncounted' cannot be imported from queryeval_lookup.uncounted:COUNT: ")
+    assert broken.stderr.count("\n") == 1
+
+
 def test_members_of_another_package_are_covered_by_the_contract_tests():
     done = run("-k", " or ".join(MEMBERS), "-rA", str(HERE / "test_contracts.py"), cwd=HERE.parent)
 

@@ -5,53 +5,53 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+from pytest_queryeval.cli.command import Command
 from pytest_queryeval.cli.output import redacted_output, write_result
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.runs.garbage import RareCollection
 from pytest_queryeval.text.escaping import log_line
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
 
-class Command(NamedTuple):
-    """A command: its module, relative to this package, and its line in the list of all commands."""
-
-    module: str
-    summary: str
-
-
-COMMANDS: Mapping[str, Command] = {
-    "init": Command("init", "write a first suite, its settings, a predictor and a CI workflow"),
-    "schema": Command("schema", "print the JSON Schema of suites or settings, for editors"),
-    "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
-    "export": Command("exporters.command", "write the predictions of a report for a published tool"),
-    "evaluate": Command("evaluate", "evaluate suites without pytest, in several processes or on a cluster"),
-    "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),
-    "strength": Command("strength", "find weak cases: which wrong variants of a gold query would pass"),
-    "strengthen": Command("strengthen", "build variants of databases, on which wrong variants of golds do not pass"),
-    "explain": Command("explain", "show everything about one case, or try another query against it"),
-    "accept": Command("accept", "add a reviewed prediction of a report to the golds of its case"),
-    "merge": Command("merge", "unite the reports of shards, evaluate the gates"),
-    "compare": Command("compare", "compare two reports, or rank the systems of many"),
-    "history": Command("history", "show how runs went over time, and since when something is worse"),
-    "render": Command("render", "render a report.json in other formats"),
-}
+COMMANDS: Registry[Command] = Registry(
+    "command",
+    group="pytest_queryeval.commands",
+    members={
+        name: Command(module=f"{__name__}.{name}", summary=summary)
+        for name, summary in {
+            "init": "write a first suite, its settings, a predictor and a CI workflow",
+            "schema": "print the JSON Schema of suites or settings, for editors",
+            "evaluate": "evaluate suites without pytest, in several processes or on a cluster",
+            "check": "examine suites: do golds run, is each a test, has every setting an effect",
+            "strength": "find weak cases: which wrong variants of a gold query would pass",
+            "strengthen": "build variants of databases, on which wrong variants of golds do not pass",
+            "explain": "show everything about one case, or try another query against it",
+            "accept": "add a reviewed prediction of a report to the golds of its case",
+            "merge": "unite the reports of shards, evaluate the gates",
+            "compare": "compare two reports, or rank the systems of many",
+            "history": "show how runs went over time, and since when something is worse",
+            "render": "render a report.json in other formats",
+        }.items()
+    },
+)
 
 
 class _CommandParser(argparse.ArgumentParser):
     """The parser of a command, whose module is imported when the command is used."""
 
-    def __init__(self, *, module: str = "", **settings: Any) -> None:
+    def __init__(self, *, command: str = "", **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
-        self._module = module
+        self._command = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        command = import_module(f"{__name__}.{self._module}")
+        command = import_module(COMMANDS[self._command].module)
         self.description, self.epilog = command.__doc__, f"example: {command.EXAMPLE}"
         command.add_arguments(self)
         self.add_argument("--json", action="store_true", help="print the result as one JSON object")
@@ -70,6 +70,13 @@ class _CommandParser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR, log_line(f"{self.prog}: {problem} ({self.epilog})") + "\n")
 
 
+def _summary(name: str) -> str:
+    try:
+        return COMMANDS[name].summary
+    except QueryEvalError as error:  # a command that cannot be imported is no reason to refuse the others
+        return str(error).replace("%", "%%")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0, what the command says, or 2 for a call that cannot be served.
 
@@ -80,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="queryeval", description="Works on suites and reports of pytest-queryeval.")
     parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
-    for name, command in COMMANDS.items():
-        subparsers.add_parser(name, module=command.module, help=command.summary)
+    for name in COMMANDS:
+        subparsers.add_parser(name, command=name, help=_summary(name))
     is_main = threading.current_thread() is threading.main_thread()
     ends_at_once = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     garbage_collection = RareCollection()

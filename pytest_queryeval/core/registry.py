@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
+_MISSING_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)")
 
 
 class Registration(NamedTuple):
@@ -86,8 +88,10 @@ class Registry(Mapping[str, T]):
             try:
                 found = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
-                problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
-                raise QueryEvalError(problem) from error
+                problem = f"cannot be imported from {member}: {type(error).__name__}: {error}"
+                if isinstance(error, ModuleNotFoundError) and (feature := _MISSING_FEATURE.fullmatch(error.name or "")):
+                    problem = f"needs the feature {feature[1]}, which is not installed"
+                raise QueryEvalError(f"{self.noun} '{name}' {problem}") from error
             member = self._members[name] = self._admit(found)
         return member
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, check_kind
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 
 MAX_BYTES = 2**20
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.cli.importers.databases import Databases
-from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.predictions import Predictions, cases_of, read_predictions
-from pytest_queryeval.cli.importers.questions import question_in, question_records, sparql_of
-from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file, read_yaml_file
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
+from pytest_queryeval.features.transfer.importers.databases import Databases
+from pytest_queryeval.features.transfer.importers.keys import check_request
+from pytest_queryeval.features.transfer.importers.predictions import Predictions, cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.questions import question_in, question_records, sparql_of
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_yaml_file
 from pytest_queryeval.suites.markers import as_markers
 
 ORDERED = "RESULT_ORDER_MATTERS"

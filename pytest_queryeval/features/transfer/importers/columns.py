@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.databases import Databases
-from pytest_queryeval.cli.importers.keys import KEYS, check_request, described, gold_value, metadata_fields
-from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
-from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import open_table
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers.databases import Databases
+from pytest_queryeval.features.transfer.importers.keys import (
+    KEYS,
+    check_request,
+    described,
+    gold_value,
+    metadata_fields,
+)
+from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.case_tables import FLAGS
 from pytest_queryeval.text.truncation import one_line

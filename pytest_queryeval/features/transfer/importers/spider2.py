@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.databases import Databases, relative
-from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers.databases import Databases, relative
+from pytest_queryeval.features.transfer.importers.keys import check_request
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 

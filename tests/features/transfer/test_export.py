@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.exporters import Exported, PredictionFile
-from pytest_queryeval.cli.exporters.sql import bird_file, spider_file
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile
+from pytest_queryeval.features.transfer.exporters.sql import bird_file, spider_file
 from pytest_queryeval.results.aggregation import aggregate
 
 

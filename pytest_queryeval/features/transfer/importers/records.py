@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Skipped
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, file_at
@@ -17,6 +16,7 @@ from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.features.transfer.importers import Skipped
 from pytest_queryeval.suites.suites import is_suite_file
 from pytest_queryeval.text.truncation import one_line
 

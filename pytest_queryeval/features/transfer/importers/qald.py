@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.cli.importers.databases import Databases
-from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
-from pytest_queryeval.cli.importers.questions import question_in, question_records, sparql_of
-from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
+from pytest_queryeval.features.transfer.importers.databases import Databases
+from pytest_queryeval.features.transfer.importers.keys import check_request
+from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.questions import question_in, question_records, sparql_of
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file
 from pytest_queryeval.languages.sparql.results import read_results
 from pytest_queryeval.text.truncation import one_line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
+from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, check_kind
 
 
 def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:

@@ -9,9 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, IMPORTERS, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.suite_files import SETTINGS, write_suites
 from pytest_queryeval.cli.output import Result, first_lines, write_lines
+from pytest_queryeval.features.transfer.importers import (
+    DEFAULT_LANGUAGE,
+    IMPORTERS,
+    ImportedCase,
+    ImportRequest,
+    Skipped,
+)
+from pytest_queryeval.features.transfer.importers.suite_files import SETTINGS, write_suites
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.cli.importers.databases import Databases
-from pytest_queryeval.cli.importers.keys import check_request, described, gold_value
-from pytest_queryeval.cli.importers.predictions import Predictions, by_position, cases_of, check_count, read_predictions
-from pytest_queryeval.cli.importers.records import Record, read_json_file, read_records
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
+from pytest_queryeval.features.transfer.importers.databases import Databases
+from pytest_queryeval.features.transfer.importers.keys import check_request, described, gold_value
+from pytest_queryeval.features.transfer.importers.predictions import (
+    Predictions,
+    by_position,
+    cases_of,
+    check_count,
+    read_predictions,
+)
+from pytest_queryeval.features.transfer.importers.records import Record, read_json_file, read_records
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
 
 METRICS = ("execution_accuracy", "execution_accuracy_bird", "soft_f1_bird")

@@ -12,13 +12,13 @@ from jsonschema import Draft7Validator
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.importers import Import, ImportedCase, Skipped, suite_files
-from pytest_queryeval.cli.importers.suite_files import write_suites
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.documents.yaml_text import to_yaml
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped, suite_files
+from pytest_queryeval.features.transfer.importers.suite_files import write_suites
 
 
 @pytest.fixture

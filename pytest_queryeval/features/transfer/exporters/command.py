@@ -6,10 +6,10 @@ import argparse
 import os
 from pathlib import Path
 
-from pytest_queryeval.cli.exporters import EXPORTERS, Exported
 from pytest_queryeval.cli.output import Result, first_lines
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported
 from pytest_queryeval.reports import write_whole
 from pytest_queryeval.results.gates import are_left_out
 from pytest_queryeval.results.report_file import read_report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_queryeval.cli.importers.records import Record, RecordError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError
 from pytest_queryeval.text.truncation import one_line
 
 

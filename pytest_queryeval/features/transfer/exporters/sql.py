@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
+from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, check_kind
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
 
 # A blank line would shift all that follow: Spider's tool leaves it out. This one is a query that fails.

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import ImportRequest
-from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.features.transfer.importers import ImportRequest
+from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.truncation import one_line

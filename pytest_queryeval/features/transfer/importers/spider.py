@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.databases import Databases, relative
-from pytest_queryeval.cli.importers.keys import check_request, gold_value
-from pytest_queryeval.cli.importers.predictions import by_position, cases_of, check_count, read_predictions
-from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file, read_records
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers.databases import Databases, relative
+from pytest_queryeval.features.transfer.importers.keys import check_request, gold_value
+from pytest_queryeval.features.transfer.importers.predictions import (
+    by_position,
+    cases_of,
+    check_count,
+    read_predictions,
+)
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_records
 from pytest_queryeval.predictors.file.predictions import is_lines, read_lines
 from pytest_queryeval.text.truncation import one_line
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from pytest_queryeval.cli.importers import ImportedCase, Skipped
-from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import ImportedCase, Skipped
+from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.predictors.file import check_file, columns_of, settings_of
 from pytest_queryeval.predictors.file.predictions import (
     READERS,

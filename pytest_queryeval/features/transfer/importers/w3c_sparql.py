@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
-from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.features.transfer.importers.keys import check_request
+from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.text.truncation import one_line
