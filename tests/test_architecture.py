@@ -145,7 +145,7 @@ OWNERS = {
     "jsonschema": {"languages.json.schema_child", "languages.json.schema_file"},
     "jsonschema_rs": {"results.report_file"},
     "referencing": {"languages.json.schema_child", "languages.json.schema_file"},
-    "xlsxwriter": {f"reports.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
+    "xlsxwriter": {f"features.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
     "numpy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
     "scipy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
 }

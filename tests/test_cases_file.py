@@ -1,7 +1,6 @@
 """Reports of more cases than fit in memory: report.json, and its cases in a file beside it."""
 
 import base64
-import io
 import json
 import os
 import re
@@ -12,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import jsonschema
-import openpyxl
 import pytest
 import report_maker
 from samples import HEAD, entry
@@ -23,7 +21,6 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, write_files, write_report
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.csv import render_csv
-from pytest_queryeval.reports.excel import render_excel
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results import case_store, report_file
@@ -364,9 +361,8 @@ def test_more_than_fifty_thousand_cases_go_to_a_file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def listed(monkeypatch):
-    """A page of a report with more than five cases lists four of them, a workbook three."""
+    """A page of a report with more than five cases lists four of them."""
     monkeypatch.setattr("pytest_queryeval.reports.html.page.CASES_LISTED", 4)
-    monkeypatch.setattr("pytest_queryeval.reports.excel.workbook.CASES_LISTED", 3)
 
 
 OUTCOMES = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")
@@ -412,15 +408,7 @@ def test_a_page_of_few_cases_lists_all(listed, monkeypatch):
     assert len(listed_ids(page)) == 9
 
 
-def test_a_workbook_lists_the_worst_cases_and_says_of_how_many(listed):
-    book = openpyxl.load_workbook(io.BytesIO(render_excel(mixed())))
-
-    assert len([*book["Cases"].rows]) == len([*book["Details"].rows]) == 1 + 3
-    texts = [cell.value for row in book["Run"].rows for cell in row]
-    assert "The worst 3 of 9 cases are listed; report.json has all of them." in texts
-
-
-@pytest.mark.parametrize("name", ["json", "csv", "md", "codequality", "html", "xlsx"])
+@pytest.mark.parametrize("name", REPORTS.installed())
 def test_every_format_of_stored_cases_is_that_of_cases_in_memory(name, monkeypatch):
     stored = made(40)
 

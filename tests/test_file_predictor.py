@@ -19,7 +19,6 @@ from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.csv import render_csv
-from pytest_queryeval.reports.excel.workbook import workbook as report_workbook
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")
 
@@ -185,47 +184,6 @@ def test_what_is_wrong_with_a_sheet_is_said_with_its_place(row, told):
 
 def predicted(text):
     return {**run_case()["predicted"], "query": text}
-
-
-def written(*cases, published=True):
-    """Write the workbook of a run with these cases, and open it as predictions."""
-    Path("report.xlsx").write_bytes(report_workbook(make_report(*cases), published=published))
-    return opened(path="report.xlsx")
-
-
-@pytest.mark.parametrize("published", [True, False])
-def test_the_workbook_of_a_run_holds_its_predictions(published):
-    texts = ("SELECT 1", "=1+1", "", "a\nb\tc  ", "<r>x</r>", "_x0041_ 'é", "0012")
-    cases = (run_case(number, predicted=predicted(text)) for number, text in enumerate(texts))
-    predictor = written(*cases, published=published)
-
-    assert [answered(predictor, id=f"c{number}") for number in range(4)] == list(texts[:4])
-    assert [answered(predictor, id=f"c{number}").strip() for number in range(4, 7)] == list(texts[4:])
-
-
-@pytest.mark.parametrize("published", [True, False])
-def test_a_case_that_was_not_predicted_has_no_prediction_in_the_workbook(published):
-    predictor = written(
-        run_case(1, outcome="error", predicted=None),
-        run_case(2, outcome="skipped", predicted=None),
-        run_case(3, prediction={"source": "x", "seconds": 2.5, "metadata": {"cost": 1}}),
-        published=published,
-    )
-
-    assert no_answer(predictor, id="c1").startswith("report.xlsx: no prediction for 'c1'")
-    assert no_answer(predictor, id="c2").startswith("report.xlsx: no prediction for 'c2'")
-    assert predictor.predict(make_case(id="c3"), 1).seconds == 2.5
-
-
-@pytest.mark.parametrize("text", ["x" * 40_000, "x" * 19_999 + "…"])
-def test_an_answer_that_a_workbook_holds_in_part_is_refused(text):
-    with pytest.raises(PredictorError) as caught:
-        written(run_case(1, predicted=predicted(text)))
-
-    assert str(caught.value) == (
-        "report.xlsx, sheet 'Details', row 2, column 'VQL Generated':"
-        " is only a part of the answer, which was too long for the workbook"
-    )
 
 
 @pytest.mark.parametrize("columns", [{}, {"columns": {"predicted": "predicted_query"}}])

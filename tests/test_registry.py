@@ -6,7 +6,7 @@ import pytest
 
 import pytest_queryeval.core.registry as registry_module
 from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError
+from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SettingError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
 from pytest_queryeval.core.policy import Policy
@@ -274,3 +274,12 @@ def test_each_test_imports_the_conftest_of_a_folder_anew(run, tmp_path_factory):
     import_conftests(folder, folder)
 
     assert "of_the_conftest" in METRICS
+
+
+def test_a_member_of_a_feature_that_is_not_installed_is_named_with_it_and_not_available():
+    registry = make(here=1, gone="pytest_queryeval.features.gone:THING")
+
+    with pytest.raises(MissingFeatureError, match=r"^engine 'gone' needs the feature gone, which is not installed$"):
+        registry["gone"]
+    assert registry.names() == ("here", "gone")
+    assert registry.available() == ("here",)

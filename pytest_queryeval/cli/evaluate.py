@@ -23,8 +23,8 @@ from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.reports import LAYOUTS, PUBLISHED
 from pytest_queryeval.reports.annotations import annotation_lines
-from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import GateMode, merge_gates

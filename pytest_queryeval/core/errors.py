@@ -92,6 +92,10 @@ class UnknownNameError(QueryEvalError, KeyError):
     __str__ = Exception.__str__  # KeyError shows its message in quotes
 
 
+class MissingFeatureError(QueryEvalError):
+    """A name is that of a feature of this package, which is not installed."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
     """A place in a suite file; `line` and `column` count from 1, 0 means unknown.

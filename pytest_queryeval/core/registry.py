@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self, TypeVar, cast
 
-from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError, did_you_mean
+from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
-_MISSING_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)")
+_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)")
 
 
 class Registration(NamedTuple):
@@ -79,7 +80,8 @@ class Registry(Mapping[str, T]):
     def __getitem__(self, name: str) -> T:
         """Return the object called `name`.
 
-        Raise `UnknownNameError` with the nearest known name, and `QueryEvalError` where it cannot be imported.
+        Raise `UnknownNameError` with the nearest name, `MissingFeatureError` where its feature is not installed, and
+        `QueryEvalError` where it cannot be imported otherwise.
         """
         if name not in self._members and name not in self:
             raise UnknownNameError(f"unknown {self.noun} '{name}'{did_you_mean(name, self._members)}")
@@ -88,10 +90,11 @@ class Registry(Mapping[str, T]):
             try:
                 found = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
-                problem = f"cannot be imported from {member}: {type(error).__name__}: {error}"
-                if isinstance(error, ModuleNotFoundError) and (feature := _MISSING_FEATURE.fullmatch(error.name or "")):
-                    problem = f"needs the feature {feature[1]}, which is not installed"
-                raise QueryEvalError(f"{self.noun} '{name}' {problem}") from error
+                if isinstance(error, ModuleNotFoundError) and (feature := _FEATURE.fullmatch(error.name or "")):
+                    problem = f"{self.noun} '{name}' needs the feature {feature[1]}, which is not installed"
+                    raise MissingFeatureError(problem) from error
+                problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
+                raise QueryEvalError(problem) from error
             member = self._members[name] = self._admit(found)
         return member
 
@@ -103,6 +106,15 @@ class Registry(Mapping[str, T]):
         """Return all names, in the order of their registration."""
         self._read_entry_points()
         return tuple(self._members)
+
+    def available(self) -> tuple[str, ...]:
+        """Return all names but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
+        names = []
+        for name in self.names():
+            with suppress(MissingFeatureError):
+                self[name]
+                names.append(name)
+        return tuple(names)
 
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:

@@ -51,8 +51,7 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     if not names and not is_used and not config.getini("queryeval_stop"):
         return None
     from pytest_queryeval.core.errors import QueryEvalError
-    from pytest_queryeval.reports import JUNIT, is_folder
-    from pytest_queryeval.reports.excel import LAYOUTS
+    from pytest_queryeval.reports import JUNIT, LAYOUTS, is_folder
     from pytest_queryeval.runs.targets import report_targets
 
     layout = config.getini("queryeval_excel_layout")

@@ -17,6 +17,7 @@ from pytest_queryeval.core.report import Report
 
 JUNIT = "junit.xml"  # written by pytest itself beside the reports in a folder
 STEP_SUMMARY = "github"  # no file, but the summary of a step on GitHub Actions
+LAYOUTS = PUBLISHED, PLAIN = ("published", "plain")  # of workbooks: with the sheets of published evaluators, without
 Renderer: TypeAlias = Callable[[Report], bytes]
 
 
@@ -48,8 +49,8 @@ class ReportRegistry(Registry[ReportFormat]):
         return member if isinstance(member, ReportFormat) else ReportFormat(render=member)
 
     def installed(self) -> tuple[str, ...]:
-        """Return the suffixes of all formats whose packages are installed."""
-        return tuple(name for name in self.names() if not self[name].missing)
+        """Return the suffixes of all formats whose feature and packages are installed."""
+        return tuple(name for name in self.available() if not self[name].missing)
 
 
 REPORTS = ReportRegistry(
@@ -61,7 +62,6 @@ REPORTS = ReportRegistry(
         "csv": f"{__name__}.csv:CSV",
         "codequality": f"{__name__}.code_quality:CODE_QUALITY",
         "html": f"{__name__}.html:HTML",
-        "xlsx": f"{__name__}.excel:EXCEL",
     },
 )
 

@@ -9,8 +9,15 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import STEP_SUMMARY, WrittenFiles, check_target, files_of, write_files, write_report
-from pytest_queryeval.reports.excel import PUBLISHED
+from pytest_queryeval.reports import (
+    PUBLISHED,
+    STEP_SUMMARY,
+    WrittenFiles,
+    check_target,
+    files_of,
+    write_files,
+    write_report,
+)
 from pytest_queryeval.reports.step_summary import append_step_summary, step_summary_file
 
 

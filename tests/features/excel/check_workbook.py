@@ -1,4 +1,6 @@
-"""Opens the workbook and the CSV of hostile reports in LibreOffice: `python tests/check_workbook.py`.
+"""Opens the workbook and the CSV of hostile reports in LibreOffice.
+
+    PYTHONPATH=tests python tests/features/excel/check_workbook.py
 
 Needs `soffice` (Debian: libreoffice-calc), which is too large for every test run. What LibreOffice reads is written out
 again, as CSV of each sheet, as PDF and as a workbook, and compared with what was to be seen.
@@ -15,8 +17,8 @@ from zipfile import ZipFile
 
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, timed, visible
 
+from pytest_queryeval.features.excel import render_excel
 from pytest_queryeval.reports.csv import render_csv
-from pytest_queryeval.reports.excel import render_excel
 
 SECONDS = 180
 # Comma, double quote, UTF-8, texts as they stand and not as they look, formulas as such, all sheets.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.report import BaselineReport
-from pytest_queryeval.reports.excel.sheet import Sheet, utc
+from pytest_queryeval.features.excel.sheet import Sheet, utc
 from pytest_queryeval.reports.sections import CHANGE_HEADER, CHANGE_NOTE, COUNTS, FLIPS, changes_besides
 
 MAX_CASES = 100  # of each list

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.cells import part
-from pytest_queryeval.reports.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.verdict import first_line

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.report import GateReport, Report, TotalName, Totals
+from pytest_queryeval.features.excel.baseline import write_baseline
+from pytest_queryeval.features.excel.charts import Chart, Charted, insert_charts
+from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Sheet, utc
 from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.excel.baseline import write_baseline
-from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
-from pytest_queryeval.reports.excel.sheet import PAGE_COLUMNS, Sheet, utc
 from pytest_queryeval.reports.sections import by_weight, cautions, interval_note, pass_rate
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import ReportFormat
-
-LAYOUTS = PUBLISHED, PLAIN = ("published", "plain")
+from pytest_queryeval.reports import PLAIN, ReportFormat
 
 
 def render_excel(report: Report) -> bytes:
@@ -21,7 +19,7 @@ def render_plain_excel(report: Report) -> bytes:
 
 
 def _workbook(report: Report, *, published: bool) -> bytes:
-    from pytest_queryeval.reports.excel.workbook import workbook
+    from pytest_queryeval.features.excel.workbook import workbook
 
     collects = gc.isenabled()
     gc.disable()  # a workbook is hundreds of thousands of objects that all live until it is written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.excel.sheet import Column, Sheet, at
+from pytest_queryeval.features.excel.sheet import Column, Sheet, at
 
 SDMX = "sdmx"
 COLUMNS = (

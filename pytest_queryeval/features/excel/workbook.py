@@ -9,13 +9,13 @@ from typing import TypeAlias
 from xlsxwriter import Workbook
 
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.excel.cases import write_cases
-from pytest_queryeval.reports.excel.details import write_details
-from pytest_queryeval.reports.excel.overview import SDMX, write_overview
-from pytest_queryeval.reports.excel.run import write_run
-from pytest_queryeval.reports.excel.sheet import MAX_CHARACTERS, Sheet, utc
-from pytest_queryeval.reports.excel.statistics import write_statistics
-from pytest_queryeval.reports.excel.summary import write_summary
+from pytest_queryeval.features.excel.cases import write_cases
+from pytest_queryeval.features.excel.details import write_details
+from pytest_queryeval.features.excel.overview import SDMX, write_overview
+from pytest_queryeval.features.excel.run import write_run
+from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, Sheet, utc
+from pytest_queryeval.features.excel.statistics import write_statistics
+from pytest_queryeval.features.excel.summary import write_summary
 from pytest_queryeval.results.verdict import listed_text, with_worst_cases
 
 # Files in between would have times, and modes that the user's umask gives, so all is made in memory.

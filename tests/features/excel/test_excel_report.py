@@ -14,9 +14,9 @@ from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, 
 from strategies import costly
 
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.excel import render_excel, render_plain_excel, sheet
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS, check_target
-from pytest_queryeval.reports.excel import render_excel, render_plain_excel, sheet
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
@@ -688,7 +688,7 @@ def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch)
 
 
 def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.reports.excel.cases.MAX_COLUMNS", 16)
+    monkeypatch.setattr("pytest_queryeval.features.excel.cases.MAX_COLUMNS", 16)
     report = make_report(case(scores={f"metric_{number}": 1.0 for number in range(8)}))
 
     assert list(cases(report)[0]) == [*ABOUT, "metric_0", *TIMES_AND_PLACE]
@@ -725,3 +725,17 @@ def test_the_file_says_when_the_run_was_and_its_parts_have_no_time():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert load_workbook(io.BytesIO(content)).properties.created == datetime(2024, 3, 1, 8)
+
+
+def test_a_workbook_lists_the_worst_cases_and_says_of_how_many(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.results.case_store.MAX_IN_MEMORY", 5)
+    monkeypatch.setattr("pytest_queryeval.features.excel.workbook.CASES_LISTED", 3)
+    outcomes = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")
+    cases = [entry(id=str(number), nodeid=f"a::{number}", outcome=outcome) for number, outcome in enumerate(outcomes)]
+    report = aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})
+
+    book = load_workbook(io.BytesIO(render_excel(report)))
+
+    assert len([*book["Cases"].rows]) == len([*book["Details"].rows]) == 1 + 3
+    texts = [cell.value for row in book["Run"].rows for cell in row]
+    assert "The worst 3 of 9 cases are listed; report.json has all of them." in texts

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.reports.excel.sheet import Sheet
+from pytest_queryeval.features.excel.sheet import Sheet
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook

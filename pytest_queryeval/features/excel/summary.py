@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.report import GroupReport, MetricStatistics, Report, TotalName
-from pytest_queryeval.reports.cells import Cell
-from pytest_queryeval.reports.excel.charts import Chart, Charted, axis_end, insert_charts
-from pytest_queryeval.reports.excel.published import (
+from pytest_queryeval.features.excel.charts import Chart, Charted, axis_end, insert_charts
+from pytest_queryeval.features.excel.published import (
     DETAILS,
     OVERLAP,
     RESULTS_MATCH,
@@ -23,7 +22,8 @@ from pytest_queryeval.reports.excel.published import (
     time_note,
     time_of,
 )
-from pytest_queryeval.reports.excel.sheet import Sheet, scale
+from pytest_queryeval.features.excel.sheet import Sheet, scale
+from pytest_queryeval.reports.cells import Cell
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.features.excel.published import DETAILS, details_note, metric_of
+from pytest_queryeval.features.excel.sheet import Column, Sheet, at
 from pytest_queryeval.reports.cells import TIMES
-from pytest_queryeval.reports.excel.published import DETAILS, details_note, metric_of
-from pytest_queryeval.reports.excel.sheet import Column, Sheet, at
 
 
 def write_details(sheet: Sheet, report: Report) -> int:

@@ -14,10 +14,10 @@ from pytest_queryeval.core.report import (
     SpiderLevel,
     Spread,
 )
+from pytest_queryeval.features.excel.overview import SDMX
+from pytest_queryeval.features.excel.sheet import Sheet
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.cells import Cell
-from pytest_queryeval.reports.excel.overview import SDMX
-from pytest_queryeval.reports.excel.sheet import Sheet
 from pytest_queryeval.reports.sections import group_metrics
 from pytest_queryeval.results.aggregation import reached, shown_interval
 
