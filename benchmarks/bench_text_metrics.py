@@ -21,11 +21,10 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.languages.sql import features, hardness
-from pytest_queryeval.languages.sql.features import query_features
-from pytest_queryeval.languages.sql.hardness import query_hardness
+from pytest_queryeval.languages.sql import parsed_query
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published import grammar, names, normal
-from pytest_queryeval.languages.sql.trees import match, reader
+from pytest_queryeval.languages.sql.trees import match
 from pytest_queryeval.metrics.exact_set_match import exact_set_match
 from pytest_queryeval.metrics.exact_set_match_spider import exact_set_match_spider
 
@@ -63,7 +62,7 @@ def measure(pairs: list[Pair], schemas: Schemas, published: Callable[[Pair], Non
             seconds[f"{name}, golds read"].append(cpu_seconds(score, pairs, schemas))
         forget()
         for pair in pairs:
-            query_hardness(pair["gold"], "sqlite")
+            assert parse_query(pair["gold"], "sqlite").difficulty
         seconds["features of golds"].append(cpu_seconds(features_of, pairs, schemas))
         if published:
             seconds["published matcher"].append(cpu_seconds(lambda pair, _: published(pair), pairs, schemas))
@@ -83,11 +82,11 @@ def exact_set_match_spider_of(pair: Pair, schemas: Schemas) -> Score:
 
 
 def features_of(pair: Pair, _: Schemas) -> tuple[str, ...]:
-    return query_features(pair["gold"], "sqlite")
+    return parse_query(pair["gold"], "sqlite").features
 
 
 def forget() -> None:
-    for module in (features, grammar, hardness, names, normal, match, reader):
+    for module in (parsed_query, grammar, names, normal, match):
         for member in vars(module).values():
             if hasattr(member, "cache_clear"):
                 member.cache_clear()

@@ -91,6 +91,7 @@ OWNERS = {
         "languages.sql.edits.changes",
         "languages.sql.edits.parts",
         "languages.sql.order",
+        "languages.sql.parsed_query",
         "languages.sql.rewriting",
         "languages.sql.table_definitions",
         "languages.sql.mutants",

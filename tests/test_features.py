@@ -5,7 +5,7 @@ from samples import answer, make_case, query
 
 from pytest_queryeval.languages import features_of
 from pytest_queryeval.languages.sparql.features import query_features as sparql_features
-from pytest_queryeval.languages.sql.features import query_features
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ from pytest_queryeval.languages.sql.features import query_features
     ],
 )
 def test_the_features_of_sql(text, features):
-    assert query_features(text, "sqlite") == tuple(features.split())
+    assert parse_query(text, "sqlite").features == tuple(features.split())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_features_of_sql(text, features):
     ],
 )
 def test_the_features_of_other_dialects(text, dialect, features):
-    assert query_features(text, dialect) == tuple(features.split())
+    assert parse_query(text, dialect).features == tuple(features.split())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.hardness import query_hardness
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SHOP = "SELECT name FROM shop"
 
@@ -21,7 +21,7 @@ SHOP = "SELECT name FROM shop"
     ],
 )
 def test_what_the_published_grammar_reads_has_the_published_level(query, level):
-    assert query_hardness(query, "sqlite") == level
+    assert parse_query(query, "sqlite").difficulty == level
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_the_published_grammar_reads_has_the_published_level(query, level):
     ],
 )
 def test_what_it_does_not_read_has_the_level_of_what_it_does(read, not_read):
-    assert query_hardness(not_read, "sqlite") == query_hardness(read, "sqlite")
+    assert parse_query(not_read, "sqlite").difficulty == parse_query(read, "sqlite").difficulty
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_it_does_not_read_has_the_level_of_what_it_does(read, not_read):
     ],
 )
 def test_queries_of_with_count_like_nested_ones(query, level):
-    assert query_hardness(query, "sqlite") == level
+    assert parse_query(query, "sqlite").difficulty == level
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_queries_of_with_count_like_nested_ones(query, level):
     ],
 )
 def test_queries_are_read_in_their_dialect(dialect, query, level):
-    assert query_hardness(query, dialect) == level
+    assert parse_query(query, dialect).difficulty == level
 
 
 @pytest.mark.parametrize("query", ["", "no query", "SELECT name FROM ((", "DELETE FROM shop", "SELECT " + "(" * 9_000])
 def test_what_cannot_be_read_has_no_level(query):
-    assert query_hardness(query, "sqlite") is None
+    assert parse_query(query, "sqlite").difficulty is None

@@ -18,8 +18,8 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.case_strength import is_right
 from pytest_queryeval.languages.sql.mutants import mutants
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.table_definitions import read_tables
-from pytest_queryeval.languages.sql.trees.parsing import parse
 from pytest_queryeval.suites import load_cases
 
 DDL = """
@@ -319,8 +319,8 @@ def test_every_mutant_parses_and_none_comes_twice_or_is_gold(dialect):
         found = of(gold, dialect=dialect)
         texts = [mutant.query for mutant in found]
         assert found
-        assert len({*texts, parse(gold, dialect).tree.sql(dialect=dialect)}) == len(texts) + 1
-        assert not any(parse(text, dialect).broken for text in texts), gold
+        assert len({*texts, parse_query(gold, dialect).tree.sql(dialect=dialect)}) == len(texts) + 1
+        assert not any(parse_query(text, dialect).problem for text in texts), gold
         assert all(mutant.clause and mutant.change and mutant.operator for mutant in found)
 
 

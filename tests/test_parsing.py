@@ -7,14 +7,13 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.languages.sql.trees.parsing import (
     MAX_CHARACTERS,
     MAX_NESTING,
     MAX_OPEN_JOINS,
     MESSAGE_CHARACTERS,
-    UnreadableError,
-    parse,
 )
 
 GOLD = "SELECT name FROM shop"
@@ -216,15 +215,18 @@ def test_queries_up_to_the_budgets_are_read():
 
 
 def test_a_part_that_can_be_read_is_given_with_what_is_wrong():
-    tree, reason = parse("SELECT name FROM shop WHERE id = ORDER BY name", "sqlite")
+    query = parse_query("SELECT name FROM shop WHERE id = ORDER BY name", "sqlite")
 
-    assert tree.args["order"]
-    assert reason.endswith("line 1, column 41")
+    assert query.tree.args["order"]
+    assert query.whole_tree is None
+    assert query.problem.endswith("line 1, column 41")
 
 
 def test_what_the_parser_fails_at_in_ways_of_its_own_is_refused():
-    with pytest.raises(UnreadableError):
-        parse("SELECT a" + "->'b'" * 900 + "->", "sqlite")
+    query = parse_query("SELECT a" + "->'b'" * 900 + "->", "sqlite")
+
+    assert query.tree is None
+    assert query.problem
 
 
 def test_the_parser_says_nothing_by_itself(caplog, capsys):
@@ -250,12 +252,12 @@ def test_the_parser_says_nothing_by_itself(caplog, capsys):
     ],
 )
 def test_a_comment_between_semicolons_is_no_statement(text):
-    tree, broken = parse(text, "sqlite")
+    query = parse_query(text, "sqlite")
 
-    assert (tree.sql(comments=False), broken) == (GOLD, "")
+    assert (query.tree.sql(comments=False), query.problem) == (GOLD, "")
     assert match_queries(text, GOLD, "sqlite", Schema()).exact
 
 
 @pytest.mark.parametrize("text", [f"{GOLD}; DROP TABLE shop", f"{GOLD}; -- x\nSELECT 2", f"{GOLD};/* ; */{GOLD}"])
 def test_a_second_statement_counts_behind_a_comment_too(text):
-    assert parse(text, "sqlite").broken == "2 statements, not one"
+    assert parse_query(text, "sqlite").problem == "2 statements, not one"

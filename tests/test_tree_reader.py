@@ -4,17 +4,17 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.trees.reader import read_tree
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.scope import MAX_NUMBERINGS
 from pytest_queryeval.languages.sql.view import View
 
 
 def clauses(query, schema=TOWN, dialect="sqlite"):
-    return {name: texts for name, texts in read_tree(query, dialect, schema).clauses.items() if texts}
+    return {name: texts for name, texts in parse_query(query, dialect).reading(schema).clauses.items() if texts}
 
 
 def view(query):
-    return read_tree(query, "sqlite", TOWN).view
+    return parse_query(query, "sqlite").reading(TOWN).view
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_a_clause_has_its_texts(query, clause, texts):
 
 
 def test_outputs_are_what_the_columns_stand_for():
-    assert read_tree("SELECT name AS n, max(id) FROM shop", "sqlite", TOWN).outputs == {
+    assert parse_query("SELECT name AS n, max(id) FROM shop", "sqlite").reading(TOWN).outputs == {
         "n": "shop.name",
         "": "max(shop.id)",
     }
-    assert read_tree("SELECT * FROM shop", "sqlite", TOWN).outputs is None
+    assert parse_query("SELECT * FROM shop", "sqlite").reading(TOWN).outputs is None
 
 
 def test_columns_of_a_nested_query_are_told_apart_from_those_of_its_table():

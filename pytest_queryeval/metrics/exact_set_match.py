@@ -25,12 +25,12 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
+    from pytest_queryeval.languages.sql.parsed_query import parse_query
     from pytest_queryeval.languages.sql.trees.match import match_queries
-    from pytest_queryeval.languages.sql.trees.reader import read_problem
 
     match = match_queries(gold, predicted, dialect, schema)
     if match is None:
-        return Score(value=None, details={"notes": [f"gold cannot be read: {read_problem(gold, dialect)}"]})
+        return Score(value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]})
     details: dict[str, Any] = {
         "partial_match": {
             name: [part.gold_total, part.pred_total, part.count] for name, part in match.components.items()

@@ -34,12 +34,14 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
             0. None as `exact_set_match`, 0 where nothing of predicted can be read.
             """
+            from pytest_queryeval.languages.sql.parsed_query import parse_query
             from pytest_queryeval.languages.sql.trees.match import match_queries
-            from pytest_queryeval.languages.sql.trees.reader import read_problem
 
             match = match_queries(gold, predicted, dialect, schema)
             if match is None:
-                return Score(value=None, details={"notes": [f"gold cannot be read: {read_problem(gold, dialect)}"]})
+                return Score(
+                    value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]}
+                )
             return 0.0 if match.unread else float(getattr(match.components[name], figure))
 
         return component

@@ -12,13 +12,14 @@ from reference_records import Records
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.components import exact_match, partial_match
-from pytest_queryeval.languages.sql.features import FEATURES, query_features
+from pytest_queryeval.languages.sql.features import FEATURES
 from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.normal import comparable_view
 from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
-from pytest_queryeval.languages.sql.trees.reader import read_tree
+from pytest_queryeval.languages.sql.trees.features import tree_features
 
 Pair: TypeAlias = dict[str, Any]
 SETS = ["dail_gpt4", "c3_chatgpt", "graphix_t5"]
@@ -101,7 +102,7 @@ def test_the_printed_table_is_equal_in_every_cell(name, pairs, schemas, conforma
 @pytest.mark.parametrize("name", ["dail_gpt4", "edge"])
 def test_both_readers_find_the_same_features(records: Records, name: str) -> None:
     for gold in {pair["gold"] for pair in records(f"spider/{name}.jsonl")}:
-        reading = read_tree(gold, "sqlite", Schema())
+        query = parse_query(gold, "sqlite")
 
-        found = () if reading.broken else tuple(each for each in FEATURES if each in reading.features)
-        assert query_features(gold, "sqlite") == found, gold
+        of_tree = () if query.whole_tree is None else {*tree_features(query.whole_tree)}
+        assert query.features == tuple(name for name in FEATURES if name in of_tree), gold

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
-from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_budgets, statements_among
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
 from pytest_queryeval.text.truncation import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
@@ -91,28 +93,26 @@ def refusal(query: str, dialect: str) -> Failure | None:
         return Failure(kind="invalid", message=f"no query starts with '{one_line(word)}'")
     if _RUN_COMMENT.search(query):
         return _unsafe("a comment that is run")
-    if found := _reaching(query, dialect):
-        return _unsafe(found)
-    try:
-        return _found_by_parser(query, dialect)
-    except SqlglotError as error:
-        message = f"only one query that reads is {UNREADABLE}, so nothing tells what it does: {_reason(error)}"
-        return Failure(kind="unsafe", message=message)
-    except UnreadableError as error:
-        return Failure(kind="invalid", message=f"the query is too intricate to be judged: {error}")
-    except RecursionError:
-        return Failure(kind="invalid", message="the query is nested too deeply")
-    except Exception as error:  # noqa: BLE001 - the parser fails with any error where it expects something else
-        return Failure(kind="unsafe", message=f"only one query that reads is {UNREADABLE}: {type(error).__name__}")
+    if function := _reaching(query, dialect):
+        return _unsafe(function)
+    tokens, statements, error = parse_query(query, dialect).statements
+    if tokens and (hidden := _hidden(query, tokens, dialect)):
+        return _unsafe(hidden)
+    match error:
+        case None:
+            return _beyond_reading(statements, dialect)
+        case SqlglotError():
+            message = f"only one query that reads is {UNREADABLE}, so nothing tells what it does: {_reason(error)}"
+            return Failure(kind="unsafe", message=message)
+        case UnreadableError():
+            return Failure(kind="invalid", message=f"the query is too intricate to be judged: {error}")
+        case RecursionError():
+            return Failure(kind="invalid", message="the query is nested too deeply")
+    return Failure(kind="unsafe", message=f"only one query that reads is {UNREADABLE}: {type(error).__name__}")
 
 
-def _found_by_parser(query: str, dialect: str) -> Failure | None:
-    language = Dialect.get_or_raise(dialect)
-    tokens = language.tokenize(query)
-    check_budgets(tokens)
-    if found := _hidden(query, tokens, dialect):
-        return _unsafe(found)
-    statements = statements_among(language.parser().parse(tokens, query))
+def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | None:
+    """Return what statements are or do, other than one query that reads."""
     if len(statements) != 1:
         return _unsafe(f"these are {len(statements)} statements")
     (tree,) = statements

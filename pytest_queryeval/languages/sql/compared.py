@@ -13,7 +13,7 @@ from sqlglot.schema import MappingSchema
 
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
 
@@ -38,8 +38,11 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     >>> compared_columns("SELECT name FROM singer WHERE age > 30", "sqlite", tables).values
     ((('singer', 'age'), 30),)
     """
+    tree = parse_query(query, dialect).tree
+    if tree is None:
+        return Compared()
     try:
-        tree = with_quoted_texts(parse(query, dialect).tree.copy(), tables)
+        tree = with_quoted_texts(tree.copy(), tables)
         known: dict[str, object] = {
             name: {column.name.lower(): "text" for column in table.columns} for name, table in tables.items()
         }
@@ -52,8 +55,6 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
             validate_qualify_columns=False,
         )
         owners = dict(_owners(tree))
-    except UnreadableError:
-        return Compared()
     except Exception:  # noqa: BLE001 - the optimizer fails with any error on what it does not expect
         return Compared()
     values: list[tuple[Column, str | int | float]] = []

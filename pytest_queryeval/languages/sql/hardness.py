@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.published.grammar import published_view
-from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 from pytest_queryeval.languages.sql.view import View
 
 LEVELS = ("easy", "medium", "hard", "extra")
@@ -48,23 +43,3 @@ def hardness(view: View, common_queries: int = 0) -> str:
     if (clauses <= 2 < multiple) or (clauses == 3 and multiple <= 2):
         return "hard"
     return "extra"
-
-
-@lru_cache(maxsize=4096)
-def query_hardness(query: str, dialect: str) -> str | None:
-    """Return `easy`, `medium`, `hard` or `extra`; None where the text cannot be read.
-
-    The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
-    """
-    try:
-        return hardness(published_view(query))
-    except UnreadableQueryError:
-        pass
-    from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
-    from pytest_queryeval.languages.sql.trees.reader import read_tree
-
-    try:
-        reading = read_tree(query, dialect, Schema())
-    except UnreadableError:
-        return None
-    return None if reading.broken else hardness(reading.view, reading.common_queries)

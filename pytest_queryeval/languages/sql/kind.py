@@ -14,6 +14,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.unknown_names import nearest_name, unknown_name_label
 
 
@@ -36,7 +37,7 @@ class Sql(QueryLanguage):
             return ""
         from pytest_queryeval.languages.sql.trees.parsing import has_detached_alias
 
-        return "" if has_detached_alias(query, dialect) else query
+        return "" if has_detached_alias(query, dialect, parse_query(query, dialect).statements.tokens) else query
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         return nearest_name(query, message, schema)
@@ -50,14 +51,10 @@ class Sql(QueryLanguage):
         return sql_edits(predicted, gold, schema, dialect)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        from pytest_queryeval.languages.sql.hardness import query_hardness
-
-        return query_hardness(query, dialect)
+        return parse_query(query, dialect).difficulty
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        from pytest_queryeval.languages.sql.features import query_features
-
-        return query_features(query, dialect)
+        return parse_query(query, dialect).features
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         text = query.lower()
@@ -77,22 +74,20 @@ class Sql(QueryLanguage):
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table
 
-        return reads_no_table(query, dialect)
+        tree = parse_query(query, dialect).whole_tree
+        return tree is not None and reads_no_table(tree)
 
     def without_data(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.rewriting import with_empty_tables
 
-        return with_empty_tables(query, dialect)
+        tree = parse_query(query, dialect).whole_tree
+        return None if tree is None else with_empty_tables(tree, dialect)
 
     def normal_text(self, query: str, dialect: str) -> str:
-        from pytest_queryeval.languages.sql.rewriting import normal_text
-
-        return normal_text(query, dialect)
+        return parse_query(query, dialect).canonical_text
 
     def read_problem(self, query: str, dialect: str) -> str:
-        from pytest_queryeval.languages.sql.trees.reader import read_problem
-
-        return read_problem(query, dialect)
+        return parse_query(query, dialect).problem
 
     def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sql.mutants import mutants

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
@@ -24,13 +22,13 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
 
     None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
     """
-    try:
-        statements = [tree for tree in sqlglot.parse(query, dialect=dialect) if isinstance(tree, exp.Query)]
-    except (SqlglotError, RecursionError):
+    statements = parse_query(query, dialect).statements
+    if statements.error is not None:
         return UNREADABLE if _ORDER_BY.search(query) else None
-    if len(statements) != 1:
+    queries = [statement for statement in statements.trees if isinstance(statement, exp.Query)]
+    if len(queries) != 1:
         return None
-    tree = statements[0]
+    (tree,) = queries
     order, limit = tree.args.get("order"), tree.args.get("limit")
     offset_clause = tree.args.get("offset")
     offset: int | None = 0
@@ -48,13 +46,15 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
     keys = None if order is None else _selected_keys(tree, order, columns)
     limited = (limit is not None or offset_clause is not None) and offset is not None
     places = (offset or 0, (offset or 0) + row_count) if limited else None
-    queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
+    tie_queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
     for ranked in _ranked(uncut, order) if order is not None else ():
-        queries.append(_tie_query(ranked, columns, places, dialect))
+        tie_queries.append(_tie_query(ranked, columns, places, dialect))
     if order is not None and limited and keys is not None:
         ranked = _ranked_by_columns(uncut, order, keys, _numbered(columns))
-        queries.append(_tie_query(ranked, columns, places, dialect, SELECTED_KEYS))
-    return OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=tuple(queries), keys=keys)
+        tie_queries.append(_tie_query(ranked, columns, places, dialect, SELECTED_KEYS))
+    return OrderPlan(
+        ordered=order is not None, limited=limited, offset=offset or 0, queries=tuple(tie_queries), keys=keys
+    )
 
 
 def _tie_query(
@@ -104,9 +104,9 @@ def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
         return
     readings = [[_expanded(key, uncut, inner=inner) for key in order.expressions] for inner in (False, True)]
     for keys in readings if readings[0] != readings[1] else readings[:1]:
-        known = [key for key in keys if key is not None]
-        if len(known) == len(keys):
-            yield uncut.select(_rank(known), copy=True)
+        readable_keys = [key for key in keys if key is not None]
+        if len(readable_keys) == len(keys):
+            yield uncut.select(_rank(readable_keys), copy=True)
 
 
 def _ranked_by_columns(
@@ -172,12 +172,9 @@ def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQue
 
     None without ORDER BY, and where a key cannot be selected or the query cannot be parsed.
     """
-    try:
-        tree, broken = parse(query, dialect)
-    except UnreadableError:
-        return None
-    order = tree.args.get("order")
-    if broken or order is None or not isinstance(tree, exp.Query):
+    tree = parse_query(query, dialect).whole_tree
+    order = tree.args.get("order") if isinstance(tree, exp.Query) else None
+    if order is None or not isinstance(tree, exp.Query):
         return None
     uncut = tree.copy()
     for clause in ("order", "limit", "offset"):

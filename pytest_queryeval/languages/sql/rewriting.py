@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 
+def reads_no_table(tree: exp.Expr) -> bool:
+    """Return whether a query reads no table, in itself or in a nested query.
 
-def reads_no_table(query: str, dialect: str) -> bool:
-    """Return whether a query reads no table, in itself or in a nested query; False where it cannot be parsed.
-
-    >>> reads_no_table("SELECT 42", ""), reads_no_table("SELECT count(*) FROM singer", "")
+    >>> from sqlglot import parse_one
+    >>> reads_no_table(parse_one("SELECT 42")), reads_no_table(parse_one("SELECT count(*) FROM singer"))
     (True, False)
-    >>> reads_no_table("WITH number AS (SELECT 1 AS n) SELECT n FROM number", "")
+    >>> reads_no_table(parse_one("WITH number AS (SELECT 1 AS n) SELECT n FROM number"))
     True
     """
-    tree = _tree(query, dialect)
-    return tree is not None and not _tables(tree)
+    return not _tables(tree)
 
 
-def with_empty_tables(query: str, dialect: str) -> str | None:
+def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
     """Return the query with `SELECT * FROM table WHERE 1 = 0` in place of every table; None where that cannot be done.
 
-    >>> with_empty_tables("SELECT count(*) FROM singer AS s", "sqlite")
+    >>> from sqlglot import parse_one
+    >>> with_empty_tables(parse_one("SELECT count(*) FROM singer AS s"), "sqlite")
     'SELECT COUNT(*) FROM (SELECT * FROM singer WHERE 1 = 0) AS s'
     """
-    tree = _tree(query, dialect)
-    if tree is None:
-        return None
+    tree = tree.copy()
     tables = _tables(tree)
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.args.get("pivots"):
@@ -39,15 +36,9 @@ def with_empty_tables(query: str, dialect: str) -> str | None:
     return tree.sql(dialect=dialect) if tables else None
 
 
-def normal_text(query: str, dialect: str) -> str:
-    """Return the query in one layout: keywords, spaces, comments and the case of names do not matter.
-
-    >>> normal_text("select NAME  from Singer -- all", "sqlite")
-    'SELECT name FROM singer'
-    """
-    tree = _tree(query, dialect)
-    if tree is None:
-        return " ".join(query.split())
+def canonical_text(tree: exp.Expr, dialect: str) -> str:
+    """Return a query in one layout, without comments, its names in lower case unless they are quoted."""
+    tree = tree.copy()
     for name in tree.find_all(exp.Identifier):
         if not name.args.get("quoted"):
             name.set("this", name.name.lower())
@@ -69,12 +60,3 @@ def _is_within_own_name(table: exp.Table) -> bool:
             return True
         inside = inside.find_ancestor(exp.CTE)
     return False
-
-
-def _tree(query: str, dialect: str) -> exp.Expr | None:
-    """Return a tree of its own of a query that can be read as a whole."""
-    try:
-        tree, broken = parse(query, dialect)
-    except UnreadableError:
-        return None
-    return None if broken else tree.copy()

@@ -20,7 +20,7 @@ from pytest_queryeval.languages.sql.edits.aligned import (
     query_within,
     sources,
 )
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
@@ -445,12 +445,13 @@ def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdi
     'SELECT id FROM singer WHERE age > 40'
     """
     try:
-        trees = [parse(query, dialect) for query in (predicted, gold)]
-        if any(is_broken or _is_large(tree) for tree, is_broken in trees):
+        trees = [parse_query(query, dialect).whole_tree for query in (predicted, gold)]
+        copies = [tree.copy() for tree in trees if tree is not None and not _is_large(tree)]
+        if len(copies) < len(trees):
             return None
-        mine, other = (query_within(tree) or tree for tree, _ in trees)
-        return SqlEdits(mine, other, schema, dialect)
-    except (UnreadableError, RecursionError):
+        predicted_tree, gold_tree = (query_within(tree) or tree for tree in copies)
+        return SqlEdits(predicted_tree, gold_tree, schema, dialect)
+    except RecursionError:
         return None
 
 

@@ -13,7 +13,8 @@ from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.sql.compared import with_quoted_texts
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse, without_warnings
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 from pytest_queryeval.text.truncation import truncate
 
 NOT_COMPARED = "the column is not compared"
@@ -44,11 +45,8 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     `tables` are those it is about, with the constraints that hold, `policy` is how answers are compared. Of more than
     `MAX_MUTANTS`, or fewer of a long query, those are returned that come first when the operators take turns.
     """
-    try:
-        tree, broken = parse(query, dialect)
-    except UnreadableError:
-        return ()
-    if broken:
+    tree = parse_query(query, dialect).whole_tree
+    if tree is None:
         return ()
     tree = tree.copy()
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}

@@ -38,6 +38,12 @@ def tree_features(tree: exp.Expr) -> Iterator[str]:
                     yield name
 
 
+def count_common_queries(tree: exp.Expr) -> int:
+    """Return how many queries the WITH of a query has, without those in nested queries and in each other."""
+    nodes = tree.walk(prune=lambda node: isinstance(node, (exp.CTE, exp.From, exp.Join, exp.Where, exp.Having)))
+    return sum(isinstance(node, exp.CTE) for node in nodes)
+
+
 def _outside(node: exp.Expr, *around: type[exp.Expr]) -> exp.Expr | None:
     """Return the nearest node around one that is of another type than these; None at the root."""
     parent = node.parent

@@ -9,10 +9,8 @@ from functools import lru_cache
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages.sql.components import Component, partial_match
-from pytest_queryeval.languages.sql.trees.normal_form import Reading
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
-from pytest_queryeval.languages.sql.trees.reader import read_tree
-from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.view import EMPTY_VIEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +38,20 @@ def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Ma
     Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
     read.
     """
-    try:
-        one = read_tree(gold, dialect, schema)
-        if one.broken:
-            raise UnreadableError(one.broken)
-    except UnreadableError:
-        view = View()
-        return Match(differs=(), components=partial_match(view, view)) if gold == predicted else None
-    try:
-        other = read_tree(predicted, dialect, schema)
-    except UnreadableError as error:
-        components = partial_match(one.view, EMPTY_VIEW)
-        return Match(differs=_differing(one, None), components=components, broken=str(error), unread=True)
-    differs = _differing(one, other)
+    gold_reading, predicted_reading = (parse_query(query, dialect).reading(schema) for query in (gold, predicted))
+    if gold_reading.problem:
+        return Match(differs=(), components=partial_match(EMPTY_VIEW, EMPTY_VIEW)) if gold == predicted else None
+    clauses, predicted_clauses = gold_reading.clauses, predicted_reading.clauses
+    differs = tuple(
+        name
+        for name in dict.fromkeys((*clauses, *predicted_clauses))
+        if clauses.get(name, ()) != predicted_clauses.get(name, ())
+    )
     # What matches as a whole shares all parts, also where it is written with other parts, such as BETWEEN.
-    components = partial_match(one.view, other.view if differs or other.broken else one.view)
-    return Match(differs=differs, components=components, broken=other.broken)
-
-
-def _differing(gold: Reading, predicted: Reading | None) -> tuple[str, ...]:
-    clauses = predicted.clauses if predicted else {}
-    names = dict.fromkeys((*gold.clauses, *clauses))
-    return tuple(name for name in names if gold.clauses.get(name, ()) != clauses.get(name, ()))
+    view = predicted_reading.view if differs or predicted_reading.problem else gold_reading.view
+    return Match(
+        differs=differs,
+        components=partial_match(gold_reading.view, view),
+        broken=predicted_reading.problem,
+        unread=predicted_reading.is_unread,
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 
-from pytest_queryeval.languages.sql.view import View
+from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
 
 MAX_TEXT = 500  # characters
 
@@ -16,17 +16,15 @@ MAX_TEXT = 500  # characters
 class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
-    `outputs` are the texts of its columns by their names; None where `*` hides some. `broken` says what is wrong with a
-    text of which only a part could be read. The whole query has its `features`, and `common_queries` is the number of
-    queries in its WITH.
+    `outputs` are the texts of its columns by their names; None where `*` hides some. `problem` says why a text could
+    not be read as a whole, and `is_unread` is true where nothing of it could.
     """
 
-    view: View
-    clauses: Mapping[str, tuple[str, ...]]
+    view: View = EMPTY_VIEW
+    clauses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: Mapping[str, str] | None = None
-    broken: str = ""
-    features: frozenset[str] = frozenset()
-    common_queries: int = 0
+    problem: str = ""
+    is_unread: bool = False
 
     @cached_property
     def text(self) -> str:

@@ -25,6 +25,7 @@ MAX_LATERALS = 6
 MAX_SUBSCRIPTS = 200  # for each one in a row the parser copies all before it
 
 MESSAGE_CHARACTERS = 200
+TOO_DEEP = "nested too deeply"
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _NESTED_TYPES = frozenset((TokenType.ARRAY, TokenType.STRUCT, TokenType.MAP, TokenType.LIST, TokenType.NULLABLE))
@@ -62,50 +63,75 @@ _MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?
 
 
 class UnreadableError(Exception):
-    """No query can be found in the text; the message says why."""
+    """The parser would take too long for a text; the message says why."""
 
 
-class Parsed(NamedTuple):
-    """The tree of a query; `broken` says what is wrong where only a part of the text could be read."""
+class Statements(NamedTuple):
+    """The tokens and the statements of a text; neither where it cannot be tokenized or takes too long.
 
-    tree: exp.Expr
-    broken: str = ""
+    `error` is what the parser raised, also where there are tokens.
+    """
+
+    tokens: list[Token] = []  # noqa: RUF012 - of a tuple, and never changed
+    trees: Sequence[exp.Expr] = ()
+    error: Exception | None = None
 
 
-def parse(query: str, dialect: str) -> Parsed:
-    """Return the tree of the one query in a text, or of what can be read of it; raise `UnreadableError` without one."""
-    if len(query) > MAX_CHARACTERS:
-        raise UnreadableError(f"longer than {MAX_CHARACTERS} characters")
-    broken = ""
+class Tree(NamedTuple):
+    """The tree of a query, None where the text holds none; `problem` says why it cannot be read as a whole."""
+
+    tree: exp.Expr | None
+    problem: str = ""
+
+
+def read_statements(text: str, dialect: str) -> Statements:
+    """Parse a text strictly, within the budgets of `check_budgets`."""
+    tokens: list[Token] = []
     try:
         with without_warnings():
             rules = _dialect(dialect)
-            tokens = rules.tokenize(query)
-            check_budgets(tokens)
-            try:
-                trees = rules.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, query)
-            except ParseError as error:
-                broken = _first_line(error)
-                trees = rules.parser(error_level=ErrorLevel.IGNORE).parse(tokens, query)
-                for tree in trees:
-                    _fill_missing_parts(tree)
-    except UnreadableError:
-        raise
-    except RecursionError as error:
-        raise UnreadableError("nested too deeply") from error
-    except Exception as error:  # the parser makes trees that its builders do not expect, and fails with any error
-        raise UnreadableError(_first_line(error)) from error
-    statements = statements_among(trees)
-    if not statements:
-        raise UnreadableError("the text holds no statement")
-    if not isinstance(statements[0], exp.Query | exp.Values):
-        raise UnreadableError(broken or f"no query but {statements[0].key.upper()}")
-    if len(statements) > 1:
-        broken = broken or f"{len(statements)} statements, not one"
-    return Parsed(statements[0], broken or _misplaced(tokens, type(rules).__name__.lower()))
+            all_tokens = rules.tokenize(text)
+            check_budgets(all_tokens)
+            tokens = all_tokens
+            trees = rules.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+    except Exception as error:  # noqa: BLE001 - the parser makes trees that its builders do not expect
+        return Statements(tokens, error=error.with_traceback(None))
+    return Statements(tokens, _without_comments(trees))
 
 
-def statements_among(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
+def read_query(text: str, dialect: str, statements: Statements) -> Tree:
+    """Return the tree of the one query in a text, or of what can be read of it."""
+    trees, problem = statements.trees, ""
+    if statements.error is not None:
+        problem = _reason(statements.error)
+        if not isinstance(statements.error, ParseError):
+            return Tree(None, problem)
+        try:
+            trees = _read_partially(text, dialect, statements.tokens)
+        except Exception as error:  # noqa: BLE001 - as above
+            return Tree(None, _reason(error))
+    if not trees:
+        return Tree(None, "the text holds no statement")
+    if not isinstance(trees[0], exp.Query | exp.Values):
+        return Tree(None, problem or f"no query but {trees[0].key.upper()}")
+    if len(trees) > 1:
+        problem = problem or f"{len(trees)} statements, not one"
+    return Tree(trees[0], problem or _misplaced(statements.tokens, type(_dialect(dialect)).__name__.lower()))
+
+
+def _read_partially(text: str, dialect: str, tokens: list[Token]) -> list[exp.Expr]:
+    """Return the statements with a placeholder wherever a required part is missing."""
+    with without_warnings():
+        trees = _dialect(dialect).parser(error_level=ErrorLevel.IGNORE).parse(tokens, text)
+    for tree in trees:
+        for node in list(tree.walk()) if tree is not None else ():
+            for name, required in node.arg_types.items():
+                if required and node.args.get(name) is None:
+                    node.set(name, exp.Placeholder())
+    return _without_comments(trees)
+
+
+def _without_comments(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
     """Return the statements among the trees of a text; what stands between semicolons may be a comment, or nothing."""
     return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
 
@@ -113,18 +139,14 @@ def statements_among(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
 _dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
 
 
-def has_detached_alias(query: str, dialect: str) -> bool:
-    """Return whether a blank line comes between an alias without AS and what it names: text that follows a query.
-
-    The text must be one that `parse` reads.
-    """
-    rules = _dialect(dialect)
-    ends = _LITERALS_AND_ENDS | rules.parser_class.ID_VAR_TOKENS
+def has_detached_alias(text: str, dialect: str, tokens: Sequence[Token]) -> bool:
+    """Return whether a blank line comes between an alias without AS and what it names: text that follows a query."""
+    ends = _LITERALS_AND_ENDS | _dialect(dialect).parser_class.ID_VAR_TOKENS
     return any(
         after.token_type is TokenType.VAR
         and before.token_type in ends
-        and _BLANK_LINE.search(query, before.end + 1, after.start) is not None
-        for before, after in pairwise(rules.tokenize(query))
+        and _BLANK_LINE.search(text, before.end + 1, after.start) is not None
+        for before, after in pairwise(tokens)
     )
 
 
@@ -211,25 +233,21 @@ def _check(nesting: int, open_joins: int, laterals: int) -> None:
         raise UnreadableError(f"more than {MAX_LATERALS} queries after LATERAL within each other")
 
 
-def _fill_missing_parts(tree: exp.Expr | None) -> None:
-    """Put a placeholder wherever a required part is missing."""
-    for node in list(tree.walk()) if tree is not None else ():
-        for name, required in node.arg_types.items():
-            if required and node.args.get(name) is None:
-                node.set(name, exp.Placeholder())
-
-
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the message of the parser, without its excerpt of the text and its colours."""
-    first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-    if first.get("description"):
-        description = _MISSING_PART.sub(lambda found: f"{found[1].upper()} lacks a part", str(first["description"]))
-        description = description[:MESSAGE_CHARACTERS].rstrip(".")
-        return one_line(f"{description}, line {first['line']}, column {first['col']}")
-    if isinstance(error, TokenError):  # its message quotes the text
-        return "the text cannot be split into tokens: a quote or a comment may be left open"
-    if isinstance(error, SqlglotError):
-        return one_line(str(error).split("\n", 1)[0][:MESSAGE_CHARACTERS])
+    match error:
+        case UnreadableError():
+            return str(error)
+        case RecursionError():
+            return TOO_DEEP
+        case ParseError(errors=[{"description": str(description), "line": line, "col": column}, *_]) if description:
+            description = _MISSING_PART.sub(lambda match: f"{match[1].upper()} lacks a part", description)
+            description = description[:MESSAGE_CHARACTERS].rstrip(".")
+            return one_line(f"{description}, line {line}, column {column}")
+        case TokenError():  # its message quotes the text
+            return "the text cannot be split into tokens: a quote or a comment may be left open"
+        case SqlglotError():
+            return one_line(str(error).split("\n", 1)[0][:MESSAGE_CHARACTERS])
     return "the parser failed"
 
 

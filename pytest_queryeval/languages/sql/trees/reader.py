@@ -7,14 +7,12 @@ and lists whose order has no meaning are sorted.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.trees.features import tree_features
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.languages.sql.trees.parsing import TOO_DEEP, Tree
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
 from pytest_queryeval.languages.sql.trees.select import SelectReader, limit, order_clauses, ordering
 from pytest_queryeval.languages.sql.trees.texts import Texts
@@ -25,31 +23,15 @@ _READ = frozenset(("this", "expression", "distinct", "order", "limit", "offset",
 _READ_AROUND = frozenset((*_READ, "alias", "joins"))
 
 
-@lru_cache(maxsize=2048)
-def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
-    """Read the one query in a text, or what can be read of it; raise `UnreadableError` where there is none."""
-    tree, broken = parse(query, dialect)
+def read_tree(tree: Tree, schema: Schema) -> Reading:
+    """Return the normal form of a query, or of what can be read of it."""
+    if tree.tree is None:
+        return Reading(problem=tree.problem, is_unread=True)
     try:
-        reading = TreeReader().read(tree, Scope(schema))
-    except RecursionError as error:
-        raise UnreadableError("nested too deeply") from error
-    return replace(
-        reading, broken=broken, features=frozenset(tree_features(tree)), common_queries=_count_common_queries(tree)
-    )
-
-
-def read_problem(query: str, dialect: str) -> str:
-    """Return why and where a query cannot be read as a whole; empty where it can."""
-    try:
-        return read_tree(query, dialect, Schema()).broken
-    except UnreadableError as error:
-        return str(error)
-
-
-def _count_common_queries(tree: exp.Expr) -> int:
-    """Return how many queries the WITH of a query has, without those in nested queries and in each other."""
-    nodes = tree.walk(prune=lambda node: isinstance(node, (exp.CTE, exp.From, exp.Join, exp.Where, exp.Having)))
-    return sum(isinstance(node, exp.CTE) for node in nodes)
+        reading = TreeReader().read(tree.tree, Scope(schema))
+    except RecursionError:
+        return Reading(problem=TOO_DEEP, is_unread=True)
+    return replace(reading, problem=tree.problem)
 
 
 class TreeReader:
