@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.cli.measured import measure_cases
-from pytest_queryeval.cli.output import Result, write_in_place, writing
+from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, SourceError
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
 from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
-from pytest_queryeval.suites.new_variants import with_variants
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
@@ -59,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the variants")
     parser.add_argument("--force", action="store_true", help="replace the variants of an earlier call")
-    parser.add_argument("--write", action="store_true", help="write `variants` into the sources, in their files")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another one finds other variants; 0")
 
 
@@ -99,10 +97,9 @@ def run(arguments: argparse.Namespace) -> Result:
                 continue
             pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
             done.append(Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern))
-    problems = _state_variants(done) if arguments.write else []
     return Result(
-        status=FOUND if measured.problems or problems else OK,
-        lines=[*measured.problem_lines(), *_lines(done, is_stated=arguments.write), *map(str, problems)],
+        status=FOUND if measured.problems else OK,
+        lines=[*measured.problem_lines(), *_lines(done)],
         data={
             "sources": [
                 {
@@ -124,13 +121,7 @@ def run(arguments: argparse.Namespace) -> Result:
                 }
                 for one in done
             ],
-            "problems": [
-                *measured.problem_data(),
-                *(
-                    {"path": one.location.path.as_posix(), "line": one.location.line, "message": one.problem}
-                    for one in problems
-                ),
-            ],
+            "problems": measured.problem_data(),
         },
     )
 
@@ -162,34 +153,14 @@ def _script(source: Source, variant: Variant) -> str:
     return "\n".join(head) + f"\n\n{variant.script}"
 
 
-def _state_variants(done: Sequence[Strengthened]) -> list[CaseError]:
-    """Write `variants` into each source that has some, and return what cannot be done.
-
-    From the end of each file, so that lines before a change keep their numbers.
-    """
-    problems = []
-    stated = [(one.source.location, one) for one in done if one.variants and one.source.location is not None]
-    for place, one in sorted(stated, key=lambda pair: pair[0], reverse=True):
-        try:
-            if sum(other == place for other, _ in stated) > 1:
-                raise CaseError(place, f"several sources are stated here: one of them has variants: {one.pattern}")
-            before = place.path.read_bytes()
-            write_in_place(place.path, with_variants(before.decode(), one.source, one.pattern).encode())
-        except CaseError as error:
-            problems.append(error)
-        except (OSError, ValueError) as error:
-            problems.append(CaseError(place, f"cannot be changed ({error}): add variants: {one.pattern}"))
-    return problems
-
-
-def _lines(done: Sequence[Strengthened], *, is_stated: bool) -> Iterator[str]:
-    """Yield for each source what its variants kill, and the line that names them where it is not written already."""
+def _lines(done: Sequence[Strengthened]) -> Iterator[str]:
+    """Yield for each source what its variants kill, and the line that names them."""
     for one in done:
         yield (
             f"{one.source.name}: {one.killed:,} of {pluralize(one.survivors, 'wrong variant')} that pass in the source "
             f"do not in {pluralize(len(one.variants), 'variant')}"
         )
-        if one.variants and not is_stated:
+        if one.variants:
             place = one.source.location
             yield f'  add to the source{f" at {place}" if place else ""}: variants: "{one.pattern}"'
     if not done:

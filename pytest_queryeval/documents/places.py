@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -20,7 +20,6 @@ class EntryPlace:
 
     `column` is that of the key. `in_flow` tells whether the mapping is written in braces; `dash` is the column of the
     items if the value is a list that is written with dashes, and `last` the end of its last item if it is any list.
-    `entries` are those of the value if it is a mapping.
     """
 
     start: int
@@ -30,7 +29,6 @@ class EntryPlace:
     in_flow: bool
     dash: int | None = None
     last: int | None = None
-    entries: Mapping[str, EntryPlace] = field(default_factory=dict)
 
 
 def yaml_entries(text: str, line: int, id_: str) -> dict[str, EntryPlace]:
@@ -41,32 +39,12 @@ def yaml_entries(text: str, line: int, id_: str) -> dict[str, EntryPlace]:
     for mapping in _mappings(yaml.compose(text, Loader=_LOADER)):
         ids = [value.value for key, value in mapping.value if key.value == "id"]
         if mapping.start_mark.line + 1 == line and ids == [id_]:
-            return _entries(text, mapping)
+            return {
+                key.value: _entry(text, key, value, mapping)
+                for key, value in mapping.value
+                if key.end_mark.index <= value.start_mark.index
+            }
     return {}
-
-
-def yaml_entry(text: str, line: int, names: Collection[str]) -> EntryPlace | None:
-    """Return the entry whose key is on `line` and has one of the names; None unless there is exactly one.
-
-    The text is one that `read_yaml` could read.
-    """
-    found = [
-        entry
-        for mapping in _mappings(yaml.compose(text, Loader=_LOADER))
-        if any(key.start_mark.line + 1 == line for key, _ in mapping.value)
-        for name, entry in _entries(text, mapping).items()
-        if name in names and text.count("\n", 0, entry.start) + 1 == line
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _entries(text: str, mapping: yaml.MappingNode) -> dict[str, EntryPlace]:
-    """Return the entries of a mapping but for those whose value is an alias."""
-    return {
-        key.value: _entry(text, key, value, mapping)
-        for key, value in mapping.value
-        if key.end_mark.index <= value.start_mark.index
-    }
 
 
 def _mappings(root: Any) -> Iterator[yaml.MappingNode]:
@@ -93,7 +71,6 @@ def _entry(text: str, key: yaml.Node, value: Any, mapping: yaml.MappingNode) -> 
         in_flow=mapping.flow_style,
         dash=value.start_mark.column if is_list and not value.flow_style else None,
         last=_end(text, value.value[-1]) if is_list and value.value else None,
-        entries=_entries(text, value) if isinstance(value, yaml.MappingNode) else {},
     )
 
 

@@ -69,20 +69,20 @@ def _edited(text: str, entries: Mapping[str, EntryPlace], gold: JsonValue) -> st
     if entry.in_flow:
         first = f"{{{file}:{value}}}" if form == "gold_file" else value.lstrip()
         return f"{before}{name}: [{first}, {item}]{rest}"
-    dash = f"{newline(text)}{' ' * entry.column}-{' file:' if form == 'gold_file' else ''}"
+    dash = f"{_newline(text)}{' ' * entry.column}-{' file:' if form == 'gold_file' else ''}"
     head = f"{before}{name}:{dash}{value}"
     return _with_block_item(head + rest, len(head), entry.column, gold)
 
 
 def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
     """Return the text with an item of a list below the line on which the item before it ends."""
-    item = indent(to_yaml([gold]), " " * column).replace("\n", newline(text))
+    item = indent(to_yaml([gold]), " " * column).replace("\n", _newline(text))
     if (stop := text.find("\n", end)) < 0:
-        return f"{text}{newline(text)}{item}"
+        return f"{text}{_newline(text)}{item}"
     return f"{text[: stop + 1]}{item}{text[stop + 1 :]}"
 
 
-def newline(text: str) -> str:
+def _newline(text: str) -> str:
     """Return the end of its lines."""
     return "\r\n" if "\r\n" in text else "\n"
 
