@@ -10,22 +10,27 @@ import zlib
 from base64 import b64decode
 from html.parser import HTMLParser
 from importlib.metadata import version
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from openpyxl import load_workbook
 from report_maker import evaluate_gate
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.leaderboard import leaderboard_csv, ranking_table
+from pytest_queryeval.reports.leaderboard import leaderboard_csv, note, ranking_table
+from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
+from pytest_queryeval.results.report_file import read_report
 
+PAGES = ("out.html", "run.html", "past.html")
 SIDES = ("regressed", "errors", "fixed", "worse", "better", "others")
 HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 
@@ -499,23 +504,44 @@ def test_every_surface_counts_the_same_regressions_errors_and_fixes(write, capsy
         "a": ["passed"] * 5 + ["failed"] * 3,
         "b": ["failed"] * 2 + ["error"] * 2 + ["passed"] * 2 + ["error"] * 2,
     }
+    only = {"a": [case("gone")], "b": [case("new1"), case("new2")]}
     for name, own in outcomes.items():
-        write(f"{name}.json", *(case(f"c{n}", float(o == "passed"), outcome=o) for n, o in enumerate(own)))
+        cases = [case(f"c{n}", float(o == "passed"), outcome=o) for n, o in enumerate(own)]
+        write(f"{name}.json", *cases, *only[name])
+    before, after = (read_report(Path(f"{name}.json")) for name in "ab")
+    run = after | {"baseline": compare_reports(before, after, path="a.json")}
+    for path in ("run.html", "run.md", "run.xlsx"):
+        write_report(run, Path(path))
 
     main(["compare", "a.json", "b.json", "-o", "out.html", "-o", "out.json", "-o", "out.md"])
+    compared = capsys.readouterr().out
+    main(["history", "a.json", "b.json", "-o", "past.html"])
+    past = capsys.readouterr().out
 
-    found, board = unpacked("out.html")[0], json.loads(Path("out.json").read_bytes())
+    board = json.loads(Path("out.json").read_bytes())
     differing, baseline = board["differing"], board["baseline"]
     assert (differing["regressed"], differing["errors"]) == (baseline["regressions"], baseline["errors"])
     assert differing["fixed"] == baseline["fixes"]
-    counts = {name: len(places) for name, places in found["views"].items() if places}
+    counts = {name: len(places) for name, places in unpacked("out.html")[0]["views"].items() if places}
     assert counts == {"regressed": 2, "errors": 4, "fixed": 1}
-    for text in (capsys.readouterr().out, Path("out.md").read_text("utf-8")):
-        assert "8 cases in both, 1 fix, 2 regressions, 4 newly in error" in text
-    page = Tags(Path("out.html").read_text("utf-8")).texts
-    assert [(word, page[place + 1]) for place, word in enumerate(page) if word == "Newly in error "] == [
-        ("Newly in error ", "4")
+    counts = {name: len(places) for name, places in unpacked("run.html")[0]["views"].items() if places}
+    assert counts == {"regressions": 2, "new-errors": 4, "fixes": 1}
+    texts = {path: Path(path).read_text("utf-8") for path in ("out.html", "out.md", "run.html", "run.md")}
+    terminal = "\n".join(line for line, _ in summary_lines(run, width=200))
+    for text in (compared, terminal, *texts.values()):
+        assert "8 cases in both, 1 fix, 2 regressions, 4 newly in error, 2 added, 1 removed" in text
+    compared_page, run_page, past_page = (Tags(Path(path).read_text("utf-8")).texts for path in PAGES)
+    assert {"Regressed ": "2", "Newly in error ": "4", "Fixed ": "1"}.items() <= dict(pairwise(compared_page)).items()
+    assert {"Regressions ": "2", "Newly in error ": "4", "Fixes ": "1"}.items() <= dict(pairwise(run_page)).items()
+    assert [text for text in run_page if text in ("2 regressions", "4 newly in error", "1 fix")] == [
+        *("2 regressions", "1 fix", "4 newly in error")
     ]
+    facts = dict(row[:2] for row in load_workbook("run.xlsx")["Run"].iter_rows(values_only=True))
+    words = ("cases in both", "fixes", "regressions", "newly in error", "added", "removed")
+    assert [facts[word] for word in words] == [8, 1, 2, 4, 2, 1]
+    assert re.search(r"^b  .*  1 +2 +4 +- +2$", past, re.MULTILINE)
+    for text in (past, past_page[past_page.index("Runs, the latest first, each compared with the one before it") :]):
+        assert "ases removed (1), cases added (2)" in "".join(text).replace("Cases", "cases")
 
 
 def test_both_p_of_a_metric_have_their_names_and_the_ranking_has_the_same_one(write, capsys):
@@ -536,13 +562,21 @@ def test_both_p_of_a_metric_have_their_names_and_the_ranking_has_the_same_one(wr
     assert next(row for row in rows if row[:1] == ["b"])[-3] == "0.004"
 
 
-def test_the_p_of_several_differences_is_called_adjusted():
-    boards = [leaderboard({name: report(*scores(1.0, 0.0)) for name in names}, "f1") for names in ("ab", "abc")]
+@pytest.mark.parametrize(("names", "header"), [("ab", "p"), ("abc", "p adjusted")])
+def test_the_p_of_several_differences_is_called_adjusted(names, header):
+    board = leaderboard({name: report(*scores(1.0, 0.0)) for name in names}, "f1")
 
-    assert [[name for name in ranking_table(board).header if name.startswith("p")] for board in boards] == [
-        ["p", "passed"],
-        ["p adjusted", "passed"],
-    ]
+    assert [name for name in ranking_table(board).header if name.startswith("p")] == [header, "passed"]
+    assert ("p adjusted" in note(board)) == (header == "p adjusted")
+
+
+def test_the_baseline_of_a_comparison_has_the_name_that_its_report_is_given(write, capsys):
+    write("a.json", *scores(1.0))
+    write("b.json", *scores(0.0))
+
+    main(["compare", "a.json", "b.json", "--name", "GPT=a.json"])
+
+    assert "\nagainst the baseline GPT of 2024-05-01T10:00:00+00:00: 1 case in both" in capsys.readouterr().out
 
 
 NASTY = "50% & a_b #1 ${x} ~^\\ <|>\"--`'\u202e"

@@ -86,7 +86,8 @@ def run(arguments: argparse.Namespace) -> Result:
         board = leaderboard(reports, arguments.by)
         if len(reports) == 2:
             before, after = reports.values()
-            board["baseline"] = compare_reports(before, after, path=str(arguments.base))
+            baseline = compare_reports(before, after, path=str(arguments.base))
+            board["baseline"] = {**baseline, "path": names.get(arguments.base, baseline["path"])}
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
     written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](board, reports)))

@@ -8,7 +8,6 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import SuiteChange
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import (
-    FLIPS,
     MAX_EXAMPLES,
     change_sentence,
     first_names,
@@ -106,8 +105,7 @@ def _what_changed(run: PastRun) -> Sentence:
     step = run["step"]
     if step is None:
         return ()
-    sides = side_counts(**{name: step[name] for name in FLIPS})
-    counts = f"; against the run before it has {', '.join(sides)}; "
+    counts = f"; against the run before it has {', '.join(side_counts(step).values())}; "
     changed = besides(step)
     return (counts, *(("besides the system changed: ", *changed) if changed else ("the suite did not change",)))
 

@@ -11,9 +11,16 @@ from typing import Literal
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.cells import guarded
-from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text, side_counts
+from pytest_queryeval.reports.sections import (
+    MAX_EXAMPLES,
+    baseline_blocks,
+    baseline_counts,
+    difference_counts,
+    first_names,
+    p_text,
+)
 from pytest_queryeval.results.aggregation import reached
-from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
+from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard, System
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
 from pytest_queryeval.text.truncation import truncate_middle
@@ -22,10 +29,6 @@ MAX_METRICS = 100  # beside that of the ranking
 RANKING_HEADER = (
     *("system", "rank", "mean", "95 % interval", "n"),
     *("difference", "95 % interval", "p", "passed", "cases"),
-)
-NOTE = (
-    "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference', p adjusted: for "
-    "the number of systems; those with one above 0.05 may be as good as the best"
 )
 OTHER_SIDES: Mapping[Literal["worse", "better", "others"], str] = {
     "worse": "with a worse score",
@@ -64,7 +67,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     yield ranked_by(board)
     yield ranking_table(board)
     if board["common"]:
-        yield (NOTE,)
+        yield (note(board),)
     yield from coverage(board)
     if "baseline" not in board:  # which has both of these
         yield from suite_differences(board["systems"])
@@ -75,7 +78,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     if "baseline" in board:
         yield from baseline_blocks(board["baseline"])
     elif board["common"]:
-        yield differing(board["differing"], board["common"])
+        yield sides(board)
 
 
 def finding(board: Leaderboard) -> Sentence:
@@ -111,14 +114,28 @@ def ranked_by(board: Leaderboard) -> Sentence:
 
 
 def ranking_table(board: Leaderboard) -> Table:
-    """Return the ranking; `NOTE` explains its columns."""
+    """Return the ranking; `note` explains its columns."""
     header = [p_header(board) if name == "p" else name for name in RANKING_HEADER]
     return Table(tuple(header), [_ranked(system) for system in board["systems"]])
 
 
 def p_header(board: Leaderboard) -> str:
-    """Return what a p in the ranking is called: of one difference there is nothing to adjust it for."""
-    return "p adjusted" if len(board["systems"]) > 2 else "p"
+    """Return what a p in the ranking is called."""
+    return "p adjusted" if _is_adjusted(board) else "p"
+
+
+def _is_adjusted(board: Leaderboard) -> bool:
+    """Return whether the p of a ranking are adjusted: that of a single difference is as it is."""
+    return len(board["systems"]) > 2
+
+
+def note(board: Leaderboard) -> str:
+    """Return what the columns of the ranking mean."""
+    adjusted = ", p adjusted: for the number of systems" if _is_adjusted(board) else ""
+    return (
+        "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference'"
+        f"{adjusted}; those with one above 0.05 may be as good as the best"
+    )
 
 
 def _ranked(system: System) -> Sequence[str]:
@@ -215,12 +232,16 @@ def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
         yield (f"and {pluralize(len(names) - len(shown), 'metric')} more: the JSON form has all",)
 
 
-def differing(found: Differing, common: int) -> Sentence:
-    """Return how many cases differ, and in which direction from the first report to the last."""
-    sides = side_counts(regressions=found["regressed"], fixes=found["fixed"], errors=found["errors"])
-    counts = [*sides, *(f"{len(found[name]):,} {word}" for name, word in OTHER_SIDES.items() if found[name])]
-    ends = (Untrusted(found["first"]), " to ", Untrusted(found["last"]))
-    return (f"of {pluralize(common, 'common case')}, from ", *ends, f": {', '.join(counts)}")
+def sides(board: Leaderboard) -> Sentence:
+    """Return how many cases changed sides from the first report to the last, or only their score."""
+    differing = board["differing"]
+    ends = ("from ", Untrusted(differing["first"]), " to ", Untrusted(differing["last"]), ": ")
+    if "baseline" in board:
+        return (*ends, baseline_counts(board["baseline"]))
+    regressions, fixes, errors = (len(differing[name]) for name in ("regressed", "fixed", "errors"))
+    counts = difference_counts(regressions=regressions, fixes=fixes, errors=errors).values()
+    scores = (f"{len(differing[name]):,} {word}" for name, word in OTHER_SIDES.items() if differing[name])
+    return (f"of {pluralize(board['common'], 'common case')}, ", *ends, ", ".join((*counts, *scores)))
 
 
 def leaderboard_csv(board: Leaderboard) -> bytes:

@@ -36,7 +36,8 @@ CHANGE_NOTE = (
     "p: two-sided paired test of 'nothing changed', p adjusted: for all metrics; intervals and gates are not adjusted; "
     "detects: the smallest drop that the adjusted test would prove in 4 of 5 runs of so many cases"
 )
-COUNTS: Mapping[Literal["added", "removed", "skipped", "not_run"], str] = {
+COUNTS: Mapping[Literal["errors", "added", "removed", "skipped", "not_run"], str] = {
+    "errors": "newly in error",
     "added": "added",
     "removed": "removed",
     "skipped": "newly skipped",
@@ -45,7 +46,7 @@ COUNTS: Mapping[Literal["added", "removed", "skipped", "not_run"], str] = {
 FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
     "regressions": "regressions",
     "fixes": "fixes",
-    "errors": "newly in error",
+    "errors": COUNTS["errors"],
 }
 
 
@@ -287,15 +288,29 @@ def headline(baseline: BaselineReport) -> Sentence:
     place = ("against the baseline ", Untrusted(baseline["path"]), " of ", Untrusted(baseline["created"]))
     if not counts["common"]:
         return (*place, f": no case in common: {NO_COMMON_CASE}")
-    numbers = side_counts(**{name: baseline[name] for name in FLIPS})
-    numbers += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts[name]]
-    return (*place, f": {pluralize(counts['common'], 'case')} in both, {', '.join(numbers)}")
+    return (*place, f": {baseline_counts(baseline)}")
 
 
-def side_counts(*, regressions: Sequence[str], fixes: Sequence[str], errors: Sequence[str]) -> list[str]:
-    """Return in words how many cases changed sides between two runs, as in a `RunDifference`."""
-    numbers = [f"{len(fixes):,} fix{'es' * (len(fixes) != 1)}", pluralize(len(regressions), "regression")]
-    return numbers + [f"{len(errors):,} {FLIPS['errors']}"] * bool(errors)
+def baseline_counts(baseline: BaselineReport) -> str:
+    """Return in words how many cases are in both reports, and on each list of their `RunDifference`."""
+    counts, fixes, regressions = baseline["cases"], len(baseline["fixes"]), len(baseline["regressions"])
+    numbers = difference_counts(fixes=fixes, regressions=regressions, **{name: counts[name] for name in COUNTS})
+    return f"{pluralize(counts['common'], 'case')} in both, {', '.join(numbers.values())}"
+
+
+def difference_counts(**numbers: int) -> dict[str, str]:
+    """Return in words how many cases are on each list of a `RunDifference`; fixes and regressions even if none."""
+    fixes, regressions = numbers["fixes"], numbers["regressions"]
+    return {
+        "fixes": f"{fixes:,} fix{'es' * (fixes != 1)}",
+        "regressions": pluralize(regressions, "regression"),
+        **{name: f"{numbers[name]:,} {word}" for name, word in COUNTS.items() if numbers.get(name)},
+    }
+
+
+def side_counts(difference: BaselineReport | Step) -> dict[str, str]:
+    """Return in words how many cases changed sides between two runs."""
+    return difference_counts(**{side: len(difference[side]) for side in FLIPS})
 
 
 def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:

@@ -36,7 +36,6 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
         "cases in both": counts["common"],
         "fixes": len(baseline["fixes"]),
         "regressions": len(baseline["regressions"]),
-        "newly in error": len(baseline["errors"]),
         **{word: counts[name] for name, word in COUNTS.items()},
     }
     yield from (((name, "name"), (value, "left")) for name, value in facts.items())

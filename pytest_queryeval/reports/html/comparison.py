@@ -12,11 +12,12 @@ from pytest_queryeval.reports.html.data import details, json_text, listed, packe
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.leaderboard import (
-    NOTE,
     coverage,
     finding,
+    note,
     other_metric_names,
     p_header,
+    sides,
     suite_differences,
 )
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
@@ -53,7 +54,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         ranked=ranked,
         means=Scale.over([end for own in scores for end in (own["mean"], *(own["ci95"] or ()))] or [0.0]),
         differences=Scale.over([0.0, *(end for own in changes for end in (own["change"], *(own["ci95"] or ())))]),
-        note=NOTE,
+        note=note(board),
         coverage=list(coverage(board)),
         besides=list(suite_differences(board["systems"])),
         min_group=MIN_GROUP,
@@ -68,6 +69,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
             for name, words, number in counts
         ],
         created={name: minute_of(report["created"]) for name, report in reports.items()},
+        sides=sides(board),
         packed=list(_packed(board, reports, [name for name in reports if name in ranked] or list(reports))),
         **assets(*SCRIPTS[:-1], "compared_case", SCRIPTS[-1]),
     )

@@ -62,15 +62,13 @@ def listed(report: Report) -> dict[str, object]:
     """Return what the table of cases shows, sorts and searches: a list for each column, in the order of the report.
 
     `scores` has such a list for each metric. A `nodeid` is None where it is the path and the id. `worst` are the places
-    of the cases that come first, `views` those of the cases that a filter shows beside those of one outcome.
+    of the cases that come first, `views` those of the cases that a filter shows.
     """
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
     # Those that passed with a wrong answer follow: a gate may be missed because of them.
     others = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
     worst = [*worst_first(report), *others]
-    flipped = report.get("baseline")
-    views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "features": [case.get("features", []) for case in cases],
@@ -92,14 +90,21 @@ def listed(report: Report) -> dict[str, object]:
             for name in metric_names(cases)
         },
         "worst": [places[id(case)] for case in worst],
-        "views": {
-            **{
-                name: [place for place, case in enumerate(cases) if case["nodeid"] in nodeids]
-                for name, nodeids in views.items()
-            },
-            "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
-            "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
+        "views": views(report),
+    }
+
+
+def views(report: Report) -> dict[str, list[int]]:
+    """Return the places of the cases that each filter shows, but for the filters of outcomes."""
+    cases, baseline = report["cases"], report.get("baseline")
+    flipped = {view: frozenset(baseline[side] if baseline else ()) for view, side in FLIPPED.items()}
+    return {
+        **{
+            view: [place for place, case in enumerate(cases) if case["nodeid"] in nodeids]
+            for view, nodeids in flipped.items()
         },
+        "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
+        "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
     }
 
 

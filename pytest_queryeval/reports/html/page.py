@@ -14,7 +14,7 @@ from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.html.bins import is_unit
 from pytest_queryeval.reports.html.charts import charts
-from pytest_queryeval.reports.html.data import packed_cases
+from pytest_queryeval.reports.html.data import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.html.templates import HERE, line, template
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
@@ -31,11 +31,12 @@ from pytest_queryeval.reports.sections import (
     interval_note,
     metrics_table,
     pass_rate,
+    side_counts,
     spider_lines,
     unknown_changes,
     weaknesses,
 )
-from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental, shown_interval
+from pytest_queryeval.results.aggregation import TOTAL_OF, shown_interval
 from pytest_queryeval.results.aggregation import totals as totals_of
 from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
 from pytest_queryeval.text.formatting import minute_of
@@ -149,17 +150,13 @@ def _about(report: Report) -> Iterator[str]:
 
 def _views(report: Report) -> list[View]:
     """Return the filters that have cases, and that of all cases."""
-    cases, baseline = report["cases"], report.get("baseline")
-    totals, nodeids = totals_of(cases), {case["nodeid"] for case in cases}
+    cases = report["cases"]
+    totals = totals_of(cases)
     wrong = faults(totals)
     counts: dict[str, int] = {
-        "regressions": len(nodeids.intersection(baseline["regressions"])) if baseline else 0,
-        "new-errors": len(nodeids.intersection(baseline["errors"])) if baseline else 0,
+        **{name: len(places) for name, places in views(report).items()},
         # the same as one of the next three where the others have no cases
         "faults": wrong if wrong not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
-        "fixes": len(nodeids.intersection(baseline["fixes"])) if baseline else 0,
-        "ties": sum(case["depends_on_tie"] for case in cases),
-        "accidental": sum(map(is_accidental, cases)),
         "all": len(cases),
     } | {str(outcome): totals[total] for outcome, total in TOTAL_OF.items()}
     first = next((name for name in FIRST if counts[name]), "all")
@@ -217,7 +214,9 @@ def _named(value: Any) -> str:
 
 def _comparison(baseline: BaselineReport) -> dict[str, Any]:
     """Return what the page has about a baseline beside its lists of cases, as the other formats have it."""
+    counts = side_counts(baseline)
     return {
+        "sides": [(view, counts[side]) for view, side in FLIPPED.items() if side in counts],
         "headline": line("".join(headline(baseline))),
         "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
         "metric_changes": changes_table(baseline),

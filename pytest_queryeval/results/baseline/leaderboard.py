@@ -88,21 +88,24 @@ class GroupMeans(TypedDict):
 
 
 class Differing(TypedDict):
-    """The node ids of cases that differ from the `first` report to the `last`, of those that all reports have.
-
-    `regressed`, `errors` and `fixed` are the `regressions`, `errors` and `fixes` of a comparison of these two. Of the
-    others that all ranked systems have a score of, `worse` and `better` changed their score, and `others` differ in
-    reports between the two only.
-    """
+    """The node ids of cases that differ from the first report to the last, of those that all reports have."""
 
     first: str
+    """The name of the first report."""
     last: str
+    """The name of the last report."""
     regressed: list[str]
+    """The `regressions` of a `RunDifference` of these two."""
     errors: list[str]
+    """Its `errors`."""
     fixed: list[str]
+    """Its `fixes`."""
     worse: list[str]
+    """Other cases whose score, which all ranked systems have, is worse in the last report."""
     better: list[str]
+    """Other cases whose score is better in the last report."""
     others: list[str]
+    """Other cases whose score differs in reports between the two only."""
 
 
 class Leaderboard(TypedDict):
