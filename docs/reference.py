@@ -9,10 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import pytest_queryeval.cli as cli
-import pytest_queryeval.plugin as plugin
 from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.shapes import Shape, shape_of
 from pytest_queryeval.documents.values import Reader
@@ -20,6 +17,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS
 from pytest_queryeval.suites.descriptions import (
     COMPARE_DESCRIPTIONS,
@@ -141,18 +139,24 @@ def _prose(function: object) -> str:
 
 
 def options() -> str:
-    """Return the page of pytest's options and settings, as `pytest --help` has them."""
-    parser = pytest.Parser(_ispytest=True)
-    plugin.pytest_addoption(parser)
-    lines = ["# Options", "", "Options of pytest that the plugin adds.", "", "| option | meaning |", "|---|---|"]
-    for option in parser.getgroup("queryeval").options:
-        attributes = option.attrs()
-        usage = " ".join(filter(None, (option.names()[0], attributes.get("metavar"))))
-        lines.append(f"| `{usage}` | {attributes['help']} |")
-    lines += ["", "Settings of `pytest.ini` or `[tool.pytest.ini_options]` in `pyproject.toml`:", ""]
-    lines += ["| setting | meaning |", "|---|---|"]
-    lines += [f"| `{name}` | {help_} |" for name, (help_, *_) in parser._inidict.items()]
-    return "\n".join([*lines, ""])
+    """Return the page of all options of runs, from the declarations by which both commands read them."""
+    introduction = (
+        "# Options of runs\n\nGenerated from the declarations by which `pytest` and "
+        "[`queryeval evaluate`](../scale.md) read them. Settings are those of `pytest.ini`, or of "
+        "`[tool.pytest.ini_options]` in `pyproject.toml`; they hold where the option is not given."
+    )
+    header = ("`pytest`", "setting of `pytest`", "`queryeval evaluate`", "meaning")
+    return f"{introduction}\n\n{_table(header, map(_option_row, OPTIONS))}\n"
+
+
+def _option_row(option: Option) -> tuple[str, ...]:
+    usage = f"{option.flag} {option.metavar or '|'.join(option.choices)}"
+    return (
+        "" if option.is_setting_only else f"`--queryeval-{usage}`",
+        f"`queryeval_{option.name}`" if option.setting else "",
+        f"`--{usage}`",
+        option.help,
+    )
 
 
 def commands() -> str:

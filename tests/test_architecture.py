@@ -282,6 +282,13 @@ def test_the_plugin_imports_nothing_else_before_it_is_used():
     assert ours(names) <= {"", "plugin", "plugin.stash"}
 
 
+def test_options_are_added_without_any_other_module():
+    names = imports_at_start("plugin.options") | imports_at_start("runs.option_table")
+
+    assert roots(names) - sys.stdlib_module_names == {"pytest", PACKAGE}
+    assert ours(names) == {"runs.option_table"}
+
+
 def member_of(module):
     """The member of a folder that a module is, or is a part of: `html` for `reports.html.page`."""
     return module.split(".")[1]

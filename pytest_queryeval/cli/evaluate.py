@@ -12,25 +12,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
-from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.reports import LAYOUTS, PUBLISHED
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
-from pytest_queryeval.results.gates import GateMode, merge_gates
+from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluated
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
+from pytest_queryeval.runs.option_table import OPTIONS
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run
 from pytest_queryeval.runs.root import root_of
@@ -51,27 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     what = "a suite file, a folder with suites, or a case: SUITE::ID"
     option("paths", nargs="+", metavar="PATH", help=what)
-    report = "write a report: PATH.json, a folder for all formats, or github for summary and annotations"
-    option("--report", metavar="PATH", action="append", default=[], help=report)
-    option("--name", metavar="TEXT", help="name of the run in reports; default: predictor and commit")
-    option("--predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
-    option("--threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
-    option("--limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
-    sample = "evaluate N of the cases that are selected, chosen at random in proportion to their files; SEED is 0"
-    option("--sample", metavar="N[:SEED]", help=sample)
-    option("--trials", metavar="N", type=int, help="ask the predictor N times for each case")
-    option("--concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
-    option("--record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
-    option("--replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
-    option("--baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
-    stop = "run cases in random order, and stop once all gates are decided; SEED is 0; off: run all"
-    option("--stop", metavar="decided[:SEED]", help=stop)
-    cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
-    option("--cause", choices=get_args(CauseMode), default="auto", help=cause)
-    gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
-    option("--gates", choices=get_args(GateMode), default="complete", help=gates)
-    layout = "plain: workbooks without the sheets of published evaluators; published: with them, which is the default"
-    option("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
+    for run_option in OPTIONS:
+        choices = {"choices": run_option.choices, "metavar": None} if run_option.choices else {}
+        option(f"--{run_option.flag}", default=run_option.default, **{**run_option.arguments, **choices})
     root = "paths in the report are relative to DIR; default: as pytest finds it"
     option("--rootdir", metavar="DIR", type=Path, help=root)
     where = parser.add_mutually_exclusive_group()
@@ -92,22 +73,10 @@ def run(arguments: argparse.Namespace) -> Result:
         prefix="--",
         folder=Path.cwd(),
         root=root_of(paths) if arguments.rootdir is None else Path.cwd() / arguments.rootdir,
-        name=arguments.name,
-        predictor=arguments.predictor,
-        threshold=arguments.threshold,
-        limit=arguments.limit,
-        sample=arguments.sample,
-        trials=arguments.trials,
-        concurrency=arguments.concurrency,
-        record=arguments.record,
-        replay=arguments.replay,
-        baseline=arguments.baseline,
-        cause=arguments.cause,
-        gates=arguments.gates,
-        stop=arguments.stop,
+        **{option.name: getattr(arguments, option.name) for option in OPTIONS},
     )
     options.check()
-    targets = report_targets(arguments.report, option="--report", folder=Path(), layout=arguments.excel_layout)
+    targets = report_targets(options.report or (), option="--report", folder=Path(), layout=options.excel_layout)
     executor = _executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)

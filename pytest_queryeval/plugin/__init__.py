@@ -16,32 +16,9 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for what changes from run to run; what belongs to a suite is in its YAML."""
-    option = parser.getgroup("queryeval", "query evaluation").addoption
-    report = "write a report: PATH.json, a folder for all formats, or github for summary and annotations"
-    option("--queryeval-report", metavar="PATH", action="append", help=report)
-    option("--queryeval-name", metavar="TEXT", help="name of the run in reports; default: predictor and commit")
-    option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
-    option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
-    option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
-    sample = "evaluate N of the cases that are selected, chosen at random in proportion to their files; SEED is 0"
-    option("--queryeval-sample", metavar="N[:SEED]", help=sample)
-    option("--queryeval-trials", metavar="N", type=int, help="ask the predictor N times for each case")
-    option("--queryeval-concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
-    option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
-    option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
-    option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
-    stop = "run cases in random order, and stop once all gates are decided; SEED is 0; off: run all"
-    option("--queryeval-stop", metavar="decided[:SEED]", help=stop)
-    cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
-    option("--queryeval-cause", metavar="auto|off|full", help=cause)
-    parser.addini("queryeval_cause", "the value of --queryeval-cause when it is not given", default="auto")
-    parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
-    parser.addini("queryeval_name", "name of the run when --queryeval-name is not given", default="")
-    gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
-    parser.addini("queryeval_gates", gates, default="complete")
-    parser.addini("queryeval_stop", "the value of --queryeval-stop when it is not given", default="")
-    layout = "plain: workbooks without the sheets of published evaluators; published: with them"
-    parser.addini("queryeval_excel_layout", layout, default="published")
+    from pytest_queryeval.plugin.options import add_options
+
+    add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

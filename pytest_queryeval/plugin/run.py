@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_queryeval.plugin.options import read_options
 from pytest_queryeval.plugin.stash import is_case_item
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.cause import CauseMode
     from pytest_queryeval.core.errors import Location
     from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import RequestedPaths
     from pytest_queryeval.evaluation.session import Session
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
-    from pytest_queryeval.results.gates import GateMode
     from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
     from pytest_queryeval.runs.suites import RunSuites
-
-T = TypeVar("T")
-CAUSES: Mapping[str, CauseMode] = {"auto": "auto", "off": "off", "full": "full"}
-GATE_MODES: Mapping[str, GateMode] = {
-    **dict.fromkeys(("complete", "on", "true", "yes", "1"), "complete"),
-    "selection": "selection",
-    **dict.fromkeys(("off", "false", "no", "0"), "off"),
-}
 
 
 class Run:
@@ -38,11 +29,7 @@ class Run:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        if (cause := config.getoption("queryeval_cause")) is None:
-            self._cause = _word("queryeval_cause", config.getini("queryeval_cause"), CAUSES)
-        else:
-            self._cause = _word("--queryeval-cause", cause, CAUSES)
-        self._gates = _word("queryeval_gates", config.getini("queryeval_gates"), GATE_MODES)
+        self.option_values = read_options(config)
         self.misuse = ""
         self.engine_versions: dict[str, str] = {}
         self.selected = _reruns_failures(config) or any("::" in argument for argument in config.args)
@@ -57,24 +44,11 @@ class Run:
         """The options of the command line and of the ini file."""
         from pytest_queryeval.runs.options import RunOptions
 
-        option, ini = self.config.getoption, self.config.getini
         return RunOptions(
             prefix="--queryeval-",
             folder=self.config.invocation_params.dir,
             root=self.config.rootpath,
-            name=option("queryeval_name") if option("queryeval_name") is not None else ini("queryeval_name") or None,
-            predictor=option("queryeval_predictor"),
-            threshold=option("queryeval_threshold"),
-            limit=option("queryeval_limit"),
-            sample=option("queryeval_sample"),
-            trials=option("queryeval_trials"),
-            concurrency=option("queryeval_concurrency"),
-            record=option("queryeval_record"),
-            replay=option("queryeval_replay"),
-            baseline=option("queryeval_baseline"),
-            cause=self._cause,
-            gates=self._gates,
-            stop=option("queryeval_stop") if option("queryeval_stop") is not None else ini("queryeval_stop") or None,
+            **vars(self.option_values),
         )
 
     @property
@@ -266,12 +240,3 @@ def _may_be_skipped(item: pytest.Item) -> bool:
 def _reruns_failures(config: pytest.Config) -> bool:
     """Return whether --lf is given, under which pytest leaves out whole files."""
     return bool(getattr(config.option, "lf", False))
-
-
-def _word(option: str, given: object, words: Mapping[str, T]) -> T:
-    """Return the value of a word; raise a usage error, which names the option, for another one."""
-    known = words.get(str(given).strip().lower())
-    if known is None:
-        *others, last = dict.fromkeys(words.values())
-        raise pytest.UsageError(f"{option}: expected {', '.join(map(str, others))} or {last}, found '{given}'")
-    return known

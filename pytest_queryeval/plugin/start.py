@@ -33,7 +33,7 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(ErrorFolding(collector), "queryeval-folding")
     config.pluginmanager.register(LastFailed(collector), "queryeval-last-failed")
     config.pluginmanager.register(VerdictPrinter(collector), "queryeval-verdict")
-    if (config.getoption("queryeval_stop") or config.getini("queryeval_stop")) and run.options.stop_seed is not None:
+    if run.option_values.stop and run.options.stop_seed is not None:
         from pytest_queryeval.plugin.stopping import StopWhenDecided
 
         config.pluginmanager.register(StopWhenDecided(run, collector), "queryeval-stop")
@@ -45,19 +45,17 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     Paths are relative to where pytest was called, or to the folder of the ini file. Where one is a folder, pytest
     writes its junit.xml there unless another path is given.
     """
-    given = config.getoption("queryeval_report")
-    names = [name for name in given or config.getini("queryeval_report") if name]
+    names = [name for name in run.option_values.report or () if name]
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))
-    if not names and not is_used and not config.getini("queryeval_stop"):
+    if not names and not is_used and not run.option_values.stop:
         return None
     from pytest_queryeval.core.errors import QueryEvalError
-    from pytest_queryeval.reports import JUNIT, LAYOUTS, is_folder
+    from pytest_queryeval.reports import JUNIT, is_folder
     from pytest_queryeval.runs.targets import report_targets
 
-    layout = config.getini("queryeval_excel_layout")
-    if names and layout not in LAYOUTS:
-        raise pytest.UsageError(f"queryeval_excel_layout: expected {' or '.join(LAYOUTS)}, found '{layout}'")
-    folder = config.invocation_params.dir if given else (config.inipath or config.rootpath / "ini").parent
+    is_setting = config.getoption("queryeval_report") is None
+    folder = (config.inipath or config.rootpath / "ini").parent if is_setting else config.invocation_params.dir
+    layout = run.option_values.excel_layout
     try:
         run.options.check()
         targets = report_targets(names, option="--queryeval-report", folder=folder, layout=layout)

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
 from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.results.gates import GateMode
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
 from pytest_queryeval.runs.sample import random_place, sample_of
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
@@ -30,8 +29,8 @@ STOP = re.compile(rf"decided{SEED}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of a run as they were given, None for those that were not.
+class RunOptions(OptionValues):
+    """The options of a run, and what they mean.
 
     `prefix` stands before their names on the command line, their paths are relative to `folder`, and names of files in
     recordings to `root`. What is read from an option is read on first use.
@@ -40,37 +39,15 @@ class RunOptions:
     prefix: str
     folder: Path
     root: Path
-    name: str | None = None
-    predictor: str | None = None
-    threshold: Sequence[str] | None = None
-    limit: int | None = None
-    sample: str | None = None
-    trials: int | None = None
-    concurrency: int | None = None
-    record: str | None = None
-    replay: str | None = None
-    baseline: str | None = None
-    cause: CauseMode = "auto"
-    gates: GateMode = "complete"
-    stop: str | None = None
 
     def check(self) -> None:
         """Raise `QueryEvalError` for an option that cannot be read; `misuse` tells what depends on cases."""
-        texts = {
-            "name": self.name,
-            "predictor": self.predictor,
-            "baseline": self.baseline,
-            "record": self.record,
-            "replay": self.replay,
-            "sample": self.sample,
-            "stop": self.stop,
-        }
-        for name, text in texts.items():
-            if text == "":  # as of a variable that is not set
-                raise QueryEvalError(f"{self.prefix}{name}: expected a value, found nothing")
-        for name, number in {"limit": self.limit, "trials": self.trials, "concurrency": self.concurrency}.items():
-            if number is not None and number < 1:
-                raise QueryEvalError(f"{self.prefix}{name}: expected a whole number from 1, found {number}")
+        for option in OPTIONS:
+            value = getattr(self, option.name)
+            if value == "":  # as of a variable that is not set
+                raise QueryEvalError(f"{self.prefix}{option.flag}: expected a value, found nothing")
+            if option.type is int and value is not None and value < 1:
+                raise QueryEvalError(f"{self.prefix}{option.flag}: expected a whole number from 1, found {value}")
         if self.trials is not None and self.trials > MAX_TRIALS:
             expected = f"expected a whole number from 1 to {MAX_TRIALS:,}"
             raise QueryEvalError(f"{self.prefix}trials: {expected}, found {self.trials}")

@@ -1,0 +1,49 @@
+"""The options of runs on the command line of pytest, and as settings of its ini files."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from pytest_queryeval.runs.option_table import OPTIONS, Option, OptionValues
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add all options and settings."""
+    group = parser.getgroup("queryeval", "query evaluation")
+    for option in OPTIONS:
+        if not option.is_setting_only:
+            group.addoption(f"--queryeval-{option.flag}", **option.arguments)
+        if option.setting:
+            kind: Literal["linelist", "string"] = "linelist" if option.type is list else "string"
+            parser.addini(f"queryeval_{option.name}", option.setting, type=kind, default=option.default)
+
+
+def read_options(config: pytest.Config) -> OptionValues:
+    """Return the options of the command line, and the settings of the ini file for those that are not there.
+
+    Raise `pytest.UsageError` for a value that is none of the choices.
+    """
+    return OptionValues(**{option.name: _value(option, config) for option in OPTIONS})
+
+
+def _value(option: Option, config: pytest.Config) -> Any:
+    setting = f"queryeval_{option.name}"
+    value = None if option.is_setting_only else config.getoption(setting)
+    if value is not None:
+        return _choice(f"--queryeval-{option.flag}", value, option) if option.choices else value
+    if not option.setting:
+        return None
+    value = config.getini(setting)
+    return _choice(setting, value, option) if option.choices else value or None
+
+
+def _choice(name: str, value: str, option: Option) -> str:
+    """Return the choice that a word stands for, whatever its case."""
+    word = value.strip().lower()
+    choice = option.synonyms.get(word, word)
+    if choice not in option.choices:
+        *others, last = option.choices
+        raise pytest.UsageError(f"{name}: expected {', '.join(others)} or {last}, found '{value}'")
+    return choice

@@ -1,0 +1,24 @@
+"""What the declarations of options have to agree with."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+from pytest_queryeval.core.cause import CauseMode
+from pytest_queryeval.reports import LAYOUTS
+from pytest_queryeval.results.gates import GateMode
+from pytest_queryeval.runs.option_table import OPTIONS
+
+SCALE = Path(__file__).parent.parent / "docs" / "scale.md"
+
+
+def test_choices_are_all_modes():
+    choices = {option.name: option.choices for option in OPTIONS if option.choices}
+
+    assert choices == {"cause": get_args(CauseMode), "gates": get_args(GateMode), "excel_layout": LAYOUTS}
+
+
+def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest():
+    sentence = re.search(r"their options are (.+?)\.\s", SCALE.read_text(encoding="utf-8"), re.DOTALL)[1]
+
+    assert {*re.findall(r"`--([a-z-]+)`", sentence)} == {option.flag for option in OPTIONS if option.setting}
