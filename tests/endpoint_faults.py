@@ -167,12 +167,12 @@ SOURCE_ERRORS = {
     "a header without end": (sends_a_header_without_end, "header|line"),
     "truncated body": (
         sends(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + HALF),
-        f"breaks off after {len(HALF)} bytes",
+        f"breaks off after {len(HALF)} of 500 bytes; the server may",
     ),
-    "truncated chunks": (sends(CHUNKS + b"5a\r\n" + HALF), f"breaks off after {len(HALF)} bytes"),
+    "truncated chunks": (sends(CHUNKS + b"5a\r\n" + HALF), f"breaks off after {len(HALF)} bytes; the server may"),
     "truncated second chunk": (
         sends(CHUNKS + b"9\r\n" + HALF[:9] + b"\r\n5a\r\n" + HALF[9:]),
-        f"breaks off after {len(HALF)} bytes",
+        f"breaks off after {len(HALF)} bytes; the server may",
     ),
     "two lengths": (
         sends(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 500\r\n\r\n" + HALF),

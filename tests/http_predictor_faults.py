@@ -47,8 +47,18 @@ TEMPORARY = {
     "hangs up": (faults.hangs_up, "the connection broke: .*disconnected"),
     "resets the connection": (faults.resets, "the connection broke"),
     "is no HTTP": (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "the connection broke"),
-    "less than announced": (sends(HEAD + b"Content-Length: 500\r\n\r\n" + GOOD.encode()), "the connection broke"),
-    "truncated chunks": (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5a\r\n{"), "the connection broke"),
+    "less than announced": (
+        sends(HEAD + b"Content-Length: 500\r\n\r\n" + GOOD.encode()),
+        f"the answer breaks off after {len(GOOD)} of 500 bytes: see the log of the service",
+    ),
+    "truncated chunks": (
+        sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5a\r\n{"),
+        "the answer breaks off: see the log of the service",
+    ),
+    "two lengths": (
+        sends(HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + GOOD.encode()),
+        r"the answer has invalid headers \(conflicting Content-Length headers\): correct the configuration",
+    ),
     "gzip that is none": (answers(GOOD, Content_Encoding="gzip"), "cannot be decompressed"),
     "too many encodings": (answers(GOOD, Content_Encoding=", ".join(["gzip"] * 50)), "cannot be decompressed"),
     "half a document": (answers(GOOD[:-9]), "no whole JSON: .*application/json, 16 bytes"),

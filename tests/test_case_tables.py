@@ -270,7 +270,7 @@ def test_what_is_wrong_with_the_keys_of_a_table(how, expected):
     ("text", "expected"),
     [
         ("id,gold\n", "q.csv: there is no case in it: add one"),
-        ("", "q.csv: has no header row"),
+        ("", "q.csv: has no header row: write the names of the columns into the first row"),
         (
             "id,Solution\na,x\n",
             f"HEADER: there is no column 'gold': choose from Solution, id {NAMING}",

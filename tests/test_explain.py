@@ -191,6 +191,7 @@ def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
         ),
         ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none': choose from all, dear"),
         ("s.queryeval.yaml", "'s.queryeval.yaml' is a suite: name one of its cases, such as s.queryeval.yaml::dear"),
+        ("zzz", "no case 'zzz': choose from all, dear, twice"),
         ("twice", "'twice' is the id of several cases: write a.queryeval.yaml::twice or b.queryeval.yaml::twice"),
     ],
 )
@@ -403,3 +404,11 @@ def test_an_argument_that_the_command_does_not_take_is_refused_with_an_example(s
     said = capsys.readouterr().err
     assert said.startswith(f"queryeval explain: {told}")
     assert " (example: queryeval explain shop." in said
+
+
+def test_a_report_in_place_of_the_case_is_told_its_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["explain", "report.json", "all"])
+
+    options = "--report REPORT.json, --query TEXT, --save FILE.sql"
+    assert f"; what belongs to an option stands behind it: {options} (example: " in capsys.readouterr().err

@@ -13,7 +13,7 @@ from samples import answer, make_case, make_result, table
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Threshold, ThresholdViolation
+from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.plugin.failure import coloured, failure_lines
@@ -147,6 +147,19 @@ def test_the_cause_is_told_by_its_edits():
         "  cause      SELECT (missing-distinct)",
         r"  cause      \x1b[1m (timeout)",
     ]
+
+
+def test_why_a_query_failed_is_told_once():
+    error = Failure(kind="unsafe", message="only reading is allowed: DELETE")
+    cause = Cause(edits=(CausingEdit(label="unsafe", clause="", change=error.message),))
+    predicted = Execution(query="DELETE FROM t", answer=None, error=error)
+    result = make_result(make_case(), gold=table((1,)), predicted=None)
+    result = replace(result, shown=replace(result.shown, predicted=predicted), cause=cause)
+
+    lines = list(failure_lines(result))
+
+    assert "  cause      unsafe" in lines
+    assert "\n".join(lines).count(error.message) == 1
 
 
 def test_the_gold_that_is_shown_is_named_where_there_are_several():

@@ -428,7 +428,7 @@ def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
 
     predictor.register_cases(cases("a", "b", "c"))
 
-    told = "preds.jsonl: no prediction for 'c': all 2 predictions of the file are for other cases: add this one"
+    told = "preds.jsonl: no prediction for 'c': the file has predictions for other cases only: add one for this case"
     assert no_answer(predictor, id="c") == told
 
 
@@ -507,7 +507,7 @@ def test_what_is_wrong_with_json_is_said_with_its_place(lines, told):
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ([], " has no header row"),
+        ([], " has no header row: write the names of the columns into the first row"),
         (["", "id,sql"], "2: there is no column 'predicted': choose from id, sql"),
         (["name,predicted"], "1: there is no column 'id' or 'question'"),
         (["id,predicted,id"], "1: two columns are called 'id'"),

@@ -150,6 +150,10 @@ def test_a_gate_without_evaluated_cases_is_missed():
     assert found["reason"] == "no case was evaluated"
 
 
+def test_a_gate_for_a_tag_that_no_case_has_says_so():
+    assert result(gate(minimum=0.5, tag="nightly"))["reason"] == "no case in this run has the tag 'nightly'"
+
+
 @pytest.mark.parametrize("outcome", ["skipped", "error"])
 def test_a_gate_whose_cases_all_ran_without_a_score_is_missed(outcome):
     found = result(gate(minimum=0.5), entry(outcome=outcome))

@@ -13,8 +13,8 @@ def here(tmp_path, monkeypatch):
 
 
 def test_an_unknown_key_is_reported_with_file_and_line():
-    assert problem("golden: SELECT 1") == "unknown key 'golden': did you mean 'gold'?"
-    assert problem("gold_tabel: {}") == "unknown key 'gold_tabel': did you mean 'gold_table'?"
+    assert problem("golden: SELECT 1") == "unknown key 'golden': 'gold' is there already: remove one of them"
+    assert problem("gold_tabel: {}") == "unknown key 'gold_tabel': 'gold' is there already: remove one of them"
     assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
 
 
@@ -61,6 +61,7 @@ def test_trials_may_stop_once_they_decide():
 
 
 NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found"
+NO_RATE = "rate: expected a number above 0 and at most 1, found"
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and 
         ("trials: {stop: decided}", "expected a whole number, or both keys, such as {max: 10, stop: decided}"),
         ("trials: {most: 10}", "unknown key 'most': choose from max, stop"),
         ("trials_rule: most", f"{NO_RULE} 'most'"),
-        ("trials_rule: {rate: 0}", f"{NO_RULE} a mapping"),
-        ("trials_rule: {rate: 1.1}", f"{NO_RULE} a mapping"),
+        ("trials_rule: {rate: 0}", f"{NO_RATE} '0'"),
+        ("trials_rule: {rate: 1.1}", f"{NO_RATE} '1.1'"),
         ("trials_rule: {}", f"{NO_RULE} a mapping"),
         ("trials_rule: {rat: 1}", "unknown key 'rat': did you mean 'rate'?"),
     ],

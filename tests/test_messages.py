@@ -21,6 +21,9 @@ NO_COMMA = "a comma is missing before this, or a double quote in a text has no `
 NO_MAPPING = "item of gates: expected a mapping, found"
 EXACT = "'exact_set_match' (texts of queries) or 'exact_match_f1' (rows)"
 ONE = "a line holds one JSON object"
+STATED = "'gold' is there already: remove one of them"
+OF_GATES = "for gates: `thresholds` say when a case passes"
+PREDICTORS = "the URL of a service, or the name of a file of predictions"
 NO_ENGINE = "and no source in `sources` has this name"
 
 
@@ -39,10 +42,10 @@ def said(text, name="s.queryeval.yaml"):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("kinds: sql", "unknown key 'kinds': did you mean 'kind'?"),
+        ("kinds: sql", "unknown key 'kinds': 'kind' is there already: remove one of them"),
         ("model: predict.py:predict", "unknown key 'model': did you mean 'predictor'?"),
-        ("db_id: a.db", "unknown key 'db_id': did you mean 'source'?"),
-        ("database: a.db", "unknown key 'database': did you mean 'source'?"),
+        ("db_id: a.db", "unknown key 'db_id': 'source' is there already: remove one of them"),
+        ("timeouts: 3", "unknown key 'timeouts': did you mean 'timeout'?"),
         ("gates: []", "'gates' is not allowed at the top of a suite file: it belongs in a folder's queryeval.yaml"),
         ("max_rows: 100,000", f"{NUMBER_OF_ROWS} '100,000': write 100000"),
         ("max_rows: 1e5", f"{NUMBER_OF_ROWS} '1e5': write 100000"),
@@ -56,7 +59,21 @@ def said(text, name="s.queryeval.yaml"):
         ),
         ("metrics: [acuracy]", "unknown metric 'acuracy': did you mean 'execution_accuracy'?"),
         ("metrics: [Soft_F1]", "unknown metric 'Soft_F1': did you mean 'soft_f1'?"),
-        ("metrics: [pass_rate]", "'pass_rate' is for gates: `thresholds` say when a case passes"),
+        ("metrics: [pass_rate]", f"'pass_rate' is {OF_GATES}"),
+        (
+            "thresholds: {pass_rat: 0.9}",
+            f"unknown metric 'pass_rat': did you mean 'pass_rate'? That is {OF_GATES}",
+        ),
+        ("options: {soft_f1: {alpha: 1}}", "metric 'soft_f1' has no option 'alpha': it has no options, so remove this"),
+        ("trials_rule: {rate: 80}", "rate: expected a number above 0 and at most 1, found '80': write 0.8"),
+        (
+            "predictor: {python: predict.py:predict, concurency: 4}",
+            "unknown setting 'concurency': did you mean 'concurrency'?",
+        ),
+        (
+            "predictor: gpt4",
+            f"unknown predictor 'gpt4': write FILE.py:FUNCTION, {PREDICTORS}",
+        ),
         ("thresholds: {soft_f1: 95}", "expected a limit from 0 to 1 for 'soft_f1', found 95: write 0.95"),
         ("thresholds: {soft_f1: {max: 1.5}}", "expected a limit from 0 to 1 for 'soft_f1', found 1.5"),
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
@@ -155,7 +172,19 @@ def test_a_mistake_in_the_kind(kind, message):
             "id: a, gold: x, predicted: y, PREFIX e: z",
             "3: unknown key 'PREFIX e': if it is a line of a query, indent it as the other lines of the block",
         ),
-        ("id: a, gold: x, predicted: y, expected: z", "3: unknown key 'expected': did you mean 'gold'?"),
+        ("id: a, gold: x, predicted: y, expected: z", f"3: unknown key 'expected': {STATED}"),
+        (
+            "id: a, gold: x, expected_sql: y",
+            f"3: unknown key 'expected_sql': {STATED}, or write 'predicted' if it is the prediction",
+        ),
+        (
+            "id: a, gold_table: {columns: [a], rows: []}, answer: y, predicted: z",
+            "3: unknown key 'answer': 'gold_table' is there already: remove one of them",
+        ),
+        (
+            "id: a, gold: x, predicted: y, output: z",
+            "3: unknown key 'output': 'predicted' is there already: remove one of them",
+        ),
         ("id: a, expected: z, predicted: y", "3: unknown key 'expected': did you mean 'gold'?"),
         ("name: a, gold: z, predicted: y", "3: unknown key 'name': did you mean 'id'?"),
         ("id: a, gold: '', predicted: y", "3: gold is empty: write the right query"),
@@ -173,6 +202,10 @@ def test_a_mistake_in_the_kind(kind, message):
         (
             "id: a, gold: x, predicted: y, allow_empty: 1",
             "3: allow_empty: expected true or false, found '1': write true",
+        ),
+        (
+            "id: a, gold: x, predicted: y, skip: no",
+            "3: skip: expected true, false or a reason, found 'no': write false",
         ),
     ],
 )
@@ -199,7 +232,7 @@ def test_a_mistake_in_a_block(gold, message):
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ("golds/*.yaml", "no file in {here} fits 'golds/*.yaml'"),
+        ("golds/*.yaml", "no file in {here} fits 'golds/*.yaml': correct the path, which is relative to the suite"),
         (
             "t.queryeval.yaml",
             "only suites and settings fit 't.queryeval.yaml', which are not read as cases: rename them",
@@ -254,7 +287,7 @@ def test_a_mistake_in_a_gate(gate, message):
         ('{"id": a}', "1:8: not JSON: expected a value: texts stand in double quotes"),
         ('{"id": "a}', "1:8: not JSON: a text without a closing double quote"),
         ('{"id": "a", "gold": "a\\d"}', "1:23: not JSON: a single `\\` in a text: write `\\\\`"),
-        ('{id: "a"}', "1:2: not JSON: a name is missing, which stands in double quotes"),
+        ('{id: "a"}', "1:2: not JSON: expected a name in double quotes"),
         ('["x"]', '1: expected an object, {"id": …, "gold": …}, found a list'),
         (
             '{"id": "a", "gold": "x", "predicted": "y"}',

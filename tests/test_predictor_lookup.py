@@ -82,7 +82,7 @@ def test_a_name_that_a_module_binds_in_any_way_is_accepted(problem, recwarn, cod
         ),
         ("def make():\n    def predict(case): ...", "there is no function 'predict' in predict.py: choose from make"),
         ("model = print\nmodel.predict = print", "there is no function 'predict' in predict.py: choose from model"),
-        ("x = 1\ndef predict(case)\n", "predict.py:2: expected ':'"),
+        ("x = 1\ndef predict(case)\n", "predict.py:2: not Python: expected ':'"),
     ],
 )
 def test_a_name_that_a_module_does_not_bind_is_refused_with_what_it_has(problem, code, said):

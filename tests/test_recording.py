@@ -34,6 +34,7 @@ from pytest_queryeval.evaluation.recording.codec import decode, decode_answer, e
 from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
+STALE = "the prediction for 'a' in {} is stale"
 RECORD_IT = "record it with --queryeval-record, or with `queryeval evaluate --record`"
 LIMITS = {"timeout": 5.0, "max_rows": 100}
 NAME = "0" * 32
@@ -272,21 +273,21 @@ def test_trials_are_recorded_apart(tmp_path):
     [
         (
             {"question": "Why?"},
-            "the prediction for 'a' in {} is stale: what is recorded under this id has another question",
+            f"{STALE}: what is recorded under this id has another question: {RECORD_IT}",
         ),
         ({"id": "b"}, f"no recorded prediction for 'b' in {{}}: {RECORD_IT}"),
-        ({"kind": "json"}, "the prediction for 'a' in {} is stale: its `kind` has changed since"),
+        ({"kind": "json"}, f"{STALE}: its `kind` has changed since: {RECORD_IT}"),
         (
             {"evidence": "x"},
-            "the prediction for 'a' in {} is stale: its evidence, conversation or metadata has changed since",
+            f"{STALE}: its evidence, conversation or metadata has changed since: {RECORD_IT}",
         ),
         (
             {"metadata": {"x": 1}},
-            "the prediction for 'a' in {} is stale: its evidence, conversation or metadata has changed since",
+            f"{STALE}: its evidence, conversation or metadata has changed since: {RECORD_IT}",
         ),
         (
             {"conversation": (Message(role="user", content="x"),)},
-            "the prediction for 'a' in {} is stale: its evidence, conversation or metadata has changed since",
+            f"{STALE}: its evidence, conversation or metadata has changed since: {RECORD_IT}",
         ),
     ],
 )
@@ -324,7 +325,7 @@ def test_another_predictor_is_another_one(tmp_path, spec, reason):
     case = record(tmp_path)
 
     assert recorder(tmp_path).call(case, spec, 1).load() is None
-    with pytest.raises(PredictorError, match=f"is stale: {reason}$"):
+    with pytest.raises(PredictorError, match=f"is stale: {reason}: {RECORD_IT}$"):
         replayer(tmp_path).call(case, spec, 1).load()
 
 
@@ -352,7 +353,7 @@ def test_all_that_a_function_sees_counts(tmp_path, spec, changed, reason):
     schema = SchemaTexts().of(changed)
 
     assert recorder(tmp_path).call(changed, spec, 1, schema).load() is None
-    with pytest.raises(PredictorError, match=f"^the prediction for 'a' in .* is stale: {reason}$"):
+    with pytest.raises(PredictorError, match=f"^the prediction for 'a' in .* is stale: {reason}: {RECORD_IT}$"):
         replayer(tmp_path).call(changed, spec, 1, schema).load()
 
 
@@ -371,7 +372,7 @@ def test_a_schema_that_cannot_be_listed_is_no_error_of_a_function_that_does_not_
     recorder(tmp_path).call(make_case(), SPEC, 1, gone).save(SAID)
 
     assert replayer(tmp_path).call(make_case(), SPEC, 1, gone).load() == SAID
-    with pytest.raises(PredictorError, match=f"is stale: {SCHEMA}$"):
+    with pytest.raises(PredictorError, match=f"is stale: {SCHEMA}: {RECORD_IT}$"):
         replayer(tmp_path).call(make_case(), SPEC, 1, lambda: "CREATE TABLE t (n)").load()
 
 
@@ -407,7 +408,7 @@ def test_what_a_service_is_not_sent_does_not_count(tmp_path):
     other = of_suite("s.yaml", source=file_source("b.db"), tags=("x",), difficulty="hard")
 
     assert replayer(tmp_path).call(other, bare, 1).load() == SAID
-    with pytest.raises(PredictorError, match=f"is stale: {SEEN}$"):
+    with pytest.raises(PredictorError, match=f"is stale: {SEEN}: {RECORD_IT}$"):
         replayer(tmp_path).call(replace(other, dialect="duckdb"), bare, 1).load()
 
 
@@ -922,7 +923,7 @@ def test_a_folder_that_cannot_be_made_is_one_error(tmp_path):
 
     with pytest.raises(PredictorError, match=r"^nothing can be recorded in .*/file/predictions: Not a directory$"):
         record(tmp_path / "file")
-    with pytest.raises(QueryEvalError, match=r"^nothing can be recorded in .*/file: "):
+    with pytest.raises(QueryEvalError, match=r"^nothing can be recorded in .*/file: is a file: name a folder$"):
         recorder(tmp_path / "file").check()
 
 

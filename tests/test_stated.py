@@ -190,7 +190,7 @@ def test_json_files_hold_columns_and_rows():
     [
         ("none.sql", None, "none.sql: no such file"),
         ("a.sql", "  \n", "a.sql: is empty"),
-        ("a.csv", "", "a.csv: has no header row"),
+        ("a.csv", "", "a.csv: has no header row: write the names of the columns into the first row"),
         ("a.csv", "a,b\n1,2\n3\n", "a.csv:3: 1 cell in a table of 2 columns"),
         ("a.csv", 'a,b\n1,"2"3\n', "a.csv:2: ',' expected after '\"'"),
         ("a.json", "{", "a.json:1:2: not JSON: it ends too early: a value, a `]` or a `}` is missing"),

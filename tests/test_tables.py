@@ -168,7 +168,10 @@ def test_control_characters_of_a_workbook_are_read():
 
 @pytest.mark.parametrize("rows", [[], [[]], [["", " "]]])
 def test_a_sheet_without_cells_has_no_header(rows):
-    assert problem(workbook(*rows)) == "a.xlsx, sheet 'First': has no header row"
+    assert (
+        problem(workbook(*rows))
+        == "a.xlsx, sheet 'First': has no header row: write the names of the columns into the first row"
+    )
 
 
 def test_two_columns_of_one_name_are_an_error():
@@ -180,7 +183,8 @@ def test_two_columns_of_one_name_are_an_error():
 def test_a_header_names_its_delimiter_where_it_is_another():
     with open_table(file_at(separated("id;gold\na;x\n"))) as table:
         assert str(table.missing_column("gold")) == (
-            "a.csv, row 1: there is no column 'gold': the header is one cell, 'id;gold': is the delimiter ';'?"
+            "a.csv, row 1: there is no column 'gold': the header is one cell, 'id;gold': "
+            'write `delimiter: ";"` beside the file'
         )
 
 

@@ -46,7 +46,7 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
     known = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
     if in_suite := next((nodeid for nodeid in nodeids if nodeid.startswith(f"{name}::")), ""):
         raise ReportError(f"'{name}' is a suite: name one of its cases, such as {in_suite}")
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, set(known))
     if not hint and nodeids:  # too many to list
         hint = f": write the id or the node id of a case, such as {nodeids[0]}"
     raise ReportError(f"no case '{name}'{hint}")

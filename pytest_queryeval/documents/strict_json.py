@@ -108,7 +108,7 @@ _PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
 _LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless it is told otherwise
 # By the beginning of Python's own message.
 _SYNTAX = {
-    "Expecting property name": "a name is missing, which stands in double quotes",
+    "Expecting property name": "expected a name in double quotes",
     "Expecting value": "expected a value: texts stand in double quotes",
     "Expecting ',' delimiter": "a comma is missing before this, or a double quote in a text has no `\\` before it",
     "Expecting ':' delimiter": "a `:` is missing behind the name",

@@ -161,7 +161,11 @@ def reason(default: str) -> Reader[str | None]:
     def read(node: Node) -> str | None:
         if node.empty or (node.plain and node.value == "false"):
             return None
-        return default if node.plain and node.value == "true" else required_text(node)
+        if node.plain and node.value == "true":
+            return default
+        if node.plain and (hint := _FLAG_HINTS.get(str(node.value).lower(), "")):
+            raise unexpected(node, "true, false or a reason", hint)
+        return required_text(node)
 
     return read
 

@@ -23,7 +23,9 @@ def variants_of(source: Source) -> list[Source]:
         return []
     names = sorted(glob.glob(pattern, root_dir=source.folder, recursive=True))  # noqa: PTH207 - Path.glob raises for an absolute pattern
     if not names:
-        raise SourceError(f"source '{source.name}': no file matches the variants '{pattern}' in {source.folder}")
+        raise SourceError(
+            f"source '{source.name}': no file matches the variants '{pattern}' in {source.folder}: correct the pattern"
+        )
     return [
         Source(
             name=name,

@@ -211,14 +211,14 @@ class RetryingRequest:
         except urllib3.exceptions.TimeoutError as error:
             raise QueryFailed("timeout") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            read = self._room - room
+            read, detail = self._room - room, f" bytes ({reason(error)})"
             for cause in error.args:
                 match cause:
                     case urllib3.exceptions.IncompleteRead():  # of the whole body
-                        read = cause.partial
+                        read, detail = cause.partial, f" of {cause.partial + cause.expected:,} bytes"
                     case IncompleteRead(partial=bytes(part)):  # of a chunk
-                        read += len(part)
-            problem = f"the answer breaks off after {read:,} bytes ({reason(error)})"
+                        read, detail = read + len(part), " bytes"
+            problem = f"the answer breaks off after {read:,}{detail}"
             remedy = "the server may have cancelled the query: see its log, raise its limits, or simplify the query"
             raise RetryableError(Fault(f"{problem}; {remedy}")) from error
         self._room = room

@@ -50,7 +50,7 @@ def _separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
     try:
         header = next((tuple(line) for line in lines if line), None)
         if header is None:
-            raise file.problem("has no header row")
+            raise file.problem("has no header row: write the names of the columns into the first row")
         rows = []
         for line in lines:
             if line and len(line) != len(header):

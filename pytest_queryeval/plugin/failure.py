@@ -62,8 +62,10 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     yield from _query("predicted", stated_text(result.predicted, result.case))
     if result.cause is not None:
         for edit in result.cause.edits:
-            where = ": ".join(filter(None, (edit.clause, edit.change)))
-            yield f"  cause      {one_line(where, LINE_CHARACTERS)} ({edit.label})"
+            # Why a query failed is in the headline.
+            change = edit.change if result.predicted.error is None else ""
+            where = one_line(": ".join(filter(None, (edit.clause, change))), LINE_CHARACTERS)
+            yield f"  cause      {f'{where} ({edit.label})' if where else edit.label}"
     if result.difference is not None:
         yield from _answer_differences(result, result.difference)
     yield from _query_differences(result.details)

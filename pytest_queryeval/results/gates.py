@@ -371,8 +371,9 @@ class GateEvidence:
         """Return why the gate has no value though all of its cases ran."""
         where = self.gate["where"]
         for group in GROUPS:
-            if group in where and (values := existing[group]) and where[group] not in values:
-                return f"no case in this run has the {group} '{where[group]}'{did_you_mean(where[group], values)}"
+            if group in where and where[group] not in existing[group]:
+                hint = did_you_mean(where[group], existing[group])
+                return f"no case in this run has the {group} '{where[group]}'{hint}"
         if is_relative(self.gate):
             return NOT_COMPARABLE if self._is_evaluated else NOTHING
         return (

@@ -181,10 +181,8 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
         problems.append(node.problem(f"{key}: {rows.missing_column(header)}"))
     problems.raise_any()
     if not has_gold:
-        no_gold = rows.missing_column("gold")
-        raise rows.file.problem(
-            f"{no_gold.problem} (write its name as HEADER in `columns: {{gold: HEADER}}`)", rows.header_row
-        )
+        add = "" if headers else "add a header above the first row, or "
+        raise rows.missing_column("gold", f" ({add}write its name as HEADER in `columns: {{gold: HEADER}}`)")
     return headers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -326,13 +327,22 @@ def read_trials(node: Node) -> Trials:
     return Trials(found["max"], stops=True)
 
 
+@shape(_RATE_SHAPE)
+def _rate(node: Node) -> float:
+    wanted = "a number above 0 and at most 1"
+    rate = number(node, wanted)
+    if not 0 < rate <= 1:
+        raise unexpected(node, wanted, f": write {rate / 100:g}" if 10 <= rate <= 100 else "")
+    return rate
+
+
 @shape(either(one_of(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
     if node.value in ("mean", "all", "any"):
         return node.value  # type: ignore[return-value]  # one of them
-    rate = known_entries(node, {"rate": number}).get("rate", 0.0) if isinstance(node.value, dict) else 0.0
-    if not 0 < rate <= 1:
+    rate = known_entries(node, {"rate": _rate}).get("rate") if isinstance(node.value, dict) else None
+    if rate is None:
         raise unexpected(node, "mean, all, any or {rate: R} with R above 0 and at most 1")
     return float(rate)
 
@@ -456,7 +466,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     for name, value in entries(node).items():
         read = readers.get(name)
         if read is None:
-            problems.append(value.problem(_unreadable_key(name, level)))
+            problems.append(value.problem(_unreadable_key(name, level, entries(node).keys())))
             continue
         try:  # not by `problems.attempt`: None is a value here
             values[name] = read(value)
@@ -483,13 +493,19 @@ def _intended_key(name: str, level: Level) -> str:
     return meant if meant in known else nearest(name, known)
 
 
-def _unreadable_key(name: str, level: Level) -> str:
-    """Return the problem of a key at a level that does not have it."""
+def _unreadable_key(name: str, level: Level, stated: AbstractSet[str]) -> str:
+    """Return the problem of a key at a level that does not have it; `stated` are all keys of its mapping."""
     if name in KEYS:
         places = " or ".join(LEVELS[at] for at in KEYS[name].levels)
         return f"'{name}' is not allowed {LEVELS[level]}: it belongs {places}"
     intended = _intended_key(name, level)
-    hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _READERS[level])
+    forms = next((forms for forms in (GOLD_FORMS, PREDICTED_FORMS) if intended in forms), (intended,))
+    if rival := next((form for form in forms if form in stated), ""):
+        hint = f": '{rival}' is there already: remove one of them"
+        if rival in GOLD_FORMS and not stated & PREDICTED_FORMS.keys():
+            hint += ", or write 'predicted' if it is the prediction"
+    else:
+        hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _READERS[level])
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):

@@ -36,6 +36,11 @@ OTHER_NAMES = {
     "f1": "'soft_f1'",
     **dict.fromkeys(("precision", "recall"), "'row_precision' and 'row_recall', or those of 'cell' and 'entity'"),
 }
+# Metrics of gates, and why they are none of a case.
+_FOR_GATES = {
+    PASS_RATE: "`thresholds` say when a case passes",
+    **dict.fromkeys(OF_TRIALS, "a case with several trials is decided by its `trials_rule`"),
+}
 WORD_METRICS = frozenset({"bleu", "rouge", "chrf", "meteor", "levenshtein", "edit_distance", "bertscore", "codebleu"})
 
 
@@ -123,10 +128,8 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
 
     `besides` are further names that may be meant.
     """
-    if name == PASS_RATE:
-        raise UnknownNameError(f"'{name}' is for gates: `thresholds` say when a case passes")
-    if name in OF_TRIALS:
-        raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
+    if name in _FOR_GATES:
+        raise UnknownNameError(f"'{name}' is for gates: {_FOR_GATES[name]}")
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     if name.lower() in WORD_METRICS and name not in METRICS:
@@ -151,6 +154,8 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     """Return the end of the message on an unknown metric: the nearest name, else those that are used by default."""
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
+    if near := nearest(name, _FOR_GATES):
+        return f": did you mean '{near}'? That is for gates: {_FOR_GATES[near]}"
     usual = dict.fromkeys(metric for kind in KINDS.names() for metric in KINDS[kind].default_metrics)
     remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
     return f": the usual ones are {', '.join(usual)}; {remedy}"
@@ -223,7 +228,8 @@ def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     for key, value in entries(node).items():
         if key not in owner.options:
-            raise value.problem(f"{owned_by} '{name}' has no option '{key}'{did_you_mean(key, owner.options)}")
+            hint = did_you_mean(key, owner.options) if owner.options else ": it has no options, so remove this"
+            raise value.problem(f"{owned_by} '{name}' has no option '{key}'{hint}")
     options = json_mapping(node) | {key: _path(value) for key, value in entries(node).items() if key in owner.paths}
     try:
         owner.check(options)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.core.shapes import NON_BLANK, Shape, either, mapping_shape, shape, shape_of
@@ -20,6 +20,7 @@ from pytest_queryeval.suites.variables import expanded_settings, expanded_text, 
 from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.redaction import redact
 
+_FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
 # Settings of every predictor, written beside its name.
 CALL_SETTINGS: Mapping[str, Reader[Any]] = {
@@ -56,7 +57,10 @@ def read_predictor(node: Node) -> PredictorSpec:
         written = mask_credentials(str(node.value))
         if written in PREDICTORS:
             raise node.problem(f"'{written}' needs settings: write `{{{written}: ...}}`")
-        hint = _hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
+        hint = _hint(written, node.file.folder)
+        if not hint:
+            near = nearest(written, PREDICTORS.names())
+            hint = f": did you mean '{near}'?" if near else f": write {_FORMS}"
         raise node.problem(f"unknown predictor '{written}'{hint}")
     if _HOST_AND_PORT.match(text):
         raise node.problem(
@@ -110,6 +114,9 @@ def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec
             text_setting = PREDICTORS[predictor].text_setting
             form = f"{{{predictor}: {{{text_setting}: …, {stray}: …}}}}"
             raise named[stray].problem(f"'{stray}' is a setting of '{predictor}': write {form}")
+        if predictor and (unknown := next((name for name in kinds if name not in PREDICTORS), "")):
+            hint = did_you_mean(unknown, (*CALL_SETTINGS, SEND_SCHEMA))
+            raise named[unknown].problem(f"unknown setting '{unknown}'{hint}")
         found = f"found {' and '.join(kinds)}" if kinds else "found none"
         raise node.problem(f"expected one predictor's name as key, such as python: {found}")
     kind = kinds[0]

@@ -240,5 +240,7 @@ def _files_of(cases: Node) -> list[File]:
     if not files:
         if paths:
             raise cases.problem(f"only suites and settings fit '{pattern}', which are not read as cases: rename them")
-        raise cases.problem(f"no file in {cases.file.folder} fits '{pattern}'")
+        raise cases.problem(
+            f"no file in {cases.file.folder} fits '{pattern}': correct the path, which is relative to the suite"
+        )
     return files

@@ -112,13 +112,17 @@ class Table:
         """Return the number of a column, from 1 on."""
         return self.places[header] + 1
 
-    def missing_column(self, header: str) -> CaseError:
-        """Return the error of a header that the table does not have, to be raised or kept."""
+    def missing_column(self, header: str, remedy: str = "") -> CaseError:
+        """Return the error of a header that the table does not have, to be raised or kept.
+
+        It ends with the `remedy`, unless the delimiter is wrong.
+        """
         names = [one_line(name, MAX_HEADER_CHARACTERS) for name in self.places]
         hint = did_you_mean(header, names)
         if len(names) == 1 and (other := next((mark for mark in ";\t|," if mark in names[0]), None)):
-            hint = f": the header is one cell, '{names[0]}': is the delimiter '{one_line(other, 2)}'?"
-        return self.file.problem(f"there is no column '{header}'{hint}", self.header_row)
+            mark = "\\t" if other == "\t" else other
+            hint, remedy = f": the header is one cell, '{names[0]}': write `delimiter: \"{mark}\"` beside the file", ""
+        return self.file.problem(f"there is no column '{header}'{hint}{remedy}", self.header_row)
 
     def header_below(self, headers: Collection[str], place: str) -> CaseError | None:
         """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
@@ -153,7 +157,7 @@ def table_of(
         empty = f"row {header_row} is empty" if number else f"there is no row {header_row} with cells"
         raise TableSettingError("header_row", file.location(), f"{empty}: name the row that holds the headers")
     if not number:
-        raise file.problem("has no header row")
+        raise file.problem("has no header row: write the names of the columns into the first row")
     if len(cells) > MAX_COLUMNS:
         raise file.problem(f"has more than {MAX_COLUMNS:,} columns: remove some", number)
     headers: list[str] = []

@@ -71,7 +71,8 @@ class Recording:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise QueryEvalError(f"nothing can be recorded in {self._folder}: {error.strerror or error}") from error
+            reason = "is a file: name a folder" if isinstance(error, FileExistsError) else error.strerror or error
+            raise QueryEvalError(f"nothing can be recorded in {self._folder}: {reason}") from error
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
         """Return the call of a predictor that is to be made, to load or save its prediction; get it before the call.

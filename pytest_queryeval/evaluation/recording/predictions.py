@@ -22,7 +22,7 @@ from pytest_queryeval.evaluation.recording.codec import (
     encode_answer,
 )
 from pytest_queryeval.evaluation.recording.sources import name_without_folders, without_credentials
-from pytest_queryeval.evaluation.recording.store import EntryIndex, EntryKey, EntryType, Facts, digest
+from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.text.redaction import is_secret_name
 from pytest_queryeval.text.truncation import one_line
@@ -201,7 +201,8 @@ def _describe(facts: Facts) -> str:
 
 def _explain(changed: AbstractSet[str], _: Entry, now: Entry) -> str:
     name = next(name for name in _CHANGES if name in changed)
-    return _SCHEMA_UNKNOWN if name == "schema" and now["schema"] is None else _CHANGES[name]
+    is_unknown = name == "schema" and now["schema"] is None  # the error of the schema, which follows, has the remedy
+    return _SCHEMA_UNKNOWN if is_unknown else f"{_CHANGES[name]}: {RECORD}"
 
 
 PREDICTIONS = EntryType(

@@ -27,7 +27,7 @@ from pytest_queryeval.evaluation.recording.codec import (
     encode,
     encode_answer,
 )
-from pytest_queryeval.evaluation.recording.store import EntryKey, EntryType, Facts
+from pytest_queryeval.evaluation.recording.store import RECORD, EntryKey, EntryType, Facts
 from pytest_queryeval.text.redaction import is_secret_name
 from pytest_queryeval.text.truncation import one_line
 
@@ -201,7 +201,7 @@ def _explain(changed: AbstractSet[str], found: Entry, now: Entry) -> str:
     name = next((name for name in _CHANGES if name in changed), "engine")
     show = _show_state if name == "state" else partial(one_line, characters=_SHOWN)
     before, after = (show(str(facts.get(name))) for facts in (found, now))
-    return f"{_CHANGES[name]} (recorded {before}, now {after})"
+    return f"{_CHANGES[name]} (recorded {before}, now {after}): {RECORD}"
 
 
 def _show_state(state: str) -> str:

@@ -56,8 +56,8 @@ class EntryType(Generic[T]):
     `asked` names the facts that say what was asked; where the others differ, what is recorded is stale. `exact` names
     the parts of the content without which it is of no use. `encode` raises TypeError or ValueError for what cannot be
     recorded, and `decode` ValueError, TypeError or KeyError for what `encode` never returns. `describe` names what an
-    entry holds, with `verb` behind it. `explain` says why it is stale: from the names of facts that changed, the facts
-    that are recorded and those of now.
+    entry holds, with `verb` behind it. `explain` says why it is stale, and what to do: from the names of facts that
+    changed, the facts that are recorded and those of now.
     """
 
     folder: str

@@ -142,7 +142,9 @@ def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
     registry: Registry[Any] = Registry()
     error = best_match(draft(draft.META_SCHEMA, registry=registry).iter_errors(quiet(document)))
     if error:
-        raise file.problem(f"{path_text(error.absolute_path)}: {error.message}")
+        # Of alternatives, as for `type`, a name or a list of names, the first one is the usual one.
+        message = (error.context or [error])[0].message
+        raise file.problem(f"{path_text(error.absolute_path)}: {message}")
     return draft
 
 

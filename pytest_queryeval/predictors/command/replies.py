@@ -118,15 +118,15 @@ def output_too_large(by: str) -> PredictorError:
 
 
 def exit_error(process: Process, *, by: str) -> PredictorError:
-    """Return the error of a process that ended too early, with the last lines that it wrote."""
+    """Return the error of a process that ended too early: the last line that it wrote, below it the ones before."""
     code = process.exit_code
     status = f"exit code {code}"
     if code is not None and code < 0:
         names = {number.value: number.name for number in signal.Signals}
         status = names.get(-code, f"signal {-code}")
     lines = stderr_tail(process.errors) or stderr_tail(process.output)
-    text = "\n".join([f"{by} ended with {status}{':' if lines else ''}", *lines])
-    return PredictorError(text, temporary=True)
+    last = f": {lines.pop().lstrip()}" if lines else ""
+    return PredictorError("\n".join([f"{by} ended with {status}{last}", *lines]), temporary=True)
 
 
 def stderr_tail(data: bytes | bytearray) -> list[str]:

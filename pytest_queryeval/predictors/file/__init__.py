@@ -152,7 +152,7 @@ class PredictionsFile:
         if near := self._nearest(key):
             return f": did you mean '{_shown(near)}'?"
         if not self._spare:
-            return f": all {len(self._entries):,} predictions of the file are for other cases: add this one"
+            return ": the file has predictions for other cases only: add one for this case"
         first = ", ".join(f"'{_shown(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
         return f": add it, or correct one of the {self._named}s that no case has: {first}{more}"

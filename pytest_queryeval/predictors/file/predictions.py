@@ -290,19 +290,18 @@ def _check_header(table: Table, columns: Columns) -> None:
     place = f"beside `path`, or in short `{table.file.path.name}?header_row=…`"
     if columns.header_row is None and (below := table.header_below(missing, place)):
         raise below
-    error = table.missing_column(missing[0])
     if missing[0] not in needed:
         hint = did_you_mean(keys[0], table.places)
         problem = f"there is no column 'id' or 'question'{hint}{_naming('id', table)}"
         raise table.file.problem(problem, table.header_row)
-    remedy = "" if columns.names else _naming(PREDICTED, table)
-    raise table.file.problem(f"{error.problem}{remedy}", table.header_row)
+    add = "" if has_key else "add a header above the first row, or "
+    raise table.missing_column(missing[0], "" if columns.names else _naming(PREDICTED, table, add))
 
 
-def _naming(key: str, table: Table) -> str:
-    """Return the end of a message that says how to name a column."""
+def _naming(key: str, table: Table, add: str = "") -> str:
+    """Return the end of a message that says how to name a column, or what to `add` instead."""
     option = f"{table.file.path.name}?{key}=HEADER"
-    return f" (write its name as HEADER in `columns: {{{key}: HEADER}}`, on the command line `{option}`)"
+    return f" ({add}write its name as HEADER in `columns: {{{key}: HEADER}}`, on the command line `{option}`)"
 
 
 def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import socket
 import ssl
 from base64 import b64encode
@@ -33,6 +34,7 @@ ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
 RETRYABLE = (408, 429)  # and all from 500 on
+_RECEIVED = re.compile(r"received (\d+) bytes, expected (\d+)")  # in a message of h11
 AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
@@ -231,13 +233,27 @@ class Client:
                 return self._problem(f"the proxy of the environment does not let it pass: {reason}", temporary=True)
             case httpx2.DecodingError():
                 return self._problem(f"the answer cannot be decompressed: {reason}", temporary=True)
-            case httpx2.NetworkError() | httpx2.RemoteProtocolError() | httpx2.TimeoutException() | OSError():
-                return self._problem(f"the connection broke: {reason}", temporary=True)
+            case httpx2.RemoteProtocolError():
+                return self._problem(_protocol_problem(reason), temporary=True)
+            case httpx2.NetworkError() | httpx2.TimeoutException() | OSError():
+                return self._problem(f"the connection broke: {reason}: see the log of the service", temporary=True)
             case _:  # its message may hold what was to be sent
                 return self._problem(f"the request cannot be sent ({type(error).__name__}): see `url` and `headers`")
 
     def _problem(self, text: str, **about: Any) -> PredictorError:
         return PredictorError(f"{self._name}: {text}", **about)
+
+
+def _protocol_problem(reason: str) -> str:
+    """Return what is wrong with an answer that is no whole one of HTTP, from the message of h11, with a remedy."""
+    if "Content-Length" in reason:
+        remedy = "correct the configuration of the service, or of the proxy before it"
+        return f"the answer has invalid headers ({reason}): {remedy}"
+    if "without sending complete message body" in reason:
+        numbers = _RECEIVED.search(reason)
+        place = f" after {numbers[1]} of {numbers[2]} bytes" if numbers else ""
+        return f"the answer breaks off{place}: see the log of the service"
+    return f"the connection broke: {reason}: see the log of the service"
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:

@@ -49,7 +49,7 @@ def check_function(target: str, folder: Path) -> None:
         names = _bound_names(path, path.stat().st_mtime_ns)
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
-        raise SettingError(TARGET, f"{place}{line}: {error.msg}") from error
+        raise SettingError(TARGET, f"{place}{line}: not Python: {error.msg}") from error
     if names is not None and name not in names:
         known = [known for known in names if not known.startswith("_")]
         raise SettingError(TARGET, f"there is no function '{name}' in {place}{did_you_mean(name, known)}")
