@@ -63,23 +63,20 @@ def processes_as_selected(pytestconfig):
 
 
 @pytest.fixture(autouse=True)
-def registrations(monkeypatch):
+def registrations():
     """Forget what a test has registered, and the conftest.py files by which it has.
 
     Later tests would send it to their workers. A conftest.py that is still imported would not register it again.
     """
-    for registry in (*REGISTRIES.values(), PREDICTORS, REPORTS):
-        monkeypatch.setattr(registry, "_members", dict(registry._members))
-        monkeypatch.setattr(registry, "_entry_points_read", registry._entry_points_read)
-        monkeypatch.setattr(registry, "_registrations", {})
-    imported_before = _imported_conftests()
+    members_before = [(registry, dict(registry._members)) for registry in (*REGISTRIES.values(), PREDICTORS, REPORTS)]
+    modules_before = set(sys.modules)
     yield
-    for name in _imported_conftests() - imported_before:
-        del sys.modules[name]
-
-
-def _imported_conftests():
-    return {name for name in list(sys.modules) if name.startswith("queryeval conftest of ")}
+    for registry, members in members_before:
+        if registry._registrations:
+            registry._members, registry._registrations = members, {}
+    for name in sys.modules.keys() - modules_before:
+        if name.startswith("queryeval conftest of "):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="module", autouse=True)
