@@ -200,6 +200,15 @@ def tree(module):
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
+def statements(nodes):
+    """The statements and all within them: expressions import nothing, and are most of a tree."""
+    for node in nodes:
+        yield node
+        for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+            if isinstance(inner := getattr(node, field, None), list):  # the body of a lambda is none
+                yield from statements(inner)
+
+
 def imported_by(nodes):
     """The full names that import statements name; `from a import b` gives both `a` and `a.b`."""
     names = set()
@@ -214,17 +223,16 @@ def imported_by(nodes):
 
 @cache
 def imports(module):
-    return imported_by(ast.walk(tree(module)))
+    return imported_by(statements(tree(module).body))
 
 
 @cache
 def imports_at_run_time(module):
     """What is imported, also within functions, but not for type checkers only."""
-    typing = [
-        node for node in ast.walk(tree(module)) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-    ]
-    checked = {inner for node in typing for statement in node.body for inner in ast.walk(statement)}
-    return imported_by(node for node in ast.walk(tree(module)) if node not in checked)
+    nodes = list(statements(tree(module).body))
+    typing = [node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    checked = {inner for node in typing for inner in statements(node.body)}
+    return imported_by(node for node in nodes if node not in checked)
 
 
 @cache
@@ -416,15 +424,17 @@ def test_constraints_have_a_version_of_each_package_of_the_test_environment():
 
 def test_helpers_of_tests_are_imported_from_modules_of_their_own():
     """Several folders have a `conftest`: which of them an import finds depends on the tests that are run."""
-    tests = {path: ast.parse(path.read_bytes()) for path in Path(__file__).parent.rglob("*.py")}
+    naming = [path for path in Path(__file__).parent.rglob("*.py") if b"conftest" in path.read_bytes()]
+    imported = {path.name: imported_by(statements(ast.parse(path.read_bytes()).body)) for path in naming}
 
-    assert [path.name for path, code in tests.items() if "conftest" in roots(imported_by(ast.walk(code)))] == []
+    assert [name for name, names in imported.items() if "conftest" in roots(names)] == []
 
 
 def test_nothing_prints():
     calls = [
         f"{module}:{node.lineno}"
-        for module in MODULES
+        for module, path in MODULES.items()
+        if "print" in path.read_text(encoding="utf-8")
         for node in ast.walk(tree(module))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
