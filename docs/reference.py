@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_queryeval.cli as cli
+from pytest_queryeval.core.gates import GATE_RULES
 from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.shapes import Shape, shape_of
 from pytest_queryeval.documents.values import Reader
@@ -19,13 +20,9 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS
-from pytest_queryeval.suites.descriptions import (
-    COMPARE_DESCRIPTIONS,
-    GATE_DESCRIPTIONS,
-    KEY_DESCRIPTIONS,
-    TABLE_DESCRIPTIONS,
-)
-from pytest_queryeval.suites.keys import COMPARE, GATE, KEYS, NO_REGRESSION
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, KEY_DESCRIPTIONS, TABLE_DESCRIPTIONS
+from pytest_queryeval.suites.gates import gate_keys
+from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12
@@ -62,7 +59,7 @@ def keys() -> str:
         "## `compare`\n\n[comparison.md](../comparison.md) explains them.",
         _described_keys(COMPARE, COMPARE_DESCRIPTIONS),
         "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
-        _described_keys({**GATE, **NO_REGRESSION}, GATE_DESCRIPTIONS),
+        *_gates(),
         "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",
         _described_keys(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS),
     ]
@@ -80,6 +77,23 @@ def keys() -> str:
 def _described_keys(readers: Mapping[str, Reader[Any]], descriptions: Mapping[str, str]) -> str:
     rows = ((f"`{name}`", _values(shape_of(read)), descriptions[name]) for name, read in readers.items())
     return _table(("key", "value", "meaning"), rows)
+
+
+def _gates() -> Iterable[str]:
+    """Yield the rules for gates with an example each, and the keys of gates with those within them."""
+    rules = ((f"`{name}`", _summary(GATE_RULES[name]), f"`{GATE_RULES[name].example}`") for name in GATE_RULES.names())
+    yield _table(("rule", "meaning", "a gate"), rules)
+    keys = {name: {**shape_of(key.read), "description": key.description} for name, key in gate_keys().items()}
+    within = [
+        item for shape in keys.values() for item in shape.get("properties", {}).items() if "description" in item[1]
+    ]
+    rows = ((f"`{name}`", _values(shape), shape["description"]) for name, shape in ({**dict(within), **keys}).items())
+    yield _table(("key", "value", "meaning"), rows)
+
+
+def _summary(member: object) -> str:
+    """Return the first line of the docstring of a member's class."""
+    return (inspect.getdoc(type(member)) or "").partition("\n")[0]
 
 
 def _short_form(name: str, text_setting: str | None) -> str:

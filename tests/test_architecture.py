@@ -356,8 +356,9 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
 
 
 def test_gates_without_a_baseline_load_no_statistics(tmp_path):
-    gate = {"type": "no_regression", "metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
-    statement = f"from {PACKAGE}.results.baseline.regression import ComparedCases; ComparedCases({gate}).measurement()"
+    gate = {"metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
+    rule = f"from {PACKAGE}.results.gates.no_regression import NO_REGRESSION"
+    statement = f"{rule}; NO_REGRESSION.evidence({gate}).measurement({gate})"
 
     loaded = loaded_after(statement, cwd=tmp_path)
 

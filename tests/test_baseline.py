@@ -555,6 +555,17 @@ def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, 
     assert of_gates(before, after) == ["gate removed or loosened: f1 in music"] * is_named
 
 
+UNKNOWN = gate(type="max_seconds", settings={"percentile": 95})
+
+
+@pytest.mark.parametrize(
+    ("after", "is_named"),
+    [([UNKNOWN], False), ([UNKNOWN | {"max": 0.9}], True), ([UNKNOWN | {"settings": {}}], True), ([], True)],
+)
+def test_any_change_of_a_gate_whose_rule_is_not_known_here_is_named(after, is_named):
+    assert of_gates([UNKNOWN], after) == ["gate removed or loosened: f1 in music"] * is_named
+
+
 def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
     found = comparison(told(case(), gates=[gate(folder="art")]), told(case(), gates=[]))
 

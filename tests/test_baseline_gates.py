@@ -1,26 +1,24 @@
 """Gates that compare with a baseline."""
 
-from pathlib import Path
-
 import pytest
 from report_maker import evaluate_gate
 from samples import entry
 
-from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Gate, NoRegression
+from pytest_queryeval.core.gates import requirement
+from pytest_queryeval.metrics import better_of
 from pytest_queryeval.results.baseline import statistics
-from pytest_queryeval.results.gates import gate_text, merge_gates, pending_gate
-
-PLACE = {"folder": Path("/suite/music"), "location": Location(Path("/suite/music/queryeval.yaml"), 2)}
+from pytest_queryeval.results.gates import merge_gates
+from pytest_queryeval.results.gates.text import gate_text
 
 
 def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, **where):
-    rule = NoRegression(alpha=alpha, max_drop=max_drop)
-    return pending_gate(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music")
+    rule = {"no_regression": {"alpha": alpha, "max_drop": max_drop}, "better": better_of(metric)}
+    return requirement(metric) | {"type": "no_regression"} | rule | {"folder": "music", "where": where}
 
 
 def max_regressions(number, **where):
-    return pending_gate(Gate(metric="regressions", max_regressions=number, where=where, **PLACE), "music")
+    rule = {"type": "max_regressions", "max_regressions": number}
+    return requirement("regressions") | rule | {"folder": "music", "where": where}
 
 
 def scored(*values, **changes):

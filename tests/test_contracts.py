@@ -3,11 +3,13 @@
 import json
 
 import pytest
-from report_maker import make_report, report_of
+from report_maker import evaluate_gate, make_report, report_of
 
 from pytest_queryeval import METRICS, evaluate, load_cases
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
+from pytest_queryeval.core.gates import GATE_RULES
 from pytest_queryeval.core.metric import Metric
+from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported, PredictionFile
 from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
@@ -15,6 +17,11 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.results.gates import gate_identity
+from pytest_queryeval.results.gates.text import gate_parts, gate_subject, gate_text
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.suites import load_suite
 
 SQL = {
     "kind": "sql",
@@ -84,6 +91,58 @@ def test_metric_gives_a_prediction_that_fails_no_credit(name, tmp_path):
         pytest.skip(f"{name} does not depend on answers")
 
     assert scores_of(named(name), tmp_path, **case, predicted="") in (0, None)
+
+
+@pytest.fixture
+def example_gate(name, tmp_path):
+    """The example of a rule, read."""
+    case = RIGHT["json"] | {"id": "a", "predicted": {}}
+    (tmp_path / "queryeval.yaml").write_text(f"gates:\n  - {GATE_RULES[name].example}\n", encoding="utf-8")
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps({"cases": [case]}), encoding="utf-8")
+    [folder] = load_suite(tmp_path / "a.queryeval.yaml", root=tmp_path).folders
+    [gate] = folder.gates
+    return gate.required
+
+
+@pytest.mark.parametrize("name", GATE_RULES.names())
+def test_gate_rule_is_evaluated_and_put_into_words(name, example_gate, tmp_path):
+    report = make_report(80)
+
+    evaluated = evaluate_gate(example_gate | {"cases": 80}, report["cases"], baseline=report)
+
+    assert evaluated["type"] == name
+    assert example_gate.keys() <= PendingGate.__annotations__.keys()
+    assert gate_text(evaluated).startswith(gate_subject(evaluated))
+    assert all((gate_parts(evaluated).subject, gate_parts(evaluated).about))
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report | {"gates": [evaluated]}), encoding="utf-8")
+    assert read_report(path)["gates"] == [evaluated]
+
+
+@pytest.mark.parametrize("name", GATE_RULES.names())
+def test_gate_rule_has_requirements_by_which_gates_are_compared(name, example_gate):
+    report = make_report(4)
+    gate = evaluate_gate(example_gate | {"cases": 4}, report["cases"], baseline=report)
+    before, none, harder = (report | {"gates": gates} for gates in ([gate], [], [gate | {"where": {"tag": "x"}}]))
+
+    assert [what for what in of_run(before, before) if "loosened" in what] == []
+    assert [what for what in of_run(before, none) if "loosened" in what] != []
+    assert [what for what in of_run(before, harder) if "loosened" in what] != []
+    assert gate_identity(gate) != gate_identity(harder["gates"][0])
+
+
+@pytest.mark.parametrize("name", GATE_RULES.names())
+def test_gate_rule_is_decided_early_by_a_mean_from_0_to_1_only(name, example_gate):
+    rule = GATE_RULES[name]
+
+    scores = {rule.score_with_errors(example_gate, case) for case in make_report(80)["cases"]} - {None}
+
+    assert rule.why_all(example_gate) or (scores and min(scores) >= 0 and max(scores) <= 1)
+
+
+def of_run(before, after):
+    """What changed besides the system from one report to the next."""
+    return [change["what"] for change in compare_reports(before, after, path="base.json")["changes"]]
 
 
 @pytest.mark.parametrize("name", KINDS.names())

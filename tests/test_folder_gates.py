@@ -1,9 +1,14 @@
 import pytest
 from suites import enter, problems, write
 
-from pytest_queryeval.core.model import NoRegression
 from pytest_queryeval.suites import load_suite
 
+LIMITS = {"type": "limits", "folder": "", "where": {}, "min": None, "max": None, "cases": None}
+NO_REGRESSION = LIMITS | {
+    "type": "no_regression",
+    "no_regression": {"alpha": 0.05, "max_drop": 0.0},
+    "better": "higher",
+}
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 
 
@@ -33,15 +38,11 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
 
     assert [found.path for found in suite.folders] == [here, here / "a/b"]
     (top,), (low,) = (found.gates for found in suite.folders)
-    assert (top.metric, top.where, top.minimum, top.maximum) == ("execution_accuracy", {}, 0.85, None)
-    assert (top.folder, str(top.location)) == (here, "queryeval.yaml:4")
-    assert (low.metric, low.where, low.minimum, low.maximum) == (
-        "pass_rate",
-        {"tag": "012", "difficulty": "hard", "not": {"kind": "sparql"}},
-        0.6,
-        1.0,
-    )
-    assert (low.folder, str(low.location)) == (here / "a/b", "a/b/queryeval.yaml:2")
+    assert top.folder == here
+    assert top.required == LIMITS | {"metric": "execution_accuracy", "min": 0.85}
+    assert low.folder == here / "a/b"
+    where = {"tag": "012", "difficulty": "hard", "not": {"kind": "sparql"}}
+    assert low.required == LIMITS | {"metric": "pass_rate", "where": where, "min": 0.6, "max": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -120,13 +121,14 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
 
     ((usual, stated, regressions),) = (found.gates for found in load_suite(write(CASES), root=here).folders)
 
-    assert (usual.metric, usual.where, usual.no_regression) == (
-        "arity_f1",
-        {"tag": "x"},
-        NoRegression(alpha=0.05, max_drop=0.0),
-    )
-    assert (stated.metric, stated.no_regression) == ("pass_rate", NoRegression(alpha=0.01, max_drop=0.02))
-    assert (regressions.metric, regressions.max_regressions, regressions.no_regression) == ("regressions", 3, None)
+    assert usual.required == NO_REGRESSION | {"metric": "arity_f1", "where": {"tag": "x"}}
+    rule = {"alpha": 0.01, "max_drop": 0.02}
+    assert stated.required == NO_REGRESSION | {"metric": "pass_rate", "no_regression": rule}
+    assert regressions.required == LIMITS | {
+        "type": "max_regressions",
+        "metric": "regressions",
+        "max_regressions": 3,
+    }
 
 
 def test_a_gate_may_limit_the_sum_of_what_calls_tell(here):
@@ -134,5 +136,5 @@ def test_a_gate_may_limit_the_sum_of_what_calls_tell(here):
 
     (((gate,),),) = [[found.gates for found in load_suite(write(CASES), root=here).folders]]
 
-    assert (gate.metric, gate.is_sum, gate.minimum, gate.maximum) == ("metadata[cost]", True, 1.0, 5.0)
-    assert gate.where == {"tag": "x"}
+    limits = {"min": 1.0, "max": 5.0}
+    assert gate.required == LIMITS | limits | {"type": "sum", "metric": "metadata[cost]", "where": {"tag": "x"}}

@@ -1,5 +1,4 @@
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -7,31 +6,22 @@ from hypothesis import strategies as st
 from report_maker import evaluate_gate
 from samples import FINGERPRINT, entry, make_case, query
 
-from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import GROUPS, Gate
+from pytest_queryeval.core.gates import requirement
+from pytest_queryeval.core.model import GROUPS
 from pytest_queryeval.results import scope
 from pytest_queryeval.results.gates import (
     EarlyDecision,
     LeftOut,
     count_cases,
     evaluate_gates,
-    gate_text,
-    pending_gate,
 )
+from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.results.scope import ScopeIndex, is_below
 
 
 def gate(metric="f1", *, folder="music", minimum=None, maximum=None, is_sum=False, **where):
-    made = Gate(
-        metric=metric,
-        where=where,
-        minimum=minimum,
-        maximum=maximum,
-        is_sum=is_sum,
-        folder=Path("/suite/music"),
-        location=Location(Path("/suite/music/queryeval.yaml"), 2),
-    )
-    return pending_gate(made, folder)
+    required = requirement(metric, minimum=minimum, maximum=maximum)
+    return required | {"type": "sum" if is_sum else "limits", "folder": folder, "where": where}
 
 
 def result(given_gate, *cases, number=0, **how):

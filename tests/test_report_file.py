@@ -17,6 +17,7 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import GROUPS, aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 
 MISSING = object()
@@ -274,3 +275,17 @@ def test_no_interrupt_is_lost_while_a_report_is_checked(full, read, tmp_path):
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
         is_over.set()
+
+
+def test_a_report_with_a_rule_that_is_not_known_here_is_read_and_its_gate_not_evaluated_again(tmp_path):
+    gate = make_gate(type="max_seconds", settings={"percentile": 95}, cases=1)
+    known = evaluate_gate(gate, (), mode="off") | {"value": 0.25, "n": 1, "ok": True, "reason": "", "ran": 1}
+    path = tmp_path / "base.json"
+    path.write_text(json.dumps(report_of([]) | {"gates": [known]}), encoding="utf-8")
+
+    [read] = read_report(path)["gates"]
+
+    assert read == known
+    assert gate_text(read) == "max_seconds of pass_rate in suite: 0.250 (1 case)"
+    merged = evaluate_gate(gate, [])
+    assert (merged["ok"], merged["reason"]) == (None, "the rule 'max_seconds' is not known here")

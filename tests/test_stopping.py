@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from samples import FINGERPRINT, entry, make_case
 
-from pytest_queryeval.core.errors import Location, QueryEvalError
-from pytest_queryeval.core.model import Gate, NoRegression
-from pytest_queryeval.results.gates import pending_gate
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.sample import random_place
@@ -16,17 +15,13 @@ from pytest_queryeval.runs.stopping import EarlyStop
 PATH = "music/s.queryeval.yaml"
 
 
-def gate(metric="pass_rate", *, folder="music", cases=100, minimum=None, maximum=None, where=None, **changes):
-    made = Gate(
-        metric=metric,
-        where=where or {},
-        minimum=minimum,
-        maximum=maximum,
-        folder=Path("/suite/music"),
-        location=Location(Path("/suite/music/queryeval.yaml"), 2),
-        **changes,
-    )
-    return pending_gate(made, folder) | {"cases": cases}
+def gate(metric="pass_rate", *, cases=100, minimum=None, maximum=None, **changes):
+    required = requirement(metric, minimum=minimum, maximum=maximum)
+    return required | {"type": "limits", "folder": "music", "cases": cases} | changes
+
+
+def max_regressions(number):
+    return gate("regressions", type="max_regressions", max_regressions=number)
 
 
 def named(number=100, path=PATH, **changes):
@@ -110,9 +105,14 @@ def test_a_gate_is_about_the_cases_of_its_folder_and_where():
     assert early.is_decided
 
 
-def test_a_rule_that_nobody_said_can_be_decided_early_is_an_error_and_not_decided():
-    with pytest.raises(AssertionError, match="max_seconds"):
-        stop(gate(minimum=0.5) | {"type": "max_seconds"})
+def test_a_rule_that_does_not_say_when_some_cases_are_enough_needs_all_of_them():
+    early = stop(gate(minimum=0.5), gate(minimum=0.5, type="max_seconds"))
+
+    for _ in range(100):
+        early.add(ran())
+
+    assert early.needs_all == ["max_seconds of pass_rate: its rule needs all cases"]
+    assert not early.is_decided
 
 
 def test_a_gate_counts_only_cases_that_request_its_metric():
@@ -139,13 +139,13 @@ def test_more_limits_are_decided_later():
 @pytest.mark.parametrize(
     ("pending", "why"),
     [
-        (gate("total_tokens", maximum=5.0, is_sum=True), "sum of total_tokens: it limits a sum"),
+        (gate("total_tokens", maximum=5.0, type="sum"), "sum of total_tokens: it limits a sum"),
         (gate("ves", minimum=0.5), "ves: its scores are not from 0 to 1"),
         (
-            gate("pass_rate", no_regression=NoRegression(alpha=0.05, max_drop=0.0)),
+            gate("pass_rate", type="no_regression", no_regression={"alpha": 0.05, "max_drop": 0.0}, better="higher"),
             "regression of pass_rate: it compares with the baseline",
         ),
-        (gate("regressions", max_regressions=0), "regressions: it compares with the baseline"),
+        (max_regressions(0), "regressions: it compares with the baseline"),
     ],
 )
 def test_a_gate_that_needs_all_cases_keeps_the_run_going(pending, why):
@@ -164,7 +164,7 @@ def test_a_gate_that_needs_all_cases_keeps_the_run_going(pending, why):
         (gate(minimum=0.5, cases=400), {}, "pass_rate: only 100 of 400 cases are selected"),
         (gate(minimum=0.5, cases=None), {}, "pass_rate: a suite file below could not be read"),
         (gate(minimum=0.5), {"mode": "off"}, "pass_rate: gates are off"),
-        (gate(max_regressions=0), {}, "regressions: no baseline was given"),
+        (max_regressions(0), {}, "regressions: no baseline was given"),
         (gate("entity_set_f1", minimum=0.5), {}, "entity_set_f1: no case has a score"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_selection_may_be_all_that_a_gate_is_about():
 
 def test_without_a_gate_there_is_nothing_to_decide():
     assert stop().problem == "there is no gate"
-    assert stop(*[gate(max_regressions=0)] * 5).problem.endswith("; regressions: no baseline was given and 2 more")
+    assert stop(*[max_regressions(0)] * 5).problem.endswith("; regressions: no baseline was given and 2 more")
 
 
 def test_the_order_of_cases_depends_on_the_seed_and_on_nothing_else():

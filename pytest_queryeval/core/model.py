@@ -24,9 +24,7 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
-BASELINE_RULES = ("no_regression", "max_regressions")  # of gates that compare with a baseline
 ALPHA = 0.05  # the level of tests where a gate has none of its own
-REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
 GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source", "feature"]
@@ -62,35 +60,6 @@ class Threshold:
         low = self.minimum is None or value >= self.minimum - 1e-9
         high = self.maximum is None or value <= self.maximum + 1e-9
         return low and high
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoRegression:
-    """How far a metric may be below its baseline: `max_drop`, or more where a test at `alpha` takes it for chance."""
-
-    alpha: float
-    max_drop: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """What all cases below `folder` must reach together: the mean of a metric, its sum, or the `pass_rate`.
-
-    The limits are those of the mean, or with `is_sum` those of the sum over all calls. `where` narrows the
-    cases to those with the given difficulty, tag, kind, file, source or feature, and its `not` leaves out those that
-    fit all that stands there. With `no_regression` the metric is compared with the baseline's; with
-    `max_regressions` cases are counted that met their thresholds in it and no longer do. There are no limits then.
-    """
-
-    metric: str
-    where: Where = field(default_factory=lambda: Where())
-    minimum: float | None = None
-    maximum: float | None = None
-    is_sum: bool = False
-    no_regression: NoRegression | None = None
-    max_regressions: int | None = None
-    folder: Path
-    location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
-GateType: TypeAlias = Literal["limits", "sum", "no_regression", "max_regressions"]
 ComponentName: TypeAlias = Literal[
     "select",
     "select_no_agg",
@@ -154,12 +153,13 @@ class NoRegressionRule(TypedDict):
 class PendingGate(TypedDict):
     """What a gate requires of the cases below `folder` that `where` names.
 
-    `type` tells by which rule: `limits` are `min` and `max` of a mean, of which None is open, and `sum` those of a sum;
-    both others compare with a baseline and have a key of that name. `better` stands beside `no_regression`. `cases` is
+    `type` is the name of its rule in `GATE_RULES`: `limits` are `min` and `max` of a mean, of which None is open, and
+    `sum` those of a sum; `no_regression` and `max_regressions` compare with a baseline and have a key of that name,
+    with `better` beside `no_regression`. `settings` are what another rule requires beside `min` and `max`. `cases` is
     how many cases the gate is about, None where that is not known.
     """
 
-    type: GateType
+    type: str
     folder: str
     metric: str
     where: Where
@@ -168,6 +168,7 @@ class PendingGate(TypedDict):
     no_regression: NotRequired[NoRegressionRule]
     max_regressions: NotRequired[int]
     better: NotRequired[Better]
+    settings: NotRequired[dict[str, JsonValue]]
     cases: int | None
 
 
@@ -187,12 +188,13 @@ class GateMeasurement(TypedDict):
     one-sided paired test, and the smallest change that such a test proves in 4 of 5 runs, None where none is.
 
     `decided` is there where a gate was decided and the rest not run; its `errors` count as 0 then, and are among the
-    `n` cases.
+    `n` cases. `details` are what a rule tells beside its value.
     """
 
     value: float | None
     n: int
     errors: int
+    details: NotRequired[dict[str, JsonValue]]
     decided: NotRequired[Decision]
     before: NotRequired[float]
     after: NotRequired[float]

@@ -57,7 +57,7 @@ def junit_plugin(config: pytest.Config) -> Any:
 
 def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
-    from pytest_queryeval.results.gates import gate_line
+    from pytest_queryeval.results.gates.text import gate_line
     from pytest_queryeval.results.verdict import verdict
     from pytest_queryeval.text.escaping import utf8_safe
     from pytest_queryeval.text.redaction import redact

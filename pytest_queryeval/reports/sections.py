@@ -23,7 +23,7 @@ from pytest_queryeval.results.aggregation import is_accidental, reached, shown_i
 from pytest_queryeval.results.baseline.changes import is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.baseline.history import Step
-from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
+from pytest_queryeval.results.gates.text import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind", "feature")

@@ -26,7 +26,8 @@ from pytest_queryeval.reports.sections import (
     metrics_table,
     spider_lines,
 )
-from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
+from pytest_queryeval.results.gates import NO_BASELINE, OFF
+from pytest_queryeval.results.gates.text import GATE_WORDS, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
     COLOURS,
     FAILED,

@@ -15,7 +15,7 @@ from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
 from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
-from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 

@@ -6,27 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, Threshold
+from pytest_queryeval.core.gates import limits_of
+from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import CaseReport, PendingGate, StopReport
 from pytest_queryeval.evaluation.sequential import MeanTest
-from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.case_json import case_json
 from pytest_queryeval.results.gates import (
     OFF,
     EarlyDecision,
     GateMode,
     gate_key,
-    gate_subject,
     gates_about,
     gates_to_be_about,
-    is_relative,
     merge_gates,
     scope_index,
-    score_with_errors,
 )
+from pytest_queryeval.results.gates.rules import rule_of
+from pytest_queryeval.results.gates.text import gate_subject
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.suites import RunSuites
@@ -53,7 +51,7 @@ class _GateTest:
     decision: EarlyDecision | None = None
 
     def add(self, case: CaseReport) -> None:
-        score = score_with_errors(self.gate, case)
+        score = rule_of(self.gate).score_with_errors(self.gate, case)
         self.test.add(score)
         self.drawn += 1
         self.has_score |= score is not None
@@ -98,7 +96,7 @@ class EarlyStop:
         for number, gate in enumerate(gates):
             if why := _why_not_evaluated(gate, will_run[number], mode, has_baseline=has_baseline):
                 reasons.append(f"{gate_subject(gate)}: {why}")
-            elif why := _why_all(gate):
+            elif why := rule_of(gate).why_all(gate):
                 self.needs_all.append(f"{gate_subject(gate)}: {why}")
             elif will_score[number]:
                 fitting.append((gate, will_score[number]))
@@ -106,8 +104,7 @@ class EarlyStop:
                 reasons.append(f"{gate_subject(gate)}: no case has a score")
         limits = sum((gate["min"] is not None) + (gate["max"] is not None) for gate, _ in fitting)
         for gate, of in fitting:
-            threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
-            self._tests.append(_GateTest(gate, MeanTest(threshold, of, ALPHA / limits), of))
+            self._tests.append(_GateTest(gate, MeanTest(limits_of(gate), of, ALPHA / limits), of))
         self._index = scope_index(test.gate for test in self._tests)
         self._tests_by_key = {gate_key(test.gate): test for test in self._tests}
         why_none = [*reasons, *self.needs_all]
@@ -164,25 +161,10 @@ def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_
     """Return why a gate has no result of its own in this run, whether it stops or not; empty where it has one."""
     if mode == "off":
         return OFF
-    if is_relative(gate):
+    if rule_of(gate).needs_baseline:
         return "" if has_baseline else "no baseline was given"
     if gate["cases"] is None:
         return "a suite file below could not be read"
     if mode == "complete" and will_run < gate["cases"]:
         return f"only {will_run:,} of {gate['cases']:,} cases are selected"
     return ""
-
-
-def _why_all(gate: PendingGate) -> str:
-    """Return why a gate needs all cases; empty where some may be enough."""
-    rule, metric = gate["type"], gate["metric"]
-    match rule:
-        case "limits":
-            has_unit_scores = metric in (PASS_RATE, *OF_TRIALS) or METRICS[metric].max_score == 1
-            return "" if has_unit_scores else "its scores are not from 0 to 1"
-        case "sum":
-            return "it limits a sum"
-        case "no_regression" | "max_regressions":
-            return "it compares with the baseline"
-        case _:  # of a new rule nobody has said that some cases can decide it
-            assert_never(rule)

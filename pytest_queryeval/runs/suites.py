@@ -11,7 +11,7 @@ from pytest_queryeval.core.errors import Location, SuiteError
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.results.gates import pending_gate, with_gate_metrics
+from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, load_suite
 from pytest_queryeval.suites.requirements import MissingExtraError
@@ -97,7 +97,7 @@ class RunSuites:
     def gates(self) -> list[PendingGate]:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
-        return [pending_gate(gate, self.relative(gate.folder)) for gate in gates]
+        return [{**gate.required, "folder": self.relative(gate.folder)} for gate in gates]
 
 
 def _gate_metric(case: Case) -> str:

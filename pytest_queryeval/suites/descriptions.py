@@ -65,14 +65,3 @@ TABLE_DESCRIPTIONS = {
     "columns": "the headers of keys, where they are not called so; null for a key without a column",
     "metadata": "the headers of columns that become metadata, or rest for all that are not read otherwise",
 }
-GATE_DESCRIPTIONS = {
-    "metric": "a metric, or pass_rate: the share of cases that pass",
-    "where": "which cases count",
-    "min": "the least mean over the cases",
-    "max": "the greatest mean over the cases",
-    "sum": "the limits of the sum over all calls, for a time or metadata[NAME]: {max: 5}",
-    "no_regression": "compares a metric with its value in the baseline",
-    "max_regressions": "how many cases may pass in the baseline and no longer do",
-    "alpha": "the level of the test whether a drop is chance; default: 0.05",
-    "max_drop": "how far the mean may be below that of the baseline; default: 0",
-}

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import (
@@ -19,15 +18,7 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.findings import CHECK_RULES
 from pytest_queryeval.core.model import (
-    ALPHA,
-    BASELINE_RULES,
-    GROUPS,
     MAX_TRIALS,
-    OF_TRIALS,
-    PASS_RATE,
-    REGRESSIONS,
-    Gate,
-    NoRegression,
     TrialsRule,
 )
 from pytest_queryeval.core.shapes import (
@@ -66,18 +57,15 @@ from pytest_queryeval.documents.values import (
     whole_text,
 )
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
 from pytest_queryeval.suites.conversations import read_messages
 from pytest_queryeval.suites.db_schema import read_db_schema
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, GATE_DESCRIPTIONS
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS
 from pytest_queryeval.suites.env_files import ENV_FILE, read_env_file
+from pytest_queryeval.suites.gates import read_gates
 from pytest_queryeval.suites.json_schema import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
-    known_metric,
-    metric_shape,
-    read_limits,
     read_metrics,
     read_options,
     read_thresholds,
@@ -96,14 +84,10 @@ LEVELS: Mapping[Level, str] = {
     "file": "at the top of a suite file",
     "case": "in a case",
 }
-DEFAULT_MAX_DROP = 0.0
-MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 
 # `editor_schema` defines what a case is.
 _CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
-_GATE_WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is written as text, as in `pass_rate >= 0.8`
-_SUMMED = re.compile(r"^(prediction_seconds|execution_seconds|metadata\[.+\])$")  # what calls have numbers of
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
@@ -224,88 +208,6 @@ def _ignored(rule: str, node: Node) -> str:
     return text(node)
 
 
-def _gate_shape() -> Shape:
-    """Return the shape of a gate: limits of a mean or a sum, or one of the rules that compare with a baseline."""
-    names = one_of(name for name in GATE if name not in (*BASELINE_RULES, "sum"))
-    limits = {"required": ["metric"], "propertyNames": names, **either({"required": ["min"]}, {"required": ["max"]})}
-    summed = {
-        "metric": {"type": "string", "pattern": _SUMMED.pattern},
-        **{name: shape_of(GATE[name]) for name in ("sum", "where")},
-    }
-    sums = {"required": ["metric", "sum"], "propertyNames": one_of(summed), "properties": summed}
-    rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in BASELINE_RULES]
-    return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, sums, *rules)}
-
-
-@shape(_gate_shape)
-def _gate(node: Node) -> Gate:
-    if isinstance(node.value, str) and (words := _GATE_WORDS.match(node.value)):
-        metric = words[1] if words[1] == PASS_RATE or words[1] in METRICS else "NAME"
-        raise unexpected(node, "a mapping", f": write {{metric: {metric}, min: {words[2] or 'NUMBER'}}}")
-    if stray := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
-        raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
-    found = known_entries(node, GATE)
-    gate = partial(Gate, where=found.get("where", {}), folder=node.file.folder, location=node.location)
-    rules = [name for name in BASELINE_RULES if name in found]
-    if rules and (others := [name for name in found if name not in (rules[0], "where")]):
-        raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
-    if "no_regression" in found:
-        metric, no_regression = found["no_regression"]
-        return gate(metric=metric, no_regression=no_regression)
-    if "max_regressions" in found:
-        return gate(metric=REGRESSIONS, max_regressions=found["max_regressions"])
-    if "metric" not in found:
-        raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
-    metric, is_sum = found["metric"], "sum" in found
-    if is_sum and ("min" in found or "max" in found):
-        raise node.problem("min and max are limits of the mean, 'sum' has its own: write a gate for each")
-    if is_sum and not _SUMMED.match(metric):
-        raise node.problem(f"'{metric}' has no sum: name metadata[NAME], prediction_seconds or execution_seconds")
-    stated = found["sum"] if is_sum else found
-    limits = read_limits(node, metric, stated.get("min"), stated.get("max"))
-    return gate(metric=metric, minimum=limits.minimum, maximum=limits.maximum, is_sum=is_sum)
-
-
-read_gates = list_of(_gate)
-
-
-@shape({**mapping_shape({name: {"type": "number", "minimum": 0} for name in ("min", "max")}), "minProperties": 1})
-def _sum(node: Node) -> dict[str, float]:
-    if isinstance(node.value, str):
-        raise unexpected(node, "a mapping", ": write {max: NUMBER}")
-    return known_entries(node, {"min": number, "max": number})
-
-
-@shape(lambda: {**shape_of(mapping_of(NO_REGRESSION, GATE_DESCRIPTIONS)), "required": ["metric"]})
-def _no_regression(node: Node) -> tuple[str, NoRegression]:
-    """Read `{metric:, alpha:, max_drop:}`, of which only the metric is required."""
-    if isinstance(node.value, str):
-        metric = node.value if node.value == PASS_RATE or node.value in METRICS else "NAME"
-        raise unexpected(node, "a mapping", f": write {{metric: {metric}}}")
-    found = known_entries(node, NO_REGRESSION)
-    if "metric" not in found:
-        raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
-    if found["metric"] in OF_TRIALS:
-        raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
-    rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", DEFAULT_MAX_DROP))
-    return found["metric"], rule
-
-
-@shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
-def _alpha(node: Node) -> float:
-    wanted = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
-    value = number(node, wanted)
-    if not MIN_ALPHA <= value <= MAX_ALPHA:
-        raise unexpected(node, wanted)
-    return value
-
-
-@shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
-def _gate_metric(node: Node) -> str:
-    name, of_gates = text(node), (PASS_RATE, *OF_TRIALS)
-    return name if name in of_gates else known_metric(name, node, besides=of_gates)
-
-
 class Trials(NamedTuple):
     """How often the predictor is called for one case: `number` times, or at most, if it `stops` once that is enough."""
 
@@ -363,18 +265,6 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "gold_columns": list_of(_column),
     "rdf_terms": choice("value", "strict"),
 }
-NO_REGRESSION: Mapping[str, Reader[Any]] = {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero}
-GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GROUPS, required_text)
-GATE: Mapping[str, Reader[Any]] = {
-    "metric": _gate_metric,
-    "where": mapping_of({**GATE_WHERE, "not": mapping_of(GATE_WHERE)}),
-    "min": number,
-    "max": number,
-    "sum": _sum,
-    "no_regression": _no_regression,
-    "max_regressions": whole_number(0),
-}
-
 _ALL: tuple[Level, ...] = ("folder", "file", "case")
 _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import Location, SuiteError
+from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
-from pytest_queryeval.core.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
+from pytest_queryeval.core.model import PredictorSpec, Source, Threshold, TrialsRule
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.problems import Problems
@@ -21,7 +22,8 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile
 from pytest_queryeval.suites.env_files import load_env_file
-from pytest_queryeval.suites.keys import KEYS, Trials, read_gates, read_keys
+from pytest_queryeval.suites.gates import read_gates
+from pytest_queryeval.suites.keys import KEYS, Trials, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.sources import resolved_source
 from pytest_queryeval.suites.structures import StructureFiles

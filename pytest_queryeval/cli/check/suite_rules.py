@@ -154,7 +154,8 @@ def _uses(case: CaseLevels, path: KeyPath) -> bool:
 
 def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
     """Return whether a case is scored with an option of a metric, or of its kind."""
-    gated = {gate.metric for folder in case.suite.folders for gate in folder.gates if gate.metric in METRICS}
+    gates = (gate.required for folder in case.suite.folders for gate in folder.gates)
+    gated = {gate["metric"] for gate in gates if gate["metric"] in METRICS}
     kind = case.case.kind
     requested = [name for name in {*case.case.requested_metrics, *gated} if applies_to(name, kind)]
     if owner not in KINDS:

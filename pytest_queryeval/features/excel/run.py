@@ -12,7 +12,7 @@ from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Sheet, utc
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import by_weight, cautions, interval_note, pass_rate
 from pytest_queryeval.results.aggregation import shown_interval
-from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
 if TYPE_CHECKING:

@@ -6,24 +6,23 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ge
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
+from pytest_queryeval.core.gates import Requirement, limit_requirements
 from pytest_queryeval.core.report import (
     BaselineReport,
     CaseFingerprint,
     CaseReport,
-    Limits,
     PendingGate,
     RunFacts,
     RunResults,
     SuiteChange,
 )
 from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope
+from pytest_queryeval.results.gates.rules import rule_of
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
-# A requirement and its numbers, of which greater ones require more: ("ves", "min") with 0.8, ("ves", "max") with -2.
-Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 
 REMOVED = "cases removed"
 LEFT_OUT = "cases no longer selected"
@@ -114,18 +113,14 @@ def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
     if both is None:
         return []
     before, after = (
-        [required for name, limits in case["thresholds"].items() for required in _limit_requirements(limits, name)]
+        [
+            ((metric, *name), numbers)
+            for metric, limits in case["thresholds"].items()
+            for name, numbers in limit_requirements(limits["min"], limits["max"])
+        ]
         for case in both
     )
     return list(dict.fromkeys(name for name, _ in _relaxed(before, after)))
-
-
-def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
-    """Yield the limits as requirements of what `of` names: a metric, or the folder, metric and cases of a gate."""
-    if limits["min"] is not None:
-        yield (*of, "min"), (limits["min"],)
-    if limits["max"] is not None:
-        yield (*of, "max"), (-limits["max"],)
 
 
 def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> list[tuple[str, ...]]:
@@ -219,18 +214,7 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
     """Yield what gates require; those of the same folder, metric and `where` are about the same."""
     for gate in gates:
         of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
-        rule = gate["type"]
-        match rule:
-            case "limits":
-                yield from _limit_requirements(gate, *of)
-            case "sum":
-                yield from _limit_requirements(gate, *of, rule)
-            case "no_regression":
-                yield (*of, rule), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
-            case "max_regressions":
-                yield (*of, rule), (-gate["max_regressions"],)
-            case _:
-                assert_never(rule)
+        yield from (((*of, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
 
 
 def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:

@@ -15,7 +15,6 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import ALPHA, PASS_RATE, Outcome
 from pytest_queryeval.core.report import (
     GateReport,
-    PendingGate,
     Report,
     RunResults,
     SuiteChange,
@@ -26,6 +25,7 @@ from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.difference import MET, run_difference
 from pytest_queryeval.results.baseline.leaderboard import Mean, mean_of
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.results.gates import gate_identity
 from pytest_queryeval.results.verdict import verdict
 
 MAX_CASES = 200  # of those that flipped
@@ -280,9 +280,9 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
     for number, run in enumerate(runs):
         for gate in run["gates"]:
             if gate["ok"] is not None:
-                evaluated[_identity(gate)].append((number, gate))
+                evaluated[gate_identity(gate)].append((number, gate))
     found: list[MissedGate] = []
-    for key in dict.fromkeys(map(_identity, runs[-1]["gates"] if runs else ())):
+    for key in dict.fromkeys(map(gate_identity, runs[-1]["gates"] if runs else ())):
         missed: list[tuple[int, GateReport]] = []
         met: int | None = None
         for number, gate in reversed(evaluated[key]):
@@ -293,12 +293,6 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
         if missed:
             found.append({"since": missed[-1][0], "met": met, "gate": missed[-1][1]})
     return found
-
-
-def _identity(gate: PendingGate) -> str:
-    """Return by what gates of different runs are the same one: all but their numbers."""
-    sides: Any = [gate[side] is not None for side in ("min", "max")]
-    return json.dumps([gate["type"], gate["folder"], gate["metric"], sorted(gate["where"].items()), sides])
 
 
 def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:

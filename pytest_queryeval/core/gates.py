@@ -1,0 +1,194 @@
+"""Gates, what all cases of a folder must reach together, and their rules: one object for each way to judge cases."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.core.model import PASS_RATE, Threshold
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.shapes import Shape, one_of
+from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
+
+NO_CASE = "no case was evaluated"
+NOT_COMPARABLE = "no case has a value in the baseline as well"
+# A requirement and its numbers, of which greater ones require more: ("min",) with 0.8, ("max",) with -2.
+Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A gate as the settings of a folder state it."""
+
+    required: PendingGate
+    """What it requires; `folder` is empty."""
+    folder: Path
+
+
+class GateKey(NamedTuple):
+    """A key of gates."""
+
+    read: Callable[[Any], Any]
+    """The reader of its node; by its shape, editors check values."""
+    description: str
+    """What editors and docs/suites.md say about it."""
+    is_required: bool = True
+
+
+class Evidence(Protocol):
+    """What a gate is measured on: its cases, which are read once, and of which none is kept.
+
+    Gates that differ in `min` and `max` alone share their evidence.
+    """
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Add a case of the run; `earlier` is the same case in the baseline, None without one."""
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return the measurement, whose `value` is None without any case, and whether the gate is met."""
+
+
+class GateRule(ABC):
+    """A rule by which gates judge cases.
+
+    Suites name it by the first of its keys that no other rule has, which is its name in `GATE_RULES`.
+    A rule that says nothing else is not decided before all of its cases ran.
+    """
+
+    example: ClassVar[str]
+    """A gate of this rule in YAML."""
+    needs_baseline: ClassVar[bool] = False
+    """Whether it compares with a baseline. Cases that are not in both, or did not run, do not count then."""
+    has_limits: ClassVar[bool] = True
+    """Whether `min` and `max` limit its value, on the scale of its metric."""
+
+    @abstractmethod
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        """Return the keys of its gates beside `where`; `metric` reads the name of a metric, or `pass_rate`."""
+
+    @abstractmethod
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        """Return what a gate with these fields requires, as `requirement` makes it.
+
+        Required keys are among the fields. Raise what `problem` makes of a message where they do not go together.
+        """
+
+    @abstractmethod
+    def evidence(self, gate: PendingGate) -> Evidence:
+        """Return what the gate is measured on, still without cases."""
+
+    @abstractmethod
+    def subject(self, gate: PendingGate) -> str:
+        """Return what the gate limits, in words."""
+
+    @abstractmethod
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        """Yield the requirements of the gate: a gate with smaller numbers, or without one of them, is less strict.
+
+        Gates of different runs with the same folder, metric, `where` and names of requirements are the same gate.
+        """
+
+    def shape(self, metric: Callable[[Any], str]) -> Shape:
+        """Return the shape of its gates beside those of their keys."""
+        keys = self.keys(metric)
+        required = [name for name, key in keys.items() if key.is_required]
+        return {"required": required, "propertyNames": one_of([*keys, "where"])}
+
+    def metric_of_cases(self, gate: PendingGate) -> str | None:
+        """Return the metric that has to be computed for its cases; None where it needs none."""
+        return gate["metric"]
+
+    def why_all(self, gate: PendingGate) -> str:
+        """Return why the gate needs all of its cases.
+
+        Empty where it limits a mean of scores from 0 to 1, of which `score_with_errors` returns that of each case: some
+        of them, drawn at random, may be enough to decide it.
+        """
+        return "it compares with the baseline" if self.needs_baseline else "its rule needs all cases"
+
+    def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
+        """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
+        return None
+
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
+        """Return whether the gate is met or missed whatever its other cases score; None where these decide.
+
+        `value` is the one over `n` cases, and `rest` is how many did not run.
+        """
+        return None
+
+    def why_nothing(self, gate: PendingGate) -> str:
+        """Return why cases that were evaluated have no value."""
+        if self.needs_baseline:
+            return NOT_COMPARABLE
+        return NO_CASE if gate["metric"] == PASS_RATE else f"no case has a score of {gate['metric']}"
+
+    def cases_text(self, gate: GateReport) -> str:
+        """Return over how many cases the gate was evaluated."""
+        return pluralize(gate["n"], "pair" if self.needs_baseline else "case")
+
+    def number_text(self, value: float) -> str:
+        """Return a value in a few digits."""
+        return format_score(value)
+
+    def shown_value(self, gate: GateReport, value: float) -> str:
+        """Return the value with as many digits as show on which side of the limits it lies."""
+        limits = limits_of(gate)
+        texts, is_met = (self.number_text(value), f"{value:.6g}", repr(value)), limits.admits(value)
+        return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        """Return the value and what is required of it."""
+        return f"{self.shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        """Return the value, and what is required of it, in few words."""
+        # A least value needs no more words.
+        words = "" if gate["max"] is not None else "at least "
+        return self.shown_value(gate, value), f"needs {limits_text(gate['min'], gate['max']).removeprefix(words)}"
+
+
+# Of a gate with the names of several rules the first counts; `limits` is that of gates without any.
+GATE_RULES: Registry[GateRule] = Registry(
+    "rule for gates",
+    group="pytest_queryeval.gate_rules",
+    members={
+        "limits": "pytest_queryeval.results.gates.limits:LIMITS",
+        "no_regression": "pytest_queryeval.results.gates.no_regression:NO_REGRESSION",
+        "max_regressions": "pytest_queryeval.results.gates.max_regressions:MAX_REGRESSIONS",
+        "sum": "pytest_queryeval.results.gates.sum:SUM",
+    },
+)
+
+
+def requirement(metric: str, *, minimum: float | None = None, maximum: float | None = None) -> PendingGate:
+    """Return what a gate requires; its rule may add `settings`, the reader of gates the rest."""
+    return {"type": "", "folder": "", "metric": metric, "where": {}, "min": minimum, "max": maximum, "cases": None}
+
+
+def limits_of(gate: PendingGate) -> Threshold:
+    """Return the limits of a gate, which are open without `min` and `max`."""
+    return Threshold(minimum=gate["min"], maximum=gate["max"])
+
+
+def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator[Requirement]:
+    """Yield limits as requirements."""
+    if minimum is not None:
+        yield ("min",), (minimum,)
+    if maximum is not None:
+        yield ("max",), (-maximum,)
+
+
+def result_between(gate: PendingGate, low: float, high: float) -> bool | None:
+    """Return whether a gate is met, or missed, by each value from `low` to `high`; None where values differ in that."""
+    limits = limits_of(gate)
+    if limits.admits(low) and limits.admits(high):
+        return True
+    is_below_all = gate["min"] is not None and not Threshold(minimum=gate["min"]).admits(high)
+    is_above_all = gate["max"] is not None and not Threshold(maximum=gate["max"]).admits(low)
+    return False if is_below_all or is_above_all else None

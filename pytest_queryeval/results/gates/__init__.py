@@ -1,0 +1,323 @@
+"""Gates: what all cases of a folder must reach together."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Literal, TypeAlias, assert_never, cast
+
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.gates import NO_CASE, Gate
+from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE, Case, GroupName
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
+from pytest_queryeval.languages import difficulty_of, features_of
+from pytest_queryeval.metrics import applies_to, need_answers
+from pytest_queryeval.results.aggregation import group_values
+from pytest_queryeval.results.case_store import CasesByNodeid
+from pytest_queryeval.results.gates.rules import UNKNOWN, rule_of
+from pytest_queryeval.results.scope import ScopeIndex, is_below
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import redact
+
+NO_BASELINE = "no baseline was given"
+OFF = "gates are off"
+# Evaluate gates on all of their cases, on those that ran, or leave them to `queryeval merge`.
+GateMode: TypeAlias = Literal["complete", "selection", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A case without a result; `path` is that of its file, relative to the root of the run."""
+
+    path: str
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyDecision:
+    """Whether a gate is met, as decided `after` so many `of` the cases that were to run."""
+
+    is_met: bool
+    after: int
+    of: int
+
+
+def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) -> list[Case]:
+    """Return the cases of a suite with the metrics that the gates above it name and a case does not request itself.
+
+    Each case comes with the path of its file, relative to the root of the run. A case without a source whose own
+    metrics compare texts is not run for a gate alone.
+    """
+    required = [gate.required for gate in gates]
+    named = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in required]
+    computed = [(metric, where) for metric, where in named if metric and metric not in (PASS_RATE, *OF_TRIALS)]
+    metrics = dict.fromkeys(metric for metric, _ in computed)
+    # What the cases of a suite have in common, which are most of them, is looked up once.
+    indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
+    scored: list[Case] = []
+    for case, path in cases:
+        requested, has_source = case.requested_metrics, case.source is not None
+        key = case.kind, has_source, requested
+        if key not in indexes:
+            addable = {
+                metric
+                for metric in metrics
+                if metric not in requested
+                and applies_to(metric, case.kind)
+                and (has_source or need_answers(requested) or not need_answers([metric]))
+            }
+            adding = [(metric, where) for metric, where in computed if metric in addable]
+            # All of these gates are above the suite, wherever its cases are: their folders do not matter.
+            indexes[key] = [metric for metric, _ in adding], ScopeIndex(("", where) for _, where in adding)
+        of_gates, index = indexes[key]
+        numbers = index.scopes_of("", partial(_values_of, case, path))
+        added = dict.fromkeys(of_gates[number] for number in numbers)
+        scored.append(replace(case, metrics=(*case.metrics, *added)) if added else case)
+    return scored
+
+
+def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
+    """Return what `group_values` returns, for a case that has not run."""
+    value: str | None
+    match group:
+        case "tag":
+            return case.tags
+        case "feature":
+            return features_of(case)
+        case "file":
+            value = path
+        case "difficulty":
+            value = difficulty_of(case)
+        case "source":
+            value = utf8_safe(redact(case.source.name)) if case.source else None
+        case "kind":
+            value = case.kind
+        case _:
+            assert_never(group)
+    return () if value is None else (value,)
+
+
+def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
+    """Return the gates of several processes or shards, each once, by folder and then in the order of its file.
+
+    A gate that one of them has twice stays twice. Results are removed, but for the greatest number of `cases`.
+    """
+    found: dict[tuple[str, int], PendingGate] = {}
+    for gates in several:
+        times: Counter[str] = Counter()
+        for gate in gates:
+            required = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
+            pending = cast("PendingGate", required)
+            key = gate_key(pending)
+            times[key] += 1
+            known = found.setdefault((key, times[key]), pending)
+            known["cases"] = max((n for n in (known["cases"], gate["cases"]) if n is not None), default=None)
+    return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
+
+
+def gate_key(gate: PendingGate) -> str:
+    """Return what tells a gate from others: what it requires of which cases."""
+    return json.dumps({**gate, "cases": None}, sort_keys=True)
+
+
+def gate_identity(gate: PendingGate) -> str:
+    """Return by what gates of different runs are the same one: all but the numbers that they require."""
+    names = sorted(name for name, _ in rule_of(gate).requirements(gate))
+    return json.dumps([gate["type"], gate["folder"], gate["metric"], gate["where"], names], sort_keys=True)
+
+
+def scope_index(gates: Iterable[PendingGate]) -> ScopeIndex:
+    """Return the index in which the gates about a case are looked up, by their numbers in order."""
+    return ScopeIndex((gate["folder"], gate["where"]) for gate in gates)
+
+
+def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> list[int]:
+    """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
+    numbers, index = [0] * len(gates), scope_index(gates)
+    for number in chain(
+        *(gates_about(index, case) for case in cases if case["outcome"] != "skipped"),
+        *(gates_to_be_about(index, other.case, other.path) for other in left_out),
+    ):
+        numbers[number] += 1
+    return numbers
+
+
+def gates_about(index: ScopeIndex, case: CaseReport) -> list[int]:
+    """Return the numbers of the gates that are about a case."""
+    return index.scopes_of(case["path"], partial(group_values, case))
+
+
+def gates_to_be_about(index: ScopeIndex, case: Case, path: str) -> list[int]:
+    """Return the numbers of the gates about a case that has not run; `path` is that of its file."""
+    return index.scopes_of(path, partial(_values_of, case, path))
+
+
+def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
+    """Return whether cases were left out, or it is unknown; `collected` is the number of cases by file."""
+    ran = Counter(case["path"] for case in cases)
+    return not collected or any(number > ran[path] for path, number in collected.items())
+
+
+def evaluate_gates(
+    gates: Iterable[PendingGate],
+    cases: Iterable[CaseReport],
+    *,
+    unreadable_files: Iterable[str] = (),
+    mode: GateMode = "complete",
+    baseline: Report | None = None,
+    decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
+) -> list[GateReport]:
+    """Return gates with their results: `ok` is True, False, or None where one is not evaluated, for a `reason`.
+
+    `cases` are those that ran, which are read once; a gate's own `cases` is how many it is about, None where that is
+    not known. A gate with limits is not evaluated where the cases that did not run could change the result, unless the
+    `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated
+    without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
+    What `decide` returns counts where some of the cases of a gate were not run for it.
+    """
+    gates, unreadable_files = list(gates), list(unreadable_files)
+    earlier: Mapping[str, CaseReport] | None = None
+    if baseline is not None:
+        is_compared = any(rule_of(gate).needs_baseline for gate in gates)
+        earlier = CasesByNodeid(baseline["cases"] if is_compared else ())
+    # Gates that differ in their limits only have the same evidence.
+    keys = [gate_key({**gate, "min": None, "max": None}) for gate in gates]
+    evidence = {
+        key: GateEvidence(gate, earlier, counts_errors=decide is not None)
+        for key, gate in zip(keys, gates, strict=True)
+    }
+    distinct, existing = list(evidence.values()), GroupValues(gates)
+    index = scope_index(shared.gate for shared in distinct)
+    for case in cases if gates else ():
+        existing.add(case)
+        for number in gates_about(index, case):
+            distinct[number].add(case)
+    return [
+        evidence[key].result(
+            gate, unreadable_files, mode, existing.below(gate["folder"]), decide(gate) if decide is not None else None
+        )
+        for key, gate in zip(keys, gates, strict=True)
+    ]
+
+
+class GroupValues:
+    """The values that cases have, below the folders of gates and of the groups that their `where` names."""
+
+    def __init__(self, gates: Iterable[PendingGate]) -> None:
+        self._by_folder: dict[str, dict[GroupName, dict[str, None]]] = {}
+        for gate in gates:
+            by_group = self._by_folder.setdefault(gate["folder"], {})
+            by_group.update({group: {} for group in GROUPS if group in gate["where"]})
+        self._folders = list(self._by_folder)
+        self._index = ScopeIndex((folder, {}) for folder in self._folders)
+
+    def add(self, case: CaseReport) -> None:
+        """Add the values of a case."""
+        for number in gates_about(self._index, case):
+            for group, values in self._by_folder[self._folders[number]].items():
+                values.update(dict.fromkeys(group_values(case, group)))
+
+    def below(self, folder: str) -> Mapping[GroupName, Collection[str]]:
+        """Return the values of the cases below the folder of a gate, by group."""
+        return self._by_folder[folder]
+
+
+class GateEvidence:
+    """What is counted of the cases of a gate, which are read once, and of which none is kept.
+
+    Other gates may be evaluated on it that require another least or greatest value of the same.
+    """
+
+    def __init__(self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, *, counts_errors: bool) -> None:
+        self.gate = gate
+        self._rule = rule_of(gate)
+        self._evidence = self._rule.evidence(gate)
+        self._earlier, self._counts_errors = earlier, counts_errors
+        self._ran = self._errors_with_score = 0
+        self._is_evaluated = self._is_cut = False
+        self._scores_with_errors = array("d")
+
+    def add(self, case: CaseReport) -> None:
+        """Count a case of the run that the gate is about."""
+        self._ran += case["outcome"] not in ("skipped", "not_run")
+        self._is_cut |= case["outcome"] == "not_run"
+        self._is_evaluated |= case["outcome"] not in ("skipped", "error")
+        if self._counts_errors and (score := self._rule.score_with_errors(self.gate, case)) is not None:
+            self._scores_with_errors.append(score)
+            self._errors_with_score += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
+        is_compared = self._rule.needs_baseline and self._earlier is not None
+        self._evidence.add(case, self._earlier.get(case["nodeid"]) if is_compared and self._earlier else None)
+
+    def result(
+        self,
+        gate: PendingGate,
+        unreadable_files: Iterable[str],
+        mode: GateMode,
+        existing: Mapping[GroupName, Collection[str]],
+        decision: EarlyDecision | None,
+    ) -> GateReport:
+        """Return a gate with its result.
+
+        `existing` are the values that cases below its folder have, the other arguments those of `evaluate_gates`.
+        """
+        ran, rule = self._ran, self._rule
+        number = None if gate["cases"] is None else max(gate["cases"], ran)
+        unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
+        found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
+        ok: bool | None = None
+        if mode == "off":
+            reason = OFF
+        elif rule is UNKNOWN:
+            reason = f"the rule '{gate['type']}' is not known here"
+        elif rule.needs_baseline and self._earlier is None:
+            reason = NO_BASELINE
+        elif decision is not None and self._is_cut and self._scores_with_errors:
+            found = self._decided(decision)
+            ok, reason = decision.is_met, ""
+        else:
+            found, ok = self._evidence.measurement(gate)
+            reason, value = "", found["value"]
+            rest = None if number is None else number - ran
+            if unread is not None:
+                ok, reason = False, f"{unread} could not be read"
+            elif value is None and rest == 0:
+                ok, reason = False, self._why_nothing(existing)
+            elif rule.needs_baseline:
+                ok, reason = (None, rule.why_nothing(gate) if ran else NO_CASE) if value is None else (ok, "")
+            elif rest != 0 and (mode == "complete" or value is None):
+                ok = None if value is None or rest is None else rule.result_without_rest(gate, value, found["n"], rest)
+                reason = ran_text(ran, number) if ok is None else ""
+        return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
+
+    def _decided(self, decision: EarlyDecision) -> GateMeasurement:
+        """Return the measurement of a gate that was decided before all of its cases ran."""
+        scores = self._scores_with_errors
+        return {
+            "value": math.fsum(scores) / len(scores),
+            "n": len(scores),
+            "errors": self._errors_with_score,
+            "decided": {"after": decision.after, "of": decision.of},
+        }
+
+    def _why_nothing(self, existing: Mapping[GroupName, Collection[str]]) -> str:
+        """Return why a gate has no value though none of its cases was left out."""
+        where = self.gate["where"]
+        for group, values in existing.items():
+            if group in where and where[group] not in values:
+                return f"no case in this run has the {group} '{where[group]}'{did_you_mean(where[group], values)}"
+        return self._rule.why_nothing(self.gate) if self._is_evaluated else NO_CASE
+
+
+def ran_text(ran: int, number: int | None) -> str:
+    """Return how many cases of a gate ran, of a number that is None where it is not known."""
+    if number is None:
+        return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
+    return f"{ran:,} of {pluralize(number, 'case')} ran"

@@ -1,0 +1,134 @@
+"""The rule `no_regression`: a mean may not fall below that of the baseline by more than chance explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
+from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.shapes import shape, shape_of
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import known_entries, mapping_of, number, number_from_zero, unexpected
+from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.text.formatting import format_score, signed
+
+MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
+_DESCRIPTIONS = {
+    "metric": "a metric, or pass_rate: the share of cases that pass",
+    "alpha": f"the level of the test whether a drop is chance; default: {ALPHA:g}",
+    "max_drop": "how far the mean may be below that of the baseline; default: 0",
+}
+
+
+@shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
+def _read_alpha(node: Node) -> float:
+    wanted = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
+    value = number(node, wanted)
+    if not MIN_ALPHA <= value <= MAX_ALPHA:
+        raise unexpected(node, wanted)
+    return value
+
+
+class NoRegression(GateRule):
+    """The greatest drop of a mean, or rise where lower is better."""
+
+    example = "{no_regression: {metric: execution_accuracy}}"
+    needs_baseline = True
+    has_limits = False
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        readers = {"metric": metric, "alpha": _read_alpha, "max_drop": number_from_zero}
+
+        @shape(lambda: {**shape_of(mapping_of(readers, _DESCRIPTIONS)), "required": ["metric"]})
+        def read(node: Node) -> dict[str, Any]:
+            if isinstance(node.value, str):
+                name = node.value if node.value == PASS_RATE or node.value in METRICS else "NAME"
+                raise unexpected(node, "a mapping", f": write {{metric: {name}}}")
+            fields = known_entries(node, readers)
+            if "metric" not in fields:
+                raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
+            if fields["metric"] in OF_TRIALS:
+                problem = f"'{fields['metric']}' is not compared with a baseline: name the metric of the trials"
+                raise node.problem(problem)
+            return fields
+
+        return {"no_regression": GateKey(read, "compares a metric with its value in the baseline")}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        stated = fields["no_regression"]
+        metric = stated["metric"]
+        return {
+            **requirement(metric),
+            "no_regression": {"alpha": stated.get("alpha", ALPHA), "max_drop": stated.get("max_drop", 0.0)},
+            "better": "higher" if metric == PASS_RATE else better_of(metric),
+        }
+
+    def evidence(self, gate: PendingGate) -> ScorePairs:
+        return ScorePairs(gate["metric"])
+
+    def subject(self, gate: PendingGate) -> str:
+        return f"regression of {gate['metric']}"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        yield ("no_regression",), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        least, most = gate["detectable"], gate["no_regression"]["max_drop"]
+        change = "drop" if gate["better"] == "higher" else "rise"
+        proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
+        allowed = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
+        return f"{signed(value)} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        return signed(value).replace("-", "\N{MINUS SIGN}"), f"p {gate['p']:.3f}"
+
+
+class ScorePairs:
+    """The scores of a metric in both runs."""
+
+    def __init__(self, metric: str) -> None:
+        self._metric = metric
+        self._pairs = Pairs()
+        self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Add a case that the baseline has as well."""
+        if earlier is not None:
+            self._errors += case["outcome"] == "error" and self._metric != PASS_RATE
+            self._pairs.add(score_of(self._metric, earlier), score_of(self._metric, case))
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return how the mean changed over the cases that have a score in both runs."""
+        rule, pairs = gate["no_regression"], self._pairs
+        if not pairs.before:
+            return {"value": None, "n": 0, "errors": self._errors}, True
+        # scipy.stats takes long to import.
+        from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
+
+        oriented = pairs.oriented(gate["better"])
+        p = fall_p(oriented)
+        measurement: GateMeasurement = {
+            "value": pairs.change,
+            "n": len(pairs.before),
+            "errors": self._errors,
+            "before": mean(pairs.before),
+            "after": mean(pairs.after),
+            "p": p,
+            "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
+        }
+        return measurement, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
+
+
+def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
+    """Return whether the mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
+
+    A system that did not change is taken for a worse one in at most `alpha` of all runs.
+    """
+    return -pairs.change > max_drop + 1e-9 and p <= alpha
+
+
+NO_REGRESSION = NoRegression()
