@@ -15,6 +15,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 
 LINK = IRI("http://e/link")
+A, B = IRI("http://e/a"), Literal("b")
 
 
 def cycle(*nodes):
@@ -129,12 +130,39 @@ def test_equal_means_isomorphic(edges, others, seed):
     assert execution_accuracy(graph(sorted(edges), seed), graph(sorted(edges))) == 1
 
 
+@given(edges=EDGES, others=EDGES, seed=st.integers(0, 9))
+def test_equal_selections_of_nodes_are_isomorphic_in_either_order_of_columns(edges, others, seed):
+    def selection(edges, columns=("s", "p", "o")):
+        rows = [dict(zip("spo", row, strict=True)) for row in graph(sorted(edges), seed).rows]
+        return Table(columns=columns, rows=[tuple(row[column] for column in columns) for row in rows])
+
+    turned = {(there, here) for here, there in others}
+    is_equal = isomorphic(edges, others) or isomorphic(edges, turned)
+    assert execution_accuracy(selection(edges), selection(others, ("o", "s", "p"))) == is_equal
+
+
+@pytest.mark.parametrize("columns", list(permutations("spo")), ids="".join)
+def test_who_links_to_whom_is_known_by_the_columns_whatever_their_order(columns):
+    gold = Table(
+        columns=("s", "p", "o"),
+        rows=[(BlankNode("a"), LINK, BlankNode("b")), (BlankNode("a"), A, A), (BlankNode("b"), A, A)],
+    )
+    rows = [{"s": BlankNode("y"), "p": A, "o": A}, {"s": BlankNode("x"), "p": A, "o": A}]
+    turned = [
+        {"s": BlankNode("y"), "p": LINK, "o": BlankNode("x")},
+        {"s": BlankNode("x"), "p": LINK, "o": BlankNode("y")},
+    ]
+
+    for link in turned:
+        predicted = Table(columns=columns, rows=[tuple(row[column] for column in columns) for row in (*rows, link)])
+        assert execution_accuracy(gold, predicted) == 1
+
+
 def said(here, there):
     """A triple term between two nodes, numbers being labels of blank nodes."""
     return TripleTerm(*(BlankNode(f"n{node}") if isinstance(node, int) else node for node in (here, LINK, there)))
 
 
-A, B = IRI("http://e/a"), Literal("b")
 TERMS = {
     "a node within a term alone": ([[said(0, A)], [said(1, B)]], [[said(5, B)], [said(4, A)]], True),
     "one node within two terms": ([[said(0, A)], [said(0, B)]], [[said(5, A)], [said(5, B)]], True),

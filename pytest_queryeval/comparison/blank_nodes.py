@@ -5,8 +5,9 @@ them, until no more nodes are distinguished. A node of a unique colour is known;
 that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one of
 its nodes is paired with each candidate in turn, and the refinement goes on, as in the individualisation step of
 graph-isomorphism programs (McKay, 1981).
-Columns count only where they are positional, since otherwise they are aligned later. A triple term with blank nodes is
-taken as one more node, and its parts as three more rows.
+Where columns are not positional, they are aligned later. Names are then looked for under each alignment of columns that
+hold the same cells but for blank nodes, until one makes the tables equal; where none does, columns do not count. A
+triple term with blank nodes is taken as one more node, and its parts as three more rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.connected import connected
@@ -25,7 +26,9 @@ Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 Names: TypeAlias = dict[BlankNode, BlankNode]
 _TRIPLE = "\0triple"
+_ANY = BlankNode("\0any")  # in place of any blank node
 MAX_VISITS = 300_000  # rows visited by the refinement; past it nodes of one colour are paired in their order
+MAX_ALIGNMENTS = 120  # of columns, under which names are looked for
 
 
 def rename_blank_nodes(
@@ -44,12 +47,58 @@ def rename_blank_nodes(
     if not nodes or Counter(gold) == Counter(predicted):
         return predicted, True
     values = merged()
-    sides = [_with_parts([[values.get(cell, cell) for cell in row] for row in rows]) for rows in (gold, predicted)]
-    search = _Search((sides[0], sides[1]), positional)
-    found = search.names()
-    names = {node: found.get(node) or BlankNode(f"\0{node.label}") for node in nodes}
-    renamed = [tuple([replace_blank_nodes(cell, names.__getitem__) for cell in row]) for row in predicted]
-    return renamed, search.visits_left >= 0
+    golds, others = ([tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted))
+    names, proven = (None, True) if positional else _aligned_names(golds, others)
+    if names is None:
+        search = _Search((_with_parts(golds), _with_parts(others)), positional)
+        names = search.names()
+        proven = proven and search.visits_left >= 0
+    return _renamed(predicted, {node: names.get(node) or BlankNode(f"\0{node.label}") for node in nodes}), proven
+
+
+def _aligned_names(gold: Sequence[Cells], predicted: Sequence[Cells]) -> tuple[Names | None, bool]:
+    """Return names that make the tables equal under some alignment of columns, and whether none can have been missed.
+
+    The names are None where no alignment has any.
+    """
+    expected = Counter(gold)
+    visits = MAX_VISITS
+    alignments = _alignments(gold, predicted)
+    for columns in islice(alignments, MAX_ALIGNMENTS):
+        rows = [tuple([row[column] for column in columns]) for row in predicted]
+        search = _Search((_with_parts(gold), _with_parts(rows)), positional=True, visits=visits)
+        names = search.names()
+        visits = search.visits_left
+        if names.keys() >= {*_nodes(rows)} and Counter(_renamed(rows, names)) == expected:
+            return names, True
+        if visits < 0:
+            break
+    return None, visits >= 0 and next(alignments, None) is None
+
+
+def _alignments(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Iterator[tuple[int, ...]]:
+    """Yield for each gold column a predicted one that holds the same cells but for blank nodes, in all ways."""
+    if len(gold) != len(predicted) or len(gold[0]) != len(predicted[0]):
+        return
+    golds, others = (
+        [Counter([replace_blank_nodes(cell, lambda _: _ANY) for cell in column]) for column in zip(*rows, strict=True)]
+        for rows in (gold, predicted)
+    )
+    options = [[place for place, cells in enumerate(others) if cells == wanted] for wanted in golds]
+
+    def completed(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(columns) == len(options):
+            yield columns
+            return
+        for place in options[len(columns)]:
+            if place not in columns:
+                yield from completed((*columns, place))
+
+    yield from completed(())
+
+
+def _renamed(rows: Iterable[Cells], names: Names) -> list[Cells]:
+    return [tuple([replace_blank_nodes(cell, names.__getitem__) for cell in row]) for row in rows]
 
 
 def _nodes(rows: Iterable[Cells]) -> list[BlankNode]:
@@ -89,10 +138,10 @@ class _Part:
 class _Search:
     """A search for the names of predicted's nodes."""
 
-    def __init__(self, sides: Sides, positional: bool) -> None:
+    def __init__(self, sides: Sides, positional: bool, visits: int = MAX_VISITS) -> None:
         self._sides = sides
         self._positional = positional
-        self.visits_left = MAX_VISITS
+        self.visits_left = visits
         self._known = count()
 
     def names(self) -> Names:
