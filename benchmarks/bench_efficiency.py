@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -58,26 +58,27 @@ def slower(read, factor):
 
 
 def case_of(gold, predicted, folder):
-    return Case(
-        id="a",
-        location=Location(Path("bench")),
+    settings = Settings(
         kind="sql",
         source=Source(name="sales", engine="sqlite", settings={"path": "sales.db"}, folder=folder),
-        question="",
-        evidence="",
-        golds=(QueryOrAnswer(query=gold),),
-        predicted=QueryOrAnswer(query=predicted),
         predictor=None,
         metrics=METRICS,
         options={},
         thresholds={},
         policy=Policy(),
         dialect="sqlite",
-        db_schema=None,
-        on_miss="fail",
         timeout=30.0,
         max_rows=100_000,
         report_rows=0,
+    )
+    return Case(
+        id="a",
+        location=Location(Path("bench")),
+        settings=settings,
+        question="",
+        evidence="",
+        golds=(QueryOrAnswer(query=gold),),
+        predicted=QueryOrAnswer(query=predicted),
         tags=(),
         difficulty=None,
         metadata={},

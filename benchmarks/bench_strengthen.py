@@ -129,8 +129,8 @@ def strengthen(name: str, cases: list[Case]) -> None:
                 failing.append(case.id)
                 continue
             assert found is not None
-            assert case.source is not None
-            by_source[case.source.name].append(found)
+            assert case.settings.source is not None
+            by_source[case.settings.source.name].append(found)
         for strengths in by_source.values():
             failures["equivalent on the source"] += len(differing(strengths, None, session))
             for variant in variants_of(strengths, session):
@@ -173,7 +173,7 @@ def variants_of(strengths: list[CaseStrength], session: Session) -> Iterator[Var
 
 def check_variant(strengths: list[CaseStrength], variant: Variant) -> Counter[str]:
     """Count golds that fail on a variant, constraints of the source that it breaks, and equivalent mutants that differ."""
-    source = strengths[0].case.source
+    source = strengths[0].case.settings.source
     assert source is not None
     with tempfile.TemporaryDirectory() as folder, Session() as session:
         (Path(folder) / "variant.sql").write_text(variant.script, encoding="utf-8")

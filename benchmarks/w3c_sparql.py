@@ -81,7 +81,15 @@ def import_tests(root: Path, folder: Path) -> None:
 def report(engine: str, cases: Sequence[Case], **policy: Any) -> dict[str, bool]:
     """Print what fails on an engine; return the ids of those tests, and whether the engine by itself passes them."""
     run = [
-        replace(case, source=with_engine(case, engine), policy=replace(case.policy, **policy), timeout=60.0)
+        replace(
+            case,
+            settings=replace(
+                case.settings,
+                source=with_engine(case, engine),
+                policy=replace(case.settings.policy, **policy),
+                timeout=60.0,
+            ),
+        )
         for case in cases
     ]
     outcomes = {entry["id"]: entry for entry in evaluate(run)["cases"]}
@@ -100,19 +108,19 @@ def report(engine: str, cases: Sequence[Case], **policy: Any) -> dict[str, bool]
 
 
 def with_engine(case: Case, engine: str) -> Any:
-    assert case.source
-    return replace(case.source, settings={**case.source.settings, "engine": engine})
+    assert case.settings.source
+    return replace(case.settings.source, settings={**case.settings.source.settings, "engine": engine})
 
 
 def passes_alone(engine: str, case: Case, *, strict: bool) -> bool:
     """Whether the engine's answer, got without this package, is the W3C's."""
-    assert case.source
+    assert case.settings.source
     assert case.predicted
     assert case.predicted.query
     gold = case.golds[0].answer
     assert isinstance(gold, Table)
     try:
-        data = case.source.folder / case.source.settings["files"]
+        data = case.settings.source.folder / case.settings.source.settings["files"]
         found = {"oxigraph": asked_oxigraph, "rdflib": asked_rdflib}[engine](data, case.predicted.query)
     except Exception:  # noqa: BLE001 - a query that the engine refuses, by whatever it raises
         return False
@@ -126,8 +134,8 @@ def passes_alone(engine: str, case: Case, *, strict: bool) -> bool:
         return False
     order = [names.index(name) for name in gold.columns]
     others = [tuple([row[place] for place in order]) for row in others]
-    ordered = case.policy.row_order == "strict"
-    if case.policy.duplicates == "ignore":
+    ordered = case.settings.policy.row_order == "strict"
+    if case.settings.policy.duplicates == "ignore":
         rows, others = list(dict.fromkeys(rows)), list(dict.fromkeys(others))
     if len(rows) != len(others):
         return False

@@ -1,5 +1,6 @@
 """Cases and results that tests make without a suite, and an engine that answers from a dictionary."""
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 from pytest_queryeval.core.case_view import view_of
@@ -11,6 +12,7 @@ from pytest_queryeval.core.model import (
     Failure,
     Prediction,
     QueryOrAnswer,
+    Settings,
     Source,
     Threshold,
     Trial,
@@ -20,6 +22,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_json import unknown_case
+
+SETTINGS = {field.name for field in fields(Settings)}
 
 
 def table(*rows, columns=None):
@@ -65,7 +69,15 @@ def make_case(**changes):
         "xfail": None,
         "allow_empty": False,
     }
-    return Case(**(known | changes))
+    values = known | changes
+    settings = {name: values.pop(name) for name in SETTINGS & values.keys()}
+    return Case(**values, settings=Settings(**settings))
+
+
+def change(case, **changes):
+    """The case with other fields, which may be those of its settings."""
+    settings = {name: changes.pop(name) for name in SETTINGS & changes.keys()}
+    return replace(case, **changes, settings=replace(case.settings, **settings))
 
 
 def make_view(*, schema=None, **changes):
@@ -89,7 +101,7 @@ def make_result(case, *, gold, predicted, **changes):
     trial = Trial(**known, passed=not fails)
     answers, difference = [trial.gold.answer, trial.predicted.answer], None
     if None not in answers and trial.violations:
-        difference = KINDS[case.kind].difference(*answers, case, limit=case.report_rows)
+        difference = KINDS[case.settings.kind].difference(*answers, case, limit=case.settings.report_rows)
     return CaseResult(
         case=case,
         trials=(trial,),

@@ -91,7 +91,7 @@ def test_a_failed_prediction_fails_the_case_unless_nothing_is_required(monkeypat
     install_engine(monkeypatch, {"gold": []})
     case = make_case(source=fake_source(), golds=(query("gold"),), predicted=query("broken"))
 
-    report = evaluate([case, replace(case, id="b", thresholds={})])
+    report = evaluate([case, replace(case, id="b", settings=replace(case.settings, thresholds={}))])
 
     assert outcomes(report) == {"a": "failed", "b": "passed"}
 

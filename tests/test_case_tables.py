@@ -40,7 +40,12 @@ def test_headers_with_the_names_of_keys_are_taken():
 
     assert (case.id, case.question, case.evidence, case.difficulty) == ("a", "How many, then?", "hint", "hard")
     assert (case.golds[0].query, case.predicted.query) == ("SELECT 1", "SELECT 2")
-    assert (case.tags, case.source.name, case.kind, case.skip) == (("joins", "nightly"), "b.db", "sql", "later")
+    assert (case.tags, case.settings.source.name, case.settings.kind, case.skip) == (
+        ("joins", "nightly"),
+        "b.db",
+        "sql",
+        "later",
+    )
     assert case.metadata == {}
 
 
@@ -56,7 +61,7 @@ def test_a_case_is_located_where_the_suite_names_its_table():
 def test_columns_name_other_headers():
     (case,) = cases("Nr;Frage;Solution;db\n7;Wie?;SELECT 1;b.db\n", HOW, name="q.csv", head=WITH_PREDICTOR)
 
-    assert (case.id, case.question, case.golds[0].query, case.source.name) == ("7", "Wie?", "SELECT 1", "b.db")
+    assert (case.id, case.question, case.golds[0].query, case.settings.source.name) == ("7", "Wie?", "SELECT 1", "b.db")
     assert case.metadata == {"db": "b.db"}
 
 
@@ -69,7 +74,7 @@ def test_headers_are_found_in_any_letter_case_and_the_exact_one_is_preferred():
 def test_a_header_is_left_out_by_null():
     (case,) = cases("id,gold,predicted,source\na,x,y,Wikipedia\n", "{file: q.csv, columns: {source: null}}")
 
-    assert case.source.name == "a.db"
+    assert case.settings.source.name == "a.db"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +170,7 @@ def test_an_empty_prediction_is_an_empty_answer_unless_there_is_a_predictor():
 
     assert cases(rows)[0].predicted.query == ""
     (case,) = cases(rows, head=WITH_PREDICTOR)
-    assert (case.predicted, case.predictor.kind) == (None, "http")
+    assert (case.predicted, case.settings.predictor.kind) == (None, "http")
 
 
 def test_a_gold_of_json_is_its_text():
@@ -306,7 +311,7 @@ def test_no_cell_becomes_a_setting():
     """What is not a column of a case is metadata at most, also where its header is a key of suites."""
     (case,) = cases("id,gold,predicted,timeout,xfail\na,x,y,1,true\n", "{file: q.csv, metadata: rest}")
 
-    assert (case.timeout, case.xfail, case.metadata) == (30, None, {"timeout": "1", "xfail": "true"})
+    assert (case.settings.timeout, case.xfail, case.metadata) == (30, None, {"timeout": "1", "xfail": "true"})
 
 
 def test_all_headers_that_are_not_there_are_told_in_the_suite():

@@ -166,11 +166,11 @@ def test_tolerances_inherit_from_the_common_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     head = "kind: sql\nsource: a.db\ncompare: {numbers: {rel: 0.5, columns: {price: {abs: 1}}}}\n"
 
-    assert case(head=head).policy.column_numbers == (ColumnNumbers("price", 0.5, 1.0),)
-    assert case("compare: {numbers: {rel: 0.1}}", head=head).policy.column_numbers == (
+    assert case(head=head).settings.policy.column_numbers == (ColumnNumbers("price", 0.5, 1.0),)
+    assert case("compare: {numbers: {rel: 0.1}}", head=head).settings.policy.column_numbers == (
         ColumnNumbers("price", 0.1, 1.0),
     )
-    assert case("compare: {numbers: {columns: {}}}", head=head).policy == Policy(rel=0.5)
+    assert case("compare: {numbers: {columns: {}}}", head=head).settings.policy == Policy(rel=0.5)
 
 
 @pytest.mark.parametrize("written", ["[price]", "{price: 1}", "{price: {abs: -1}}", "{price: {absolute: 1}}"])

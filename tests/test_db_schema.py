@@ -208,7 +208,7 @@ def test_a_file_that_changed_is_read_again():
     [("", "sqlite"), ("options: {sql: {dialect: snowflake}}", "snowflake"), ("options: {sql: {dialect: ''}}", "")],
 )
 def test_the_dialect_is_the_sources_unless_options_say_another(written, dialect):
-    assert case(*filter(None, [written])).dialect == dialect
+    assert case(*filter(None, [written])).settings.dialect == dialect
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 def file_of(name="s.queryeval.yaml"):
     (case,) = load(SUITE, name)
-    return case.source.settings["path"]
+    return case.settings.source.settings["path"]
 
 
 def test_the_nearest_file_counts_after_the_environment(monkeypatch):
@@ -42,7 +42,7 @@ def test_settings_of_the_same_folder_can_use_its_variables():
 
     (case,) = load(SUITE.replace("{sqlite: '${DB_FILE}'}", "main"))
 
-    assert case.source.settings["path"] == "a.sqlite"
+    assert case.settings.source.settings["path"] == "a.sqlite"
 
 
 def test_a_missing_file_is_no_error_and_leaves_nothing_behind():

@@ -111,9 +111,11 @@ def test_a_default_that_is_written_out_is_set(tmp_path, monkeypatch):
     head = "kind: sql\nsource: a.db\n"
     gold, predicted = [Decimal("1234567.89")], [Decimal("1234568.89")]
 
-    assert not accepted(gold, predicted, case(head=head).policy)
-    assert accepted(gold, predicted, case("compare: {numbers: {rel: 1e-6}}", head=head).policy)
-    assert not accepted(gold, predicted, case("compare: {numbers: {columns: {n: {abs: 0.5}}}}", head=head).policy)
+    assert not accepted(gold, predicted, case(head=head).settings.policy)
+    assert accepted(gold, predicted, case("compare: {numbers: {rel: 1e-6}}", head=head).settings.policy)
+    assert not accepted(
+        gold, predicted, case("compare: {numbers: {columns: {n: {abs: 0.5}}}}", head=head).settings.policy
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def test_a_case_can_compare_all_columns_below_a_suite_that_chooses(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     head = "kind: sql\nsource: a.db\ncompare: {gold_columns: [name]}\n"
 
-    assert case(head=head).policy == Policy(gold_columns=("name",), extra_columns="allow")
-    assert case("compare: {gold_columns: []}", head=head).policy == Policy()
-    assert case("compare: {extra_columns: reject}", head=head).policy == Policy(gold_columns=("name",))
+    assert case(head=head).settings.policy == Policy(gold_columns=("name",), extra_columns="allow")
+    assert case("compare: {gold_columns: []}", head=head).settings.policy == Policy()
+    assert case("compare: {extra_columns: reject}", head=head).settings.policy == Policy(gold_columns=("name",))
 
 
 def test_duplicates_that_the_choice_makes_count(scored):

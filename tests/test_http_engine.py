@@ -403,16 +403,18 @@ def test_a_source_in_place_has_the_name_of_its_url_and_no_secrets(tmp_path, monk
 
     loaded = case(f"source: {written}", head="kind: sql\n")
 
-    assert loaded.source.name == "http://127.0.0.1/sql"
-    assert loaded.source.settings["body"] == "token=b0dy-of-mine&sql={query}"
-    assert loaded.dialect == "trino"
-    assert "mine" not in repr(loaded.source)
+    assert loaded.settings.source.name == "http://127.0.0.1/sql"
+    assert loaded.settings.source.settings["body"] == "token=b0dy-of-mine&sql={query}"
+    assert loaded.settings.dialect == "trino"
+    assert "mine" not in repr(loaded.settings.source)
 
 
 def test_settings_may_stand_beside_the_url(tmp_path, monkeypatch):
     enter(tmp_path, monkeypatch)
 
-    source = case('source: {http: "http://h/", body: {sql: "{query}", n: 5}, rows: $.rows}', head="kind: sql\n").source
+    source = case(
+        'source: {http: "http://h/", body: {sql: "{query}", n: 5}, rows: $.rows}', head="kind: sql\n"
+    ).settings.source
 
     assert (source.engine, source.name) == ("http", "http://h/")
     assert source.settings == {"url": "http://h/", "body": {"sql": "{query}", "n": 5}, "rows": "$.rows"}

@@ -49,7 +49,7 @@ def test_trials_have_a_rule(written, rule):
         f"kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: 3\ncases: [{{id: a, gold: x, trials_rule: {written}}}]\n"
     )
 
-    assert (found.trials, found.trials_rule) == (3, rule)
+    assert (found.settings.trials, found.settings.trials_rule) == (3, rule)
 
 
 def test_trials_may_stop_once_they_decide():
@@ -57,7 +57,7 @@ def test_trials_may_stop_once_they_decide():
         "kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: {max: 10, stop: decided}\ncases: [{id: a, gold: x}]\n"
     )
 
-    assert (found.trials, found.stops_trials) == (10, True)
+    assert (found.settings.trials, found.settings.stops_trials) == (10, True)
 
 
 NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found"
@@ -90,7 +90,7 @@ def test_trials_that_make_no_sense_are_reported(line, said):
 
 
 def test_an_answer_that_the_case_states_is_one_trial():
-    assert case("trials: 3").trials == 1
+    assert case("trials: 3").settings.trials == 1
 
 
 def test_a_key_in_the_wrong_place_is_told_where_it_belongs():
@@ -157,8 +157,8 @@ def test_a_single_text_is_no_list_of_tags():
 def test_metrics_replace_the_defaults():
     loaded = case("metrics: [same_row_count, valid_query, same_row_count]")
 
-    assert loaded.metrics == ("same_row_count", "valid_query")
-    assert case("metrics: []").metrics == ()
+    assert loaded.settings.metrics == ("same_row_count", "valid_query")
+    assert case("metrics: []").settings.metrics == ()
 
 
 def test_unknown_metrics_are_reported():
@@ -178,12 +178,12 @@ def test_metrics_that_cannot_be_imported_are_reported(monkeypatch):
 def test_thresholds_are_a_minimum_or_limits():
     loaded = case("thresholds: {execution_accuracy: 0.5, same_row_count: {max: 1}, arity_f1: {min: 0, max: 1}}")
 
-    assert loaded.thresholds == {
+    assert loaded.settings.thresholds == {
         "execution_accuracy": Threshold(minimum=0.5),
         "same_row_count": Threshold(maximum=1.0),
         "arity_f1": Threshold(minimum=0.0, maximum=1.0),
     }
-    assert case("thresholds: {}").thresholds == {}
+    assert case("thresholds: {}").settings.thresholds == {}
 
 
 def test_wrong_thresholds_are_reported():
@@ -227,14 +227,14 @@ def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
 
     sql, sparql = load(text)
 
-    assert (sql.metrics, list(sql.thresholds)) == (("only_sql", "arity_f1"), ["only_sql"])
-    assert (sparql.metrics, list(sparql.thresholds)) == (("arity_f1",), [])
+    assert (sql.settings.metrics, list(sql.settings.thresholds)) == (("only_sql", "arity_f1"), ["only_sql"])
+    assert (sparql.settings.metrics, list(sparql.settings.thresholds)) == (("arity_f1",), [])
 
 
 def test_options_are_checked_against_what_the_metric_takes():
     loaded = case("options: {only_sql: {alpha: 0.5}, sql: {}}")
 
-    assert loaded.options == {"only_sql": {"alpha": 0.5}, "sql": {}}
+    assert loaded.settings.options == {"only_sql": {"alpha": 0.5}, "sql": {}}
     assert problem("options: {sql: {anything: [1]}}") == "kind 'sql' has no option 'anything': choose from dialect"
     assert problem("options: {only_sql: {alfa: 1}}") == (
         "metric 'only_sql' has no option 'alfa': did you mean 'alpha'?"
@@ -252,7 +252,7 @@ def test_compare_sets_the_policy():
         " rdf_terms: strict}"
     )
 
-    assert loaded.policy == Policy(
+    assert loaded.settings.policy == Policy(
         rel=0.01,
         abs=0,
         text_numbers=True,
@@ -268,8 +268,8 @@ def test_compare_sets_the_policy():
 
 
 def test_the_kind_says_whether_text_numbers_are_numbers():
-    assert case("kind: sparql", "source: a.ttl").policy.text_numbers is True
-    assert case("kind: sparql", "source: a.ttl", "compare: {text_numbers: false}").policy.text_numbers is False
+    assert case("kind: sparql", "source: a.ttl").settings.policy.text_numbers is True
+    assert case("kind: sparql", "source: a.ttl", "compare: {text_numbers: false}").settings.policy.text_numbers is False
 
 
 def test_wrong_comparisons_are_reported():
@@ -306,7 +306,12 @@ def test_settings_of_a_case_come_before_those_of_its_file():
 
     loaded = case("timeout: 0.5", head=head)
 
-    assert (loaded.timeout, loaded.max_rows, loaded.report_rows, loaded.on_miss) == (0.5, 10, 0, "xfail")
+    assert (
+        loaded.settings.timeout,
+        loaded.settings.max_rows,
+        loaded.settings.report_rows,
+        loaded.settings.on_miss,
+    ) == (0.5, 10, 0, "xfail")
 
 
 def test_report_rows_may_be_none_but_not_less():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, groupby, permutations, product
 
 import duckdb
 import pytest
-from samples import make_case
+from samples import change, make_case
 
 from pytest_queryeval.core.model import CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
@@ -100,7 +100,7 @@ def judge(engine: tuple[str, Source]) -> Iterator[Callable[..., CaseResult]]:
             columns = tuple(f"c{number}" for number in range(len(rows[0]) if rows else 1))
             predicted = QueryOrAnswer(answer=Table(columns=columns, rows=rows))
             return evaluate_case(
-                replace(case, golds=(QueryOrAnswer(query=gold),), predicted=predicted, **changes), session
+                change(case, golds=(QueryOrAnswer(query=gold),), predicted=predicted, **changes), session
             )
 
         yield judged

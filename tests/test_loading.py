@@ -33,16 +33,25 @@ def test_the_least_that_works():
     here = Path.cwd()
     assert loaded.id == "singers-per-country"
     assert str(loaded.location) == "s.queryeval.yaml:5"
-    assert loaded.kind == "sql"
-    assert loaded.source == Source(name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=here)
+    assert loaded.settings.kind == "sql"
+    assert loaded.settings.source == Source(
+        name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=here
+    )
     assert loaded.question == "How many singers are there per country?"
     assert loaded.golds == (QueryOrAnswer(query="SELECT country, count(*) FROM singer GROUP BY country\n"),)
     assert loaded.predicted is None
-    assert loaded.predictor == PredictorSpec(kind="python", settings={"target": "predict.py:predict"}, folder=here)
-    assert loaded.metrics == KINDS["sql"].default_metrics
-    assert loaded.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
-    assert loaded.policy == Policy()
-    assert (loaded.timeout, loaded.max_rows, loaded.report_rows, loaded.on_miss) == (30, 100_000, 20, "fail")
+    assert loaded.settings.predictor == PredictorSpec(
+        kind="python", settings={"target": "predict.py:predict"}, folder=here
+    )
+    assert loaded.settings.metrics == KINDS["sql"].default_metrics
+    assert loaded.settings.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
+    assert loaded.settings.policy == Policy()
+    assert (
+        loaded.settings.timeout,
+        loaded.settings.max_rows,
+        loaded.settings.report_rows,
+        loaded.settings.on_miss,
+    ) == (30, 100_000, 20, "fail")
     assert (loaded.evidence, loaded.tags, loaded.difficulty, loaded.metadata) == ("", (), None, {})
     assert (loaded.skip, loaded.xfail, loaded.allow_empty) == (None, None, False)
 
@@ -210,7 +219,7 @@ def test_a_glob_names_files_with_one_case_or_a_list_each():
         ("b", "imf/b.yaml:1"),
     ]
     assert loaded[2].golds == (QueryOrAnswer(query="SELECT 2"),)
-    assert [one.source.folder.name for one in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
+    assert [one.settings.source.folder.name for one in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
 
 
 def test_problems_in_case_files_name_these_files():

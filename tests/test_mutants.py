@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_databases import make_database
+from samples import change
 
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.mutant import MAX_MUTANTS
@@ -375,7 +376,7 @@ def running():
             path = Path(folder) / f"{seed}.sqlite"
             if not path.exists():
                 make_database(path, DDL, seed)
-            here = replace(case, source=replace(case.source, settings={"path": str(path)}), policy=policy)
+            here = change(case, source=replace(case.settings.source, settings={"path": str(path)}), policy=policy)
             answer = session.execute_cached(QueryOrAnswer(query=gold), here)
             assert answer.error is None, answer.error
             return [

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from samples import make_case, query
+from samples import change, make_case, query
 
 from pytest_queryeval.core.errors import PredictorError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
@@ -368,7 +368,7 @@ def test_each_suite_has_its_own_limits_for_one_predictor(calls, install):
     system = AsyncSystem(forever)
     made = install(system, timeout=100)
     hurried = made(id="b")
-    hurried = replace(hurried, predictor=replace(hurried.predictor, timeout=0.1))
+    hurried = change(hurried, predictor=replace(hurried.settings.predictor, timeout=0.1))
     calls.prefetch([made(id="a"), hurried])
 
     with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
@@ -379,7 +379,7 @@ def test_the_least_concurrency_that_suites_state_holds(calls, install):
     system = AsyncSystem(said)
     made = install(system, concurrency=6)
     cases = questions(made, 12)
-    cases[-1] = replace(cases[-1], predictor=replace(cases[-1].predictor, concurrency=2))
+    cases[-1] = change(cases[-1], predictor=replace(cases[-1].settings.predictor, concurrency=2))
 
     calls.register_cases(cases)
     calls.prefetch(cases)

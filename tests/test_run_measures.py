@@ -90,7 +90,10 @@ def test_scores_of_trials_are_for_gates_only():
 
 def test_they_need_no_source():
     assert not need_answers(["exact_set_match", "prediction_seconds"])
-    assert case("metrics: [exact_set_match, prediction_seconds]", "thresholds: {}", head="kind: sql\n").source is None
+    assert (
+        case("metrics: [exact_set_match, prediction_seconds]", "thresholds: {}", head="kind: sql\n").settings.source
+        is None
+    )
 
 
 def asked(seconds, execution=0.0, **metadata):

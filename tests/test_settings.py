@@ -37,7 +37,12 @@ def test_the_nearest_level_holds():
 
     loaded = one("report_rows: 4\n")
 
-    assert (loaded.timeout, loaded.max_rows, loaded.on_miss, loaded.report_rows) == (3, 2, "xfail", 4)
+    assert (
+        loaded.settings.timeout,
+        loaded.settings.max_rows,
+        loaded.settings.on_miss,
+        loaded.settings.report_rows,
+    ) == (3, 2, "xfail", 4)
 
 
 def test_metrics_and_thresholds_are_replaced_as_a_whole():
@@ -46,38 +51,40 @@ def test_metrics_and_thresholds_are_replaced_as_a_whole():
 
     loaded = one()
 
-    assert loaded.metrics == ("same_row_count",)
-    assert loaded.thresholds == {"same_row_count": Threshold(minimum=0.5)}
+    assert loaded.settings.metrics == ("same_row_count",)
+    assert loaded.settings.thresholds == {"same_row_count": Threshold(minimum=0.5)}
 
 
 def test_no_thresholds_can_be_asked_for_below_some():
     folder("kind: sql\nsource: a.db\nthresholds: {arity_f1: 1}\n")
 
-    assert one("thresholds: {}\n").thresholds == {}
+    assert one("thresholds: {}\n").settings.thresholds == {}
 
 
 def test_sources_are_merged_by_name_and_start_in_the_folder_that_names_them(here):
     folder("kind: sql\nsource: live\nsources: {live: {sqlite: top.db}, test: test.db}\n")
     folder("sources: {live: {sqlite: data/low.db}}\n", "a")
 
-    assert one().source == Source(name="live", engine="sqlite", settings={"path": "data/low.db"}, folder=here / "a")
-    assert one("source: test\n").source.folder == here
-    assert one("source: own.db\n").source.folder == here / "a/b"
+    assert one().settings.source == Source(
+        name="live", engine="sqlite", settings={"path": "data/low.db"}, folder=here / "a"
+    )
+    assert one("source: test\n").settings.source.folder == here
+    assert one("source: own.db\n").settings.source.folder == here / "a/b"
 
 
 def test_options_are_merged_by_metric():
     folder("kind: sql\nsource: a.db\noptions: {only_sql: {alpha: 1}}\n")
 
-    assert one("options: {sql: {}}\n").options == {"only_sql": {"alpha": 1}, "sql": {}}
+    assert one("options: {sql: {}}\n").settings.options == {"only_sql": {"alpha": 1}, "sql": {}}
     folder("options: {only_sql: {alpha: 3}}\n", "a")
-    assert one("").options == {"only_sql": {"alpha": 3}}
+    assert one("").settings.options == {"only_sql": {"alpha": 3}}
 
 
 def test_comparisons_are_merged_by_key():
     folder("kind: sql\nsource: a.db\ncompare: {numbers: {rel: 0.5}, case: ignore, row_order: strict}\n")
     folder("compare: {numbers: {abs: 2}, row_order: ignore}\n", "a")
 
-    assert one("compare: {case: keep}\n").policy == Policy(rel=0.5, abs=2, row_order="ignore")
+    assert one("compare: {case: keep}\n").settings.policy == Policy(rel=0.5, abs=2, row_order="ignore")
 
 
 def test_tags_are_added_up_once_each():
@@ -96,7 +103,7 @@ def test_the_predictor_starts_in_the_folder_that_names_it(here):
 
     (loaded,) = load("cases:\n  - {id: a, gold: x}\n", "a/b/s.queryeval.yaml")
 
-    assert loaded.predictor.folder == here / "a"
+    assert loaded.settings.predictor.folder == here / "a"
 
 
 def test_metrics_of_a_folder_bind_the_kinds_that_have_them():
@@ -104,7 +111,7 @@ def test_metrics_of_a_folder_bind_the_kinds_that_have_them():
 
     loaded = one()
 
-    assert (loaded.metrics, list(loaded.thresholds)) == (("arity_f1",), ["arity_f1"])
+    assert (loaded.settings.metrics, list(loaded.settings.thresholds)) == (("arity_f1",), ["arity_f1"])
 
 
 def test_cases_without_settings_of_their_own_share_them():
@@ -114,18 +121,18 @@ def test_cases_without_settings_of_their_own_share_them():
         "  - {id: c, gold: x, predicted: y, timeout: 5}\n"
     )
 
-    assert first.source is second.source
-    assert first.source == other.source
-    assert first.thresholds is second.thresholds
-    assert first.policy is second.policy
-    assert (second.timeout, other.timeout) == (30, 5)
+    assert first.settings.source is second.settings.source
+    assert first.settings.source == other.settings.source
+    assert first.settings.thresholds is second.settings.thresholds
+    assert first.settings.policy is second.settings.policy
+    assert (second.settings.timeout, other.settings.timeout) == (30, 5)
 
 
 def test_a_case_may_have_a_kind_of_its_own():
     loaded = case("kind: sparql", "source: a.ttl")
 
-    assert (loaded.kind, loaded.metrics[1]) == ("sparql", "arity_f1")
-    assert loaded.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
+    assert (loaded.settings.kind, loaded.settings.metrics[1]) == ("sparql", "arity_f1")
+    assert loaded.settings.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
 
 
 # Roots and files
@@ -136,9 +143,9 @@ def test_folders_above_the_root_do_not_count(here):
     folder("kind: sql\nsource: a.db\n", "a")
     path = write(CASES, "a/b/s.queryeval.yaml")
 
-    assert load_suite(path, root=here).cases[0].timeout == 1
-    assert load_suite(path, root=here / "a").cases[0].timeout == 30
-    assert load_cases(path, root=Path("a"))[0].timeout == 30
+    assert load_suite(path, root=here).cases[0].settings.timeout == 1
+    assert load_suite(path, root=here / "a").cases[0].settings.timeout == 30
+    assert load_cases(path, root=Path("a"))[0].settings.timeout == 30
 
 
 def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(here):
@@ -148,7 +155,7 @@ def test_only_its_own_folder_counts_for_a_file_that_is_not_below_the_root(here):
 
     (loaded,) = load_suite(write(CASES, "a/s.queryeval.yaml"), root=here / "other").cases
 
-    assert (loaded.timeout, loaded.max_rows) == (30, 5)
+    assert (loaded.settings.timeout, loaded.settings.max_rows) == (30, 5)
 
 
 def test_the_root_is_the_current_folder_if_it_contains_the_path(here, monkeypatch):
@@ -156,11 +163,11 @@ def test_the_root_is_the_current_folder_if_it_contains_the_path(here, monkeypatc
     folder("kind: sql\nsource: a.db\n", "a")
     path = write(CASES, "a/s.queryeval.yaml").absolute()
 
-    assert load_cases(path)[0].timeout == 1
+    assert load_cases(path)[0].settings.timeout == 1
     (here / "other").mkdir()
     monkeypatch.chdir("other")
-    assert load_cases(path)[0].timeout == 30
-    assert load_cases(path.parent)[0].timeout == 30
+    assert load_cases(path)[0].settings.timeout == 30
+    assert load_cases(path.parent)[0].settings.timeout == 30
 
 
 def test_all_suites_below_a_folder_are_read_in_the_order_of_their_paths():

@@ -34,7 +34,7 @@ def here(tmp_path, monkeypatch):
     ],
 )
 def test_a_bare_source_is_read_by_suffix_or_scheme(kind, written, engine, setting):
-    source = case(head=f"kind: {kind}\nsource: {written}\n").source
+    source = case(head=f"kind: {kind}\nsource: {written}\n").settings.source
 
     assert (source.engine, source.settings, source.name) == (engine, {setting: written}, written)
 
@@ -49,7 +49,7 @@ def test_a_bare_source_is_read_by_suffix_or_scheme(kind, written, engine, settin
     ],
 )
 def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
-    source = case(f"source: {written}").source
+    source = case(f"source: {written}").settings.source
 
     assert (source.settings, source.name) == (settings, name)
     assert source.engine in written
@@ -65,7 +65,7 @@ def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
     ],
 )
 def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, settings, name):
-    source = case(f"source: {written}", head="kind: sparql\n").source
+    source = case(f"source: {written}", head="kind: sparql\n").settings.source
 
     assert (source.settings, source.name) == (settings, name)
 
@@ -149,7 +149,7 @@ def test_a_source_must_run_queries_of_the_kind():
 )
 def test_names_of_sources_hold_no_secrets(written, name):
     kind = "sparql" if written.startswith("http") else "sql"
-    source = case(f"source: {written!r}", head=f"kind: {kind}\n").source
+    source = case(f"source: {written!r}", head=f"kind: {kind}\n").settings.source
 
     assert source.name == name
     assert "secret" not in repr(source)
@@ -158,7 +158,7 @@ def test_names_of_sources_hold_no_secrets(written, name):
 def test_named_sources_are_found_by_their_names():
     loaded = case("source: live", head="kind: sql\nsources: {live: {sqlite: b.db}, other: c.db}\n")
 
-    assert loaded.source == Source(name="live", engine="sqlite", settings={"path": "b.db"}, folder=Path.cwd())
+    assert loaded.settings.source == Source(name="live", engine="sqlite", settings={"path": "b.db"}, folder=Path.cwd())
 
 
 def test_unknown_sources_and_engines_are_reported():
@@ -194,8 +194,8 @@ def test_a_source_knows_the_line_that_describes_it():
         "cases:\n  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, source: live}\n"
     )
 
-    assert str(in_place.source.location) == "s.queryeval.yaml:5"
-    assert str(named.source.location) == "s.queryeval.yaml:4"
+    assert str(in_place.settings.source.location) == "s.queryeval.yaml:5"
+    assert str(named.settings.source.location) == "s.queryeval.yaml:4"
 
 
 def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
@@ -221,7 +221,7 @@ def test_metrics_of_texts_need_no_source(monkeypatch):
 
     loaded = case("metrics: [by_text]", "thresholds: {by_text: 1}", head="kind: sql\n")
 
-    assert (loaded.source, loaded.dialect) == (None, "")
+    assert (loaded.settings.source, loaded.settings.dialect) == (None, "")
     assert problem("metrics: [by_text]", head="kind: sql\n") == (f"{NO_SOURCE} 'execution_accuracy' needs answers")
     assert problem("metrics: [by_text, arity_f1]", "thresholds: {by_text: 1}", head="kind: sql\n") == (
         f"{NO_SOURCE} 'arity_f1' needs answers"
@@ -232,7 +232,7 @@ def test_without_any_metric_a_query_needs_a_source_too():
     expected = "no source: add `source` to the file"
 
     assert problem("metrics: []", "thresholds: {}", head="kind: sql\n") == expected
-    assert case("metrics: []", "thresholds: {}").metrics == ()
+    assert case("metrics: []", "thresholds: {}").settings.metrics == ()
 
 
 def test_a_case_needs_a_kind():
@@ -255,14 +255,14 @@ def test_variables_come_from_the_environment(monkeypatch):
         "cases: [{id: a, gold: '${NONE}', question: '${NONE}'}]\n"
     )
 
-    assert loaded.source.settings == {
+    assert loaded.settings.source.settings == {
         "script": "data/a.sql",
         "port": "5432",
         "b": "",
         "c": "d",
         "headers": {"a": ["x y z", "$FOLDER", "${1}"]},
     }
-    assert loaded.predictor.settings == {"target": "data/predict.py:predict"}
+    assert loaded.settings.predictor.settings == {"target": "data/predict.py:predict"}
     assert (loaded.golds[0].query, loaded.question) == ("${NONE}", "${NONE}")
 
 
@@ -357,14 +357,16 @@ def test_what_no_header_can_hold_is_reported_without_its_value(setting):
 
 
 def test_basic_credentials_may_hold_any_character():
-    assert case(f"source: {{{HTTP}, auth: {{basic: 'm€:tök€n'}}}}}}").source.settings["auth"] == {"basic": "m€:tök€n"}
+    assert case(f"source: {{{HTTP}, auth: {{basic: 'm€:tök€n'}}}}}}").settings.source.settings["auth"] == {
+        "basic": "m€:tök€n"
+    }
 
 
 def test_a_ca_file_that_is_missing_is_reported():
     Path("ca.pem").touch()
 
     assert problem(f"source: {{{HTTP}, verify: gone.pem}}}}") == "'verify' names no file: gone.pem"
-    assert case(f"source: {{{HTTP}, verify: ca.pem}}}}").source.settings["verify"] == "ca.pem"
+    assert case(f"source: {{{HTTP}, verify: ca.pem}}}}").settings.source.settings["verify"] == "ca.pem"
 
 
 @pytest.mark.parametrize(
@@ -387,7 +389,7 @@ def test_a_ca_file_that_is_missing_is_reported():
 def test_predictors_are_read_by_their_form(written, kind, settings):
     (loaded,) = load(f"kind: sql\nsource: a.db\npredictor: {written}\ncases: [{{id: a, gold: x}}]\n")
 
-    assert loaded.predictor == PredictorSpec(kind=kind, settings=settings, folder=Path.cwd())
+    assert loaded.settings.predictor == PredictorSpec(kind=kind, settings=settings, folder=Path.cwd())
 
 
 def test_the_settings_of_a_registered_predictor_are_its_own(monkeypatch):
@@ -395,7 +397,7 @@ def test_the_settings_of_a_registered_predictor_are_its_own(monkeypatch):
 
     (loaded,) = load("kind: sql\nsource: a.db\npredictor: {mine: {verify: strict}}\ncases: [{id: a, gold: x}]\n")
 
-    assert loaded.predictor.settings == {"verify": "strict"}
+    assert loaded.settings.predictor.settings == {"verify": "strict"}
 
 
 def test_how_a_predictor_is_called_stands_beside_its_name():
@@ -404,7 +406,7 @@ def test_how_a_predictor_is_called_stands_beside_its_name():
         "cases: [{id: a, gold: x}]\n"
     )
 
-    spec = loaded.predictor
+    spec = loaded.settings.predictor
     assert (spec.settings, spec.concurrency, spec.timeout, spec.retries) == ({"target": "a:b"}, 4, 2.5, 0)
 
 
@@ -432,7 +434,7 @@ def test_unknown_predictors_are_reported():
 def test_a_prediction_in_the_case_comes_before_the_predictor():
     loaded = case(head="kind: sql\nsource: a.db\npredictor: predict.py:f\n")
 
-    assert (loaded.predicted, loaded.predictor) == (QueryOrAnswer(query="SELECT 2"), None)
+    assert (loaded.predicted, loaded.settings.predictor) == (QueryOrAnswer(query="SELECT 2"), None)
 
 
 @pytest.mark.parametrize("head", ["", "predictor: inline\n"])

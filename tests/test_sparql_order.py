@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from every_engine import SPARQL, source_on
-from samples import make_case
+from samples import change, make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS
 from pytest_queryeval.core.model import QueryOrAnswer
@@ -35,7 +35,7 @@ def judge(request, tmp_path_factory):
 
         def judged(gold, predicted, **changes):
             stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
-            return evaluate_case(replace(case, policy=Policy(text_numbers=True), **stated, **changes), session)
+            return evaluate_case(change(case, policy=Policy(text_numbers=True), **stated, **changes), session)
 
         yield judged
 

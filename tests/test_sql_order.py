@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from every_engine import SQL, source_on
-from samples import make_case
+from samples import change, make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
@@ -36,7 +35,7 @@ def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         dialect = ENGINES[source.engine].dialect(source.settings)
 
         def judged(gold: str, predicted: str, **settings: object) -> CaseResult:
-            return evaluate_case(replace(case(gold, predicted, source), dialect=dialect, **settings), session)
+            return evaluate_case(change(case(gold, predicted, source), dialect=dialect, **settings), session)
 
         yield judged
 

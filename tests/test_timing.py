@@ -259,6 +259,6 @@ def test_times_of_a_case_come_from_its_database(database, tmp_path):
     with Session() as session:
         result = evaluate_case(case, session)
 
-    assert all(result.scores[name] > 0 for name in case.metrics)
+    assert all(result.scores[name] > 0 for name in case.settings.metrics)
     assert result.details["efficiency"]["iterations"] == 3
     assert result.details["efficiency"]["gold_seconds"] > 0

@@ -170,7 +170,9 @@ def test_threads_give_the_report_of_one_process(ugly):
 def test_processes_give_the_report_of_one_process(folder, ugly, own_processes, registries):
     register_secret("swordfish-77")
     import_conftests(EXAMPLES)
-    examples = [case for case in load_cases(EXAMPLES / folder) if "semantic_similarity" not in case.requested_metrics]
+    examples = [
+        case for case in load_cases(EXAMPLES / folder) if "semantic_similarity" not in case.settings.requested_metrics
+    ]
     # Suites that share a file have cases of the same place, which reports keep in the order in which they are done.
     cases = [*ugly, *{(case.location, case.id): case for case in examples}.values()]
     expected = evaluate(cases)

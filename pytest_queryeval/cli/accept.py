@@ -156,10 +156,11 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
 
 def _gold(query: str, case: Case) -> JsonValue:
     """Return a prediction as an item of `gold_any`: a query, a JSON value, or the text of a selection."""
-    if KINDS[case.kind].has_queries:
+    if KINDS[case.settings.kind].has_queries:
         return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
     predicted = QueryOrAnswer(query=query)
-    read = KINDS[case.kind].read_without_running(predicted, replace(case, json_schema=None, structure=None), Hosts())
+    unchecked = replace(case, settings=replace(case.settings, json_schema=None), structure=None)
+    read = KINDS[case.settings.kind].read_without_running(predicted, unchecked, Hosts())
     if read is None or not isinstance(read.answer, JsonAnswer):
         return answer_text(query)[0].strip()
     value: JsonValue = read.answer.value
@@ -216,5 +217,5 @@ def _written(suite: Suite, changed: Collection[str]) -> Suite:
 
 def _content(case: Case) -> tuple[object, ...]:
     """Return what defines a case, wherever it stands."""
-    texts = (case.id, case.kind, case.question, case.evidence, case.skip, case.xfail)
-    return *texts, case.tags, case.difficulty, case.source, case_fingerprint(case, None)
+    texts = (case.id, case.settings.kind, case.question, case.evidence, case.skip, case.xfail)
+    return *texts, case.tags, case.difficulty, case.settings.source, case_fingerprint(case, None)

@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace) -> Result:
     if case is not None and (reported is None or arguments.query is not None):
         if arguments.query is not None:
             query = QueryOrAnswer(query=arguments.query)
-            case = replace(case, predicted=query, predictor=None, trials=1, skip=None)
+            of_case = replace(case.settings, predictor=None, trials=1)
+            case = replace(case, predicted=query, settings=of_case, skip=None)
         (result,) = evaluate([case])["cases"]
         reported = {**result, "nodeid": f"{path.as_posix()}::{id_}"}
         if arguments.query is not None and reported["prediction"] is not None:
@@ -116,7 +117,7 @@ def run(arguments: argparse.Namespace) -> Result:
 def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport) -> Iterator[str]:
     """Yield what to do about a prediction that is missing, and why settings are not shown."""
     is_answered = reported["prediction"] is not None  # maybe by a hook, or by the predictor of another run
-    if case is not None and case.predicted is None and case.predictor is None and not is_answered:
+    if case is not None and case.predicted is None and case.settings.predictor is None and not is_answered:
         yield ""
         yield "there is no prediction: add `predicted` or a `predictor`, or try a query with --query 'SELECT …'"
     if levels is None:
@@ -133,7 +134,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     from pytest_queryeval.evaluation.strength.counterexample import BUDGET, find_counterexample
 
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
-    if case is None or case.source is None or ENGINES[case.source.engine].build is None:
+    if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         return None
     if not gold or not predicted or gold.split() == predicted.split():
         return None
@@ -156,7 +157,7 @@ def _counterexample_lines(found: CounterexampleReport | None, case: Case | None,
 
     Raise `QueryEvalError` for a file that is there already, or that cannot be written.
     """
-    if found is None or case is None or case.source is None:
+    if found is None or case is None or case.settings.source is None:
         return
     yield from counterexample_lines(found, shutil.get_terminal_size().columns)
     if not found["script"]:
@@ -164,12 +165,14 @@ def _counterexample_lines(found: CounterexampleReport | None, case: Case | None,
     if file is None:
         yield "  to keep it as a variant of the source: --save FILE.sql"
         return
-    head = f"-- A variant of {one_line(case.source.name)}: here, gold and a prediction of {case.id} differ.\n\n"
+    head = (
+        f"-- A variant of {one_line(case.settings.source.name)}: here, gold and a prediction of {case.id} differ.\n\n"
+    )
     with writing(file):
         if file.exists():
             raise QueryEvalError(f"{file}: is there already: name another file")
         write_atomically(file, f"{head}{found['script']}".encode())
-    pattern = Path(os.path.relpath(file.parent / "*.sql", case.source.folder)).as_posix()
+    pattern = Path(os.path.relpath(file.parent / "*.sql", case.settings.source.folder)).as_posix()
     yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
 
 
@@ -201,17 +204,20 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
                 found[f"{key} {node.location}"] = _setting(key, node)
             else:
                 found[key] = _setting(key, node)
-    if case.source is not None:  # by its name, as its settings may be secret
+    if case.settings.source is not None:  # by its name, as its settings may be secret
         place = found.get("source")
         found["source"] = Setting(
-            key="source", value=case.source.name, path=place.path if place else None, line=place.line if place else 0
+            key="source",
+            value=case.settings.source.name,
+            path=place.path if place else None,
+            line=place.line if place else 0,
         )
     defaults = {
-        "metrics": list(case.metrics),
-        "thresholds": {name: _as_written(threshold) for name, threshold in case.thresholds.items()},
-        "timeout": case.timeout,
-        "max_rows": case.max_rows,
-        "on_miss": case.on_miss,
+        "metrics": list(case.settings.metrics),
+        "thresholds": {name: _as_written(threshold) for name, threshold in case.settings.thresholds.items()},
+        "timeout": case.settings.timeout,
+        "max_rows": case.settings.max_rows,
+        "on_miss": case.settings.on_miss,
     }
     for key, value in defaults.items():
         if key not in found:

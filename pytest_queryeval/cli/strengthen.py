@@ -80,11 +80,11 @@ def run(arguments: argparse.Namespace) -> Result:
         measured = measure_cases(arguments.path, session, _tell)
         by_source: dict[tuple[str, str], list[CaseStrength]] = {}
         for one in measured.strengths:
-            if one.case.source is not None and ENGINES[one.case.source.engine].build is not None:
-                by_source.setdefault(one.case.source.key, []).append(one)
+            if one.case.settings.source is not None and ENGINES[one.case.settings.source.engine].build is not None:
+                by_source.setdefault(one.case.settings.source.key, []).append(one)
         names: set[str] = set()
         for strengths in by_source.values():
-            source = strengths[0].case.source
+            source = strengths[0].case.settings.source
             if source is None or not any(one.survivors for one in strengths):
                 continue
             stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"

@@ -67,12 +67,12 @@ def view_of(case: Case, list_schema: Callable[[], str | None] = lambda: None) ->
         question=case.question,
         evidence=case.evidence,
         conversation=case.conversation,
-        kind=case.kind,
-        dialect=case.dialect,
+        kind=case.settings.kind,
+        dialect=case.settings.dialect,
         tags=case.tags,
         difficulty=case.difficulty,
         metadata=deepcopy(dict(case.metadata)),
-        source=None if case.source is None else case.source.name,
+        source=None if case.settings.source is None else case.settings.source.name,
     )
     object.__delattr__(view, "schema")
     object.__setattr__(view, "_list_schema", list_schema)

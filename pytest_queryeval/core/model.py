@@ -127,65 +127,50 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One question with its gold, every setting resolved.
+class Settings:
+    """All inherited keys of a case, resolved for its kind. Cases of a suite share one object where they can."""
 
-    `suite` is the file of its suite, which may name other files with cases; None where it is that of `location`.
-    `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
-    the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
-    states, None where it is the source's. `trials` is how often the system is asked, or with `stops_trials` at most,
-    until `trials_rule`, what decides then, is decided. `row` is the place of a case in a table, whose `location` is
-    where the suite names that table.
-    `on_miss_location` is where the suite states `on_miss`, `gold_columns_location` where it names columns of gold.
-    `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
-    hold. `ignored_rules` are those of `queryeval check` that it ignores, each with the reason.
-    """
-
-    id: str
-    location: Location
     kind: str
     source: Source | None
-    question: str
-    evidence: str
-    golds: tuple[QueryOrAnswer, ...]
-    predicted: QueryOrAnswer | None
+    """Where its queries run; None where no level names a source."""
     predictor: PredictorSpec | None
+    """None where no level names a predictor, and for a case that states what is predicted."""
     metrics: tuple[str, ...]
     options: Mapping[str, Mapping[str, JsonValue]]
+    """Options by the names of metrics and kinds."""
     thresholds: Mapping[str, Threshold]
     policy: Policy
     dialect: str
-    db_schema: Schema | None
-    on_miss: Literal["fail", "xfail"]
-    timeout: float
-    max_rows: int
-    report_rows: int
-    tags: tuple[str, ...]
-    difficulty: str | None
-    metadata: Mapping[str, JsonValue]
-    skip: str | None
-    xfail: str | None
-    allow_empty: bool
-    trials: int = 1
-    stops_trials: bool = False
-    trials_rule: TrialsRule = "mean"
-    conversation: tuple[Message, ...] = ()
+    """What sqlglot calls the language of the queries; empty where it has no name for it."""
     json_schema: JsonSchema | None = None
-    structure: Structure | None = None
-    row: Location | None = None
-    suite: Path | None = None
+    """What JSON answers have to keep."""
+    on_miss: Literal["fail", "xfail"] = "fail"
     on_miss_location: Location | None = field(default=None, compare=False)
+    """Where a suite states `on_miss`."""
     gold_columns_location: Location | None = field(default=None, compare=False)
+    """Where a suite names columns of gold."""
+    timeout: float
+    """Seconds that one query may take."""
+    max_rows: int
+    """Rows that one answer may have."""
+    report_rows: int
+    """Rows of each answer in reports."""
+    trials: int = 1
+    """How often the system is asked; with `stops_trials`, at most."""
+    stops_trials: bool = False
+    """Whether no further trial is made once `trials_rule` is decided."""
+    trials_rule: TrialsRule = "mean"
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
+    """Rules of `queryeval check` that are ignored, each with the reason."""
 
     @property
     def requested_metrics(self) -> tuple[str, ...]:
-        """The names of metrics that it is scored by: those that it names, then those that have a threshold."""
+        """The names of metrics that scores are computed for: those in `metrics`, then those that have a threshold."""
         return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """The names of the scores that it may have: those of metrics, and those of several trials together."""
+        """The names of the scores that a case may have: those of metrics, and those of several trials together."""
         return (*self.requested_metrics, *self.trials_scores)
 
     @property
@@ -195,6 +180,35 @@ class Case:
             return ()
         decided = {"any": OF_TRIALS[:1], "all": OF_TRIALS[1:]}
         return decided.get(str(self.trials_rule), ()) if self.stops_trials else OF_TRIALS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question with its gold, and the settings that apply to it."""
+
+    id: str
+    location: Location
+    settings: Settings
+    question: str
+    evidence: str
+    golds: tuple[QueryOrAnswer, ...]
+    predicted: QueryOrAnswer | None
+    tags: tuple[str, ...]
+    difficulty: str | None
+    metadata: Mapping[str, JsonValue]
+    skip: str | None
+    xfail: str | None
+    allow_empty: bool
+    conversation: tuple[Message, ...] = ()
+    """All that was said up to the question, which is its last message; empty where there is only the question."""
+    db_schema: Schema | None = None
+    """The schema that the suite states; None where it is the source's."""
+    structure: Structure | None = None
+    """Which dimensions and codes SDMX selections may hold."""
+    row: Location | None = None
+    """The place of a case in a table; `location` is where the suite names that table."""
+    suite: Path | None = None
+    """The file of its suite, which may name other files with cases; None where it is that of `location`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
     all causes are asked for, it has EDIT_SECONDS at most.
     """
     case, trial = result.case, result.shown
-    gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.kind]
+    gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if session.cause_mode == "off":
         return None
     if predicted.error is not None:
@@ -44,9 +44,9 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
         return None
     if not kind.has_queries:
         return kind.difference_cause(gold.answer, predicted.answer)
-    if gold.query is None or predicted.query is None or case.source is None:
+    if gold.query is None or predicted.query is None or case.settings.source is None:
         return None
-    is_local = bool(ENGINES[case.source.engine].fingerprint.files(case.source))
+    is_local = bool(ENGINES[case.settings.source.engine].fingerprint.files(case.settings.source))
     if not is_local and session.cause_mode == "auto":
         return None
     with shared_budget(), suppress(SourceError):  # as in a replay, where nothing is recorded of a repaired query
@@ -58,14 +58,14 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
     gold = session.execute_cached(case.golds[trial.gold_index], case)
 
     def score(execution: Execution) -> float | None:
-        if case.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
+        if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
             return 0.0
         return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
 
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
-    limited = replace(case, timeout=min(case.timeout, EDIT_SECONDS)) if session.cause_mode == "auto" else case
-    found = KINDS[case.kind].edits(predicted_query, gold_query, case.dialect, session.schema(case))
+    limited = _with_less_time(case) if session.cause_mode == "auto" else case
+    found = KINDS[case.settings.kind].edits(predicted_query, gold_query, case.settings.dialect, session.schema(case))
     tried: set[str] = set()
     cells = 0
     for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():
@@ -83,6 +83,10 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
         elif score(execution) == 1.0 and found is not None:
             return Cause(edits=tuple(found.edits[number] for number in numbers), repaired_query=query)
     return None
+
+
+def _with_less_time(case: Case) -> Case:
+    return replace(case, settings=replace(case.settings, timeout=min(case.settings.timeout, EDIT_SECONDS)))
 
 
 def _cell_count(execution: Execution) -> int:

@@ -50,8 +50,8 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
     progress = progress or CaseProgress()
     golds = _golds(case, session, progress)
     trials: list[Trial] = []
-    test = TrialsTest(case) if case.stops_trials else None
-    for number in range(1, case.trials + 1):
+    test = TrialsTest(case) if case.settings.stops_trials else None
+    for number in range(1, case.settings.trials + 1):
         progress.prediction = None
         progress.prediction = session.predict(case, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
@@ -66,10 +66,10 @@ def fault_location(case: Case, fault: Exception) -> Location:
     place = None
     if isinstance(fault, GoldError):
         place = fault.location
-    elif isinstance(fault, SourceError) and case.source is not None:
-        place = case.source.location
+    elif isinstance(fault, SourceError) and case.settings.source is not None:
+        place = case.settings.source.location
     elif isinstance(fault, GoldColumnError):
-        place = case.gold_columns_location
+        place = case.settings.gold_columns_location
     elif isinstance(fault, PredictorError):
         place = fault.location
     return place or case.location
@@ -117,10 +117,10 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     stated = case.golds[index]
     hint = ""
     if error.kind == "invalid":
-        text_hint = KINDS[case.kind].text_hint(stated.query or "")
+        text_hint = KINDS[case.settings.kind].text_hint(stated.query or "")
         hint = f" ({text_hint})" if text_hint else ""
         with suppress(SourceError):
-            hint += KINDS[case.kind].name_hint(stated.query or "", error.message, session.schema(case))
+            hint += KINDS[case.settings.kind].name_hint(stated.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
 
@@ -132,13 +132,13 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     """
     predicted = _executed(prediction.content, case, session)
     began = perf_counter()
-    names = case.requested_metrics
+    names = case.settings.requested_metrics
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
     index = _best(candidates, names, case)
     best = candidates[index]
     scores = {name: best.value(name) for name in names}
     best.note_unproven_alignment()
-    for name, threshold in case.thresholds.items():
+    for name, threshold in case.settings.thresholds.items():
         has_no_worst = predicted.error is not None and METRICS[name].worst_score is None
         if scores[name] is None and not has_no_worst:
             place = f"{threshold.option}: " if threshold.option else ""
@@ -155,7 +155,7 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
         details=best.details,
         depends_on_tie=best.depends_on_tie,
         scoring_seconds=perf_counter() - began,
-        passed=not violations and predicted.error is None if case.thresholds else None,
+        passed=not violations and predicted.error is None if case.settings.thresholds else None,
     )
 
 
@@ -163,15 +163,15 @@ def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
     """Execute a prediction, without what a model wrote around its query."""
     if stated.query is None or stated.answer is not None:
         return session.execute(stated, case)
-    kind = KINDS[case.kind]
+    kind = KINDS[case.settings.kind]
     query, note = kind.extract_query(stated.query)
-    if not note and (behind_prose := kind.after_prose(query, case.dialect)):
+    if not note and (behind_prose := kind.after_prose(query, case.settings.dialect)):
         query, note = behind_prose, AFTER_PROSE
     execution = session.execute(QueryOrAnswer(query=query), case)
     error = execution.error
     if error is not None and error.kind == "invalid" and (hint := kind.text_hint(query)):
         execution = replace(execution, error=replace(error, message=f"{error.message} ({hint})"))
-    run_note = kind.run_note(query, case.source) if case.source else ""
+    run_note = kind.run_note(query, case.settings.source) if case.settings.source else ""
     return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
 
 
@@ -182,8 +182,8 @@ def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> in
     """
     if len(candidates) == 1:
         return 0
-    deciding = KINDS[case.kind].default_metrics[0]
-    if case.source is None and candidates[0].gold.answer is None and names:
+    deciding = KINDS[case.settings.kind].default_metrics[0]
+    if case.settings.source is None and candidates[0].gold.answer is None and names:
         deciding = names[0]
     values = [candidate.value(deciding) or 0.0 for candidate in candidates]
     return values.index(max(values))

@@ -48,8 +48,8 @@ class Scoring:
         self._begin_details(gold)
         self._whole_gold = self._with_order(gold)
         self.gold = self._whole_gold
-        if case.policy.gold_columns and isinstance(self.gold.answer, Table):
-            self.gold = replace(self.gold, answer=project(self.gold.answer, case.policy.gold_columns))
+        if case.settings.policy.gold_columns and isinstance(self.gold.answer, Table):
+            self.gold = replace(self.gold, answer=project(self.gold.answer, case.settings.policy.gold_columns))
 
     def value(self, name: str) -> float | None:
         """Return a score, the worst one where a metric needs an answer and the prediction failed.
@@ -68,7 +68,7 @@ class Scoring:
             return self._scored(name, gold.query, predicted.query)
         if predicted.error is not None:
             # An empty answer shows as well as any other whether the metric applies to gold.
-            empty = KINDS[self._case.kind].empty_answer
+            empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
             return None if self._scored(name, self.gold.answer, empty) is None else metric.worst_score
@@ -81,7 +81,7 @@ class Scoring:
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return
-        if pair(gold, predicted, self._case.policy).unproven:
+        if pair(gold, predicted, self._case.settings.policy).unproven:
             self._note([UNPROVEN])
 
     def _scored(self, name: str, gold: Any, predicted: Any) -> float | None:
@@ -110,9 +110,9 @@ class Scoring:
     def _injected(self, name: str) -> Any:
         match name:
             case "policy":
-                return self._case.policy
+                return self._case.settings.policy
             case "dialect":
-                return self._case.dialect
+                return self._case.settings.dialect
             case "schema":
                 try:
                     return self._session.schema(self._case)
@@ -136,14 +136,14 @@ class Scoring:
 
     def _states(self) -> States | None:
         """Return the values of metrics in every state of the database; None where there is but one, or no query."""
-        gold, predicted, source = self.gold.query, self.predicted.query, self._case.source
+        gold, predicted, source = self.gold.query, self.predicted.query, self._case.settings.source
         if gold is None or predicted is None or source is None or not (variants := self._session.variants(source)):
             return None
 
         def values(name: str) -> Iterator[tuple[str, float | None]]:
             yield "", self.value(name)
             for variant in variants:
-                case = replace(self._case, source=variant)
+                case = replace(self._case, settings=replace(self._case.settings, source=variant))
                 found = self._session.execute_cached(QueryOrAnswer(query=gold), case)
                 if found.error is not None:
                     place = next((stated.location for stated in case.golds if stated.query == gold), None)
@@ -176,7 +176,7 @@ class Scoring:
     def _in_form_of(self, other: Execution, execution: Execution) -> Execution:
         if other.answer is None or execution.answer is None or execution.query is not None:
             return execution
-        answer = KINDS[self._case.kind].in_form_of(other.answer, execution.answer)
+        answer = KINDS[self._case.settings.kind].in_form_of(other.answer, execution.answer)
         return execution if answer is execution.answer else replace(execution, answer=answer)
 
     def _with_order(self, gold: Execution) -> Execution:
@@ -187,12 +187,12 @@ class Scoring:
         table, notes = resolve_row_order(
             answer,
             predicted,
-            self._case.policy,
-            planned=lambda: KINDS[self._case.kind].order_plan(query, answer, self._case),
+            self._case.settings.policy,
+            planned=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._case),
             run=self._table_of,
         )
         self._note(notes)
-        self.depends_on_tie = depends_on_tie(table, predicted, self._case.policy)
+        self.depends_on_tie = depends_on_tie(table, predicted, self._case.settings.policy)
         if self.depends_on_tie:
             self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)

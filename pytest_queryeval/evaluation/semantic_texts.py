@@ -31,7 +31,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in case.requested_metrics if METRICS[name].injected == {"similarity"}]
+        names = [name for name in case.settings.requested_metrics if METRICS[name].injected == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:
@@ -49,6 +49,7 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
         return
     with suppress(QueryEvalError):  # which is reported when the case is evaluated
         # Whether the prediction conforms to a schema does not matter here.
-        found = KINDS[case.kind].read_without_running(case.predicted, replace(case, json_schema=None), Hosts())
+        unchecked = replace(case, settings=replace(case.settings, json_schema=None))
+        found = KINDS[case.settings.kind].read_without_running(case.predicted, unchecked, Hosts())
         if found is not None and found.answer is not None:
             yield from ((gold, found.answer) for gold in golds)

@@ -111,7 +111,9 @@ class Session:
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Learn the secrets of all sources, opened or not, and tell the predictors which cases there are."""
-        for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
+        for source in {
+            case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
+        }.values():
             register_secrets(source.settings)
         self._predictors.register_cases(cases)
 
@@ -170,27 +172,27 @@ class Session:
         Later cases get no answer from a source that a gold or predicted query has occupied for good. A query that is
         derived from these or from constraints closes no source.
         """
-        answered = KINDS[case.kind].read_without_running(stated, case, self._hosts)
+        answered = KINDS[case.settings.kind].read_without_running(stated, case, self._hosts)
         if answered is not None:
             return answered
         query = stated.query or ""
-        if case.source is None and not need_answers(case.requested_metrics):
+        if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
         return self._run(query, case, is_derived=is_derived)
 
     def _run(self, query: str, case: Case, *, is_derived: bool) -> Execution:
         """Run a query, or take what is recorded of it."""
-        limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
-        if self.recording is None or case.source is None:
+        limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
+        if self.recording is None or case.settings.source is None:
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
-        execution = self.recording.load_execution(query, case.source, **limits)
+        execution = self.recording.load_execution(query, case.settings.source, **limits)
         if execution is None:
             execution = self._run_on_engine(query, case, limits, is_derived=is_derived)
-            self.recording.save_execution(query, case.source, execution, **limits)
+            self.recording.save_execution(query, case.settings.source, execution, **limits)
         return execution
 
     def _run_on_engine(self, query: str, case: Case, limits: Limits, *, is_derived: bool) -> Execution:
-        engine, source = self.engine(case.source), case.source
+        engine, source = self.engine(case.settings.source), case.settings.source
         assert source is not None  # or it would have no engine
         try:
             execution = engine.execute(query, **limits)
@@ -219,9 +221,9 @@ class Session:
         """
         if stated.answer is not None:
             return Execution(query=stated.query, answer=stated.answer)
-        if case.source is None:
+        if case.settings.source is None:
             return self.execute(stated, case, is_derived=is_derived)
-        key = (case.source.key, stated.query, case.timeout, case.max_rows)
+        key = (case.settings.source.key, stated.query, case.settings.timeout, case.settings.max_rows)
         if key in self._executions:
             self._executions.move_to_end(key)
             return self._executions[key]
@@ -237,12 +239,12 @@ class Session:
 
         Empty where neither is known. Raise `SourceError`, the same one every time.
         """
-        if case.db_schema is not None or case.source is None:
+        if case.db_schema is not None or case.settings.source is None:
             return case.db_schema or Schema()
-        key = case.source.key
+        key = case.settings.source.key
         if key not in self._schemas:
-            source = case.source
-            self._schemas[key] = capture_error(lambda: self._listed(source, case.timeout), SourceError)
+            source = case.settings.source
+            self._schemas[key] = capture_error(lambda: self._listed(source, case.settings.timeout), SourceError)
         return unwrap(self._schemas[key])
 
     def schema_text(self, case: Case) -> str:
@@ -260,11 +262,11 @@ class Session:
         """
         from pytest_queryeval.evaluation.source_tables import SourceTables
 
-        source, schema = case.source, case.db_schema
-        if case.kind != "sql" or source is None:
+        source, schema = case.settings.source, case.db_schema
+        if case.settings.kind != "sql" or source is None:
             return SourceTables()
-        stated = None if schema is None else schema_script(schema, case.dialect)
-        key = (source.key, stated, case.dialect)
+        stated = None if schema is None else schema_script(schema, case.settings.dialect)
+        key = (source.key, stated, case.settings.dialect)
         if key not in self._source_tables:
             self._source_tables[key] = capture_error(lambda: self._with_constraints(case, stated), SourceError)
         return unwrap(self._source_tables[key])
@@ -272,7 +274,9 @@ class Session:
     def _with_constraints(self, case: Case, stated: str | None) -> SourceTables:
         from pytest_queryeval.evaluation.source_tables import source_tables
 
-        of_source = replace(case, db_schema=None, timeout=CONSTRAINT_SECONDS, max_rows=1)
+        of_source = replace(
+            case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1)
+        )
 
         def returns_rows(query: str) -> bool | None:
             execution = self.execute(QueryOrAnswer(query=query), of_source, is_derived=True)
@@ -286,7 +290,7 @@ class Session:
             if stated is None:
                 raise
             declared = ""
-        return source_tables(declared, stated or "", case.dialect, returns_rows)
+        return source_tables(declared, stated or "", case.settings.dialect, returns_rows)
 
     def _listed(self, source: Source, timeout: float) -> Schema:
         found = None if self.recording is None else self.recording.load_schema(source)
@@ -328,7 +332,7 @@ class Session:
 
         Raise `SourceError` where that fails.
         """
-        recording, source = self.recording, case.source
+        recording, source = self.recording, case.settings.source
         if recording is None or source is None:
             return self._timed(gold, predicted, case, iterations)
         found = recording.load_times(gold, predicted, source, iterations)
@@ -338,10 +342,12 @@ class Session:
         return found
 
     def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
-        engine = self.engine(case.source)
+        engine = self.engine(case.settings.source)
         if not isinstance(engine, SupportsTiming):
-            raise SourceError(f"the engine '{case.source and case.source.engine}' cannot time queries")
-        timed = engine.time(gold, predicted, iterations=iterations, timeout=case.timeout)
+            raise SourceError(
+                f"the engine '{case.settings.source and case.settings.source.engine}' cannot time queries"
+            )
+        timed = engine.time(gold, predicted, iterations=iterations, timeout=case.settings.timeout)
         if not isinstance(timed.answer, Table):
             reason = timed.error.message if timed.error else "no answer"
             raise SourceError(f"queries that ran before fail when they are timed: {reason}")

@@ -33,18 +33,18 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
     violations = threshold_violations(scores, case)
     passed = [bool(trial.passed) for trial in trials]
-    if case.trials_rule == "mean" or not case.thresholds:
+    if case.settings.trials_rule == "mean" or not case.settings.thresholds:
         unanswered = all(trial.predicted.error is not None for trial in trials)
-        fails = bool(violations) or (unanswered and bool(case.thresholds))
+        fails = bool(violations) or (unanswered and bool(case.settings.thresholds))
     else:
         fails = not _is_met(case, sum(passed), len(passed))
         violations = shown.violations if fails else ()
     n, right = len(passed), sum(passed)
     together = dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
-    scores |= {name: together[name] for name in case.trials_scores}
+    scores |= {name: together[name] for name in case.settings.trials_scores}
     gold, predicted, difference = shown.gold.answer, shown.predicted.answer, None
     if gold is not None and predicted is not None and violations:
-        difference = KINDS[case.kind].difference(gold, predicted, case, limit=case.report_rows)
+        difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
     return CaseResult(
         case=case,
         trials=tuple(trials),
@@ -65,14 +65,16 @@ class TrialsTest:
 
     def __init__(self, case: Case) -> None:
         self._is_answered = False
-        self._by_passing = case.trials_rule != "mean"
-        required = case.thresholds
+        self._by_passing = case.settings.trials_rule != "mean"
+        required = case.settings.thresholds
         if self._by_passing and required:
-            share = {"all": 1.0, "any": 1.0 / case.trials}.get(str(case.trials_rule), case.trials_rule)
+            share = {"all": 1.0, "any": 1.0 / case.settings.trials}.get(
+                str(case.settings.trials_rule), case.settings.trials_rule
+            )
             required = {PASS_RATE: Threshold(minimum=float(share))}
         limits = sum((each.minimum is not None) + (each.maximum is not None) for each in required.values())
         self._tests = {
-            name: MeanTest(threshold, case.trials, ALPHA / limits)
+            name: MeanTest(threshold, case.settings.trials, ALPHA / limits)
             for name, threshold in required.items()
             if self._by_passing or METRICS[name].max_score == 1
         }
@@ -90,7 +92,7 @@ class TrialsTest:
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
     """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
-    known = ((name, threshold, scores[name]) for name, threshold in case.thresholds.items())
+    known = ((name, threshold, scores[name]) for name, threshold in case.settings.thresholds.items())
     return tuple(
         ThresholdViolation(metric=name, threshold=threshold, value=value)
         for name, threshold, value in known
@@ -122,7 +124,7 @@ def pass_hat(k: int, trials: int, passed: int) -> float:
 
 
 def _is_met(case: Case, passed: int, trials: int) -> bool:
-    match case.trials_rule:
+    match case.settings.trials_rule:
         case "all":
             return passed == trials
         case "any":

@@ -23,10 +23,10 @@ def difficulty_of(case: Case) -> str | None:
     query = case.golds[0].query
     if case.difficulty is not None or query is None:
         return case.difficulty
-    return KINDS[case.kind].difficulty(query, case.dialect)
+    return KINDS[case.settings.kind].difficulty(query, case.settings.dialect)
 
 
 def features_of(case: Case) -> tuple[str, ...]:
     """Return what the first gold of a case is made of, such as `join`; nothing for a stored answer."""
     query = case.golds[0].query
-    return () if query is None else KINDS[case.kind].features(query, case.dialect)
+    return () if query is None else KINDS[case.settings.kind].features(query, case.settings.dialect)

@@ -95,7 +95,7 @@ class QueryLanguage(Kind):
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return None
-        return difference(gold, predicted, case.policy, limit=limit)
+        return difference(gold, predicted, case.settings.policy, limit=limit)
 
 
 def _query(node: Node) -> str:

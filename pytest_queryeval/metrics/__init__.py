@@ -151,15 +151,15 @@ def better_of(name: str) -> Better:
 
 def options_of(case: Case, name: str) -> Mapping[str, JsonValue]:
     """Return a case's options of a metric: those of its kind that the metric has, and those of the metric itself."""
-    shared = case.options.get(case.kind, {})
+    shared = case.settings.options.get(case.settings.kind, {})
     of_kind = {key: value for key, value in shared.items() if key in METRICS[name].options}
-    return {**of_kind, **case.options.get(name, {})}
+    return {**of_kind, **case.settings.options.get(name, {})}
 
 
 def timing_conflict(cases: Iterable[Case], workers: str) -> str:
     """Return why a metric of times cannot be measured under the option `workers`; empty where there is none."""
     for case in cases:
-        if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), ""):
+        if name := next((name for name in case.settings.requested_metrics if "timer" in METRICS[name].injected), ""):
             spoilt = f"workers spoil each other's times, so leave {workers} out"
             return f"metric '{name}' ({case.location}) cannot be measured with {workers}: {spoilt}"
     return ""

@@ -70,8 +70,8 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield from _answer_differences(result, result.difference)
     yield from _query_differences(result.details)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
-    usual = Policy(text_numbers=KINDS[result.case.kind].text_numbers)
-    settings = [(field.name, getattr(result.case.policy, field.name)) for field in fields(Policy)]
+    usual = Policy(text_numbers=KINDS[result.case.settings.kind].text_numbers)
+    settings = [(field.name, getattr(result.case.settings.policy, field.name)) for field in fields(Policy)]
     if changed := [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]:
         yield f"  compare    {', '.join(changed)}"
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
@@ -137,7 +137,7 @@ def _answer_differences(result: CaseResult, whole: Difference) -> Iterator[str]:
         changed=whole.changed[:ROWS],
         repeated=whole.repeated[:ROWS],
     )
-    policy, labels = result.case.policy, ShortLabels()
+    policy, labels = result.case.settings.policy, ShortLabels()
     alike = lookalikes(found, policy, _cell)
     where = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
@@ -166,7 +166,7 @@ def _is_equal(result: CaseResult, **changes: Any) -> bool:
     gold, predicted = result.gold.answer, result.predicted.answer
     if not isinstance(gold, Table) or not isinstance(predicted, Table):
         return False
-    policy = replace(result.case.policy, **changes)
+    policy = replace(result.case.settings.policy, **changes)
     return execution_accuracy(gold, predicted, policy=policy) == 1.0
 
 

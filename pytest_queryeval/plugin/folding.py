@@ -30,7 +30,7 @@ def error_key(error: Exception, case: Case) -> str:
     """
     from pytest_queryeval.core.errors import PredictorError
 
-    culprit = case.predictor if isinstance(error, PredictorError) else case.source
+    culprit = case.settings.predictor if isinstance(error, PredictorError) else case.settings.source
     message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
     parts = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
     return sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets

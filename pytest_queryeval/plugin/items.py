@@ -55,7 +55,7 @@ class CaseItem(pytest.Item):
         run = self.config.stash[RUN]
         # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
         difficulty = difficulty_of(case) if run.selects_by_marker else case.difficulty
-        for name in dict.fromkeys((case.kind, *case.tags, *((difficulty,) if difficulty else ()))):
+        for name in dict.fromkeys((case.settings.kind, *case.tags, *((difficulty,) if difficulty else ()))):
             self.add_marker(run.marker(name))
         if case.conversation and isinstance(name := case.metadata.get("name"), str):
             self.extra_keyword_matches.add(name)
@@ -89,7 +89,7 @@ class CaseItem(pytest.Item):
         """Compare scores with thresholds."""
         if self.result is None or not self.result.fails:
             return
-        if self.case.on_miss == "xfail" and not self.config.getoption("runxfail", default=True):
+        if self.case.settings.on_miss == "xfail" and not self.config.getoption("runxfail", default=True):
             # Not pytest.xfail(), whose traceback takes pytest 60 ms to format and is not shown.
             raise pytest.xfail.Exception(headline(self.result), pytrace=False)
         raise ThresholdMissed(self.result)
@@ -135,7 +135,7 @@ class CaseItem(pytest.Item):
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         place = {"nodeid": self.nodeid, "path": run.suites.relative(self.case.location.path)}
-        source_state = None if outcome == "skipped" else run.session.source_state(self.case.source)
+        source_state = None if outcome == "skipped" else run.session.source_state(self.case.settings.source)
         if self.result is None or report.when == "setup":  # which hooks of other plugins may fail after ours
             message = error_message(report)
             return case_json(

@@ -92,7 +92,7 @@ class Run:
         self.session.register_cases([*chain.from_iterable(self.suites.cases.values())])
         to_run = _cases([item for item in items if not _may_be_skipped(item)])
         self.session.predictors.prefetch(to_run, by_batch=self.options.stop_seed is not None)
-        names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}
+        names = {name for metrics in {case.settings.requested_metrics for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].injected for name in names):
             self.session.prepare(cases)
 
@@ -156,13 +156,13 @@ class Run:
         from pytest_queryeval.predictors import PREDICTORS
 
         workers = self.config.workerinput["workercount"]  # type: ignore[attr-defined]  # of pytest-xdist
-        for case in {case.predictor and case.predictor.key: case for case in cases}.values():
-            if case.predictor is None or not PREDICTORS[case.predictor.kind].shared:
+        for case in {case.settings.predictor and case.settings.predictor.key: case for case in cases}.values():
+            if case.settings.predictor is None or not PREDICTORS[case.settings.predictor.kind].shared:
                 continue
             most = self.session.predictors.concurrency(case)
             if most is not None and most < workers:
                 once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
-                problem = f"the predictor '{case.predictor.kind}' of {case.location} takes {once}"
+                problem = f"the predictor '{case.settings.predictor.kind}' of {case.location} takes {once}"
                 return f"{problem}: {_concurrency_remedy(case, workers)}"
         return ""
 
@@ -222,8 +222,9 @@ def _concurrency_remedy(case: Case, workers: int) -> str:
     from pytest_queryeval.text.credentials import mask_credentials
 
     either = f"--queryeval-concurrency={workers}, or fewer workers"
-    name = case.predictor.kind if case.predictor is not None else ""
-    text = case.predictor.settings.get(PREDICTORS[name].text_setting) if case.predictor is not None else None
+    predictor = case.settings.predictor
+    name = predictor.kind if predictor is not None else ""
+    text = predictor.settings.get(PREDICTORS[name].text_setting) if predictor is not None else None
     if not isinstance(text, str):
         return f"set `concurrency: {workers}` beside `{name}`, or {either}"
     return f"write `predictor: {{{name}: {mask_credentials(text)}, concurrency: {workers}}}`, or {either}"

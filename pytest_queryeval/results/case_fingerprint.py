@@ -33,21 +33,26 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence,
     `source_state` what tells the contents of the source from earlier ones, None where it is not known.
     """
+    settings = case.settings
     messages = [[message.role, message.content] for message in case.conversation]
-    schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
+    schemas = {"json_schema": settings.json_schema, "structure": case.structure, "db_schema": case.db_schema}
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": list(case.score_names),
-        "thresholds": {name: {"min": own.minimum, "max": own.maximum} for name, own in case.thresholds.items()},
-        "on_miss": case.on_miss,
-        "trials": {"max": case.trials, "stop": "decided"} if case.stops_trials else case.trials,
-        "trials_rule": case.trials_rule,
+        "metrics": list(settings.score_names),
+        "thresholds": {
+            name: {"min": limits.minimum, "max": limits.maximum} for name, limits in settings.thresholds.items()
+        },
+        "on_miss": settings.on_miss,
+        "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
+        "trials_rule": settings.trials_rule,
         "golds": _digest([_gold_content(gold) for gold in case.golds]),
-        "limits": {"timeout": case.timeout, "max_rows": case.max_rows},
-        "schemas": {name: _schema_digest(_SharedSchema(own)) for name, own in schemas.items() if own is not None},
+        "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
+        "schemas": {
+            name: _schema_digest(_SharedSchema(schema)) for name, schema in schemas.items() if schema is not None
+        },
         "compare": _compare(case),
-        "options": {name: _options(name, options) for name, options in case.options.items() if options},
+        "options": {name: _options(name, options) for name, options in settings.options.items() if options},
         "source": source_state,
     }
 
@@ -93,11 +98,15 @@ def _gold_content(gold: QueryOrAnswer) -> Any:
 
 def _compare(case: Case) -> dict[str, JsonValue]:
     """Return the settings of the comparison that differ from the defaults of the kind."""
-    usual = _USUAL[KINDS[case.kind].text_numbers]
-    if case.policy == usual:
+    usual = _USUAL[KINDS[case.settings.kind].text_numbers]
+    if case.settings.policy == usual:
         return {}
     names = (field.name for field in fields(Policy))
-    return {name: to_jsonable(value) for name in names if (value := getattr(case.policy, name)) != getattr(usual, name)}
+    return {
+        name: to_jsonable(value)
+        for name in names
+        if (value := getattr(case.settings.policy, name)) != getattr(usual, name)
+    }
 
 
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:

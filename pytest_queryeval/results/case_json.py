@@ -122,10 +122,10 @@ def _without_answers(
         "id": case.id,
         "path": path,
         "line": case.location.line,
-        "kind": case.kind,
+        "kind": case.settings.kind,
         "tags": list(case.tags),
         "difficulty": difficulty_of(case),
-        "source": case.source.name if case.source else None,
+        "source": case.settings.source.name if case.settings.source else None,
         "question": case.question,
         "evidence": case.evidence,
         "outcome": outcome,
@@ -167,7 +167,7 @@ def result_json(
         "difference": difference,
         "cause": _cause(result),
         "prediction": _prediction(result.prediction),
-        "trials": [_trial(trial, case) for trial in result.trials] if case.trials > 1 else [],
+        "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
         "details": to_jsonable(result.details),
     }
     return _redacted(with_result)
@@ -193,7 +193,7 @@ def stated_text(execution: Execution, case: Case) -> str | None:
     """Return the query, or as text an answer that was given as a value; None for a table."""
     if execution.query is not None or execution.answer is None:
         return execution.query
-    return KINDS[case.kind].text(execution.answer)
+    return KINDS[case.settings.kind].text(execution.answer)
 
 
 def _trial(trial: Trial, case: Case) -> TrialReport:
@@ -243,7 +243,7 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
         "query": _query(execution, case),
         "columns": list(table.columns) if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
-        "sample": [_row(row, labels) for row in table.rows[: case.report_rows]] if table is not None else [],
+        "sample": [_row(row, labels) for row in table.rows[: case.settings.report_rows]] if table is not None else [],
         "seconds": _seconds(execution.seconds),
     }
 

@@ -25,11 +25,11 @@ def headline(result: CaseResult) -> str:
         )
         if result.difference is not None and result.difference.summary:
             reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
-    if result.case.trials == 1:
+    if result.case.settings.trials == 1:
         return reason
-    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
+    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
     made = pluralize(len(result.trials), "trial")
-    is_early = result.case.stops_trials and len(result.trials) < result.case.trials
-    early = f", decided after {len(result.trials)} of {result.case.trials}" if is_early else ""
+    is_early = result.case.settings.stops_trials and len(result.trials) < result.case.settings.trials
+    early = f", decided after {len(result.trials)} of {result.case.settings.trials}" if is_early else ""
     return f"{passed} of {made} passed{early} (`trials_rule: {rule_text}`): {reason}"

@@ -127,10 +127,10 @@ class _Predictions:
         while named is not None and self._predictors.has_answer(named.case, len(answers) + 1):
             trial = len(answers) + 1
             answers.append(capture_error(partial(self._predictors.prediction, named.case, trial), QueryEvalError))
-            if trial == named.case.trials or isinstance(answers[-1], QueryEvalError):
+            if trial == named.case.settings.trials or isinstance(answers[-1], QueryEvalError):
                 del self._waiting[key]
                 # Without the predictor, whose settings are for no worker.
-                sent = named._replace(case=replace(named.case, predictor=None))
+                sent = named._replace(case=replace(named.case, settings=replace(named.case.settings, predictor=None)))
                 yield PredictedCase(sent, answers, self._predictors.is_at_hand(named.case))
                 return
 
@@ -140,7 +140,7 @@ def evaluated(named: NamedCase, session: Session) -> CaseReport:
     case, nodeid, path = named
     if case.skip is not None:
         return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=one_line(case.skip))
-    source_state = session.source_state(case.source)
+    source_state = session.source_state(case.settings.source)
     progress = CaseProgress()
     try:
         result = evaluate_case(case, session, progress)
@@ -164,4 +164,4 @@ def _outcome(case: Case, *, missed: bool) -> Outcome:
         return "xfailed" if missed else "xpassed"
     if not missed:
         return "passed"
-    return "missed" if case.on_miss == "xfail" else "failed"
+    return "missed" if case.settings.on_miss == "xfail" else "failed"

@@ -103,17 +103,22 @@ class RunOptions(OptionValues):
 
     def applied(self, case: Case) -> Case:
         """Return the case with the options applied."""
+        settings = case.settings
         if self.predictor_spec is not None:
-            case = replace(case, predictor=self.predictor_spec, predicted=None)
-        elif case.predictor is None and case.predicted is None:  # or the suite would have been refused
-            case = replace(case, predictor=PredictorSpec(kind="hook", settings={}, folder=case.location.path.parent))
+            case, settings = replace(case, predicted=None), replace(settings, predictor=self.predictor_spec)
+        elif settings.predictor is None and case.predicted is None:  # or the suite would have been refused
+            hook = PredictorSpec(kind="hook", settings={}, folder=case.location.path.parent)
+            settings = replace(settings, predictor=hook)
         if self.trials is not None and case.predicted is None:
-            case = replace(case, trials=self.trials)
-        if self.concurrency is not None and case.predictor is not None and PREDICTORS[case.predictor.kind].calls:
-            case = replace(case, predictor=replace(case.predictor, concurrency=self.concurrency))
+            settings = replace(settings, trials=self.trials)
+        predictor = settings.predictor
+        if self.concurrency is not None and predictor is not None and PREDICTORS[predictor.kind].calls:
+            settings = replace(settings, predictor=replace(predictor, concurrency=self.concurrency))
         limits = self.thresholds.items()
-        binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, case.kind)}
-        return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
+        binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, settings.kind)}
+        if binding:
+            settings = replace(settings, thresholds={**settings.thresholds, **binding})
+        return case if settings is case.settings else replace(case, settings=settings)
 
     @cached_property
     def predictor_spec(self) -> PredictorSpec | None:

@@ -95,7 +95,9 @@ def _score(pair: object, case: Case, session: Session) -> PairScore:
     try:
         if not isinstance(pair, tuple | list) or len(pair) != 2:  # such as a text, whose parts would be characters
             raise PredictorError("expected a pair: a tuple or a list of gold and predicted")
-        stated, predicted = (_stated(each, case.kind, by) for each, by in zip(pair, ("gold", "predicted"), strict=True))
+        stated, predicted = (
+            _stated(each, case.settings.kind, by) for each, by in zip(pair, ("gold", "predicted"), strict=True)
+        )
         gold = session.execute_cached(stated, case)
         if gold.error is not None:
             raise gold_error(gold.error, replace(case, golds=(stated,)), 0, session)

@@ -68,7 +68,9 @@ def report_of_run(
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
     """Return the versions of the engines that run here, by name; those of services are not known."""
     versions: set[str] = set()
-    for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
+    for source in {
+        case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
+    }.values():
         with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
             versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
     return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}

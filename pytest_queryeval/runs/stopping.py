@@ -89,7 +89,7 @@ class EarlyStop:
         index = scope_index(gates)
         will_run, will_score = Counter[int](), Counter[int]()
         for case, _, path in cases:
-            names = (PASS_RATE, *case.score_names)
+            names = (PASS_RATE, *case.settings.score_names)
             numbers = gates_to_be_about(index, case, path)
             will_run.update(numbers)
             will_score.update(number for number in numbers if gates[number]["metric"] in names)

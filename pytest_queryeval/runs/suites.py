@@ -60,8 +60,8 @@ class RunSuites:
         gates = [gate for folder in suite.folders for gate in folder.gates]
         cases = ((self.options.applied(case), self.relative(case.location.path)) for case in suite.cases)
         self.cases[name] = with_gate_metrics(cases, gates)
-        place = suite.cases[0].on_miss_location
-        if place and not gates and all(case.on_miss == "xfail" for case in suite.cases):
+        place = suite.cases[0].settings.on_miss_location
+        if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
             self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
         return self.cases[name]
 
@@ -92,7 +92,7 @@ class RunSuites:
     @property
     def kinds(self) -> set[str]:
         """The kinds of the cases that were collected."""
-        return {case.kind for cases in self.cases.values() for case in cases}
+        return {case.settings.kind for cases in self.cases.values() for case in cases}
 
     def gates(self) -> list[PendingGate]:
         """Return the gates of all folders that have a suite below them."""
@@ -104,7 +104,7 @@ def _gate_metric(case: Case) -> str:
     """Return the first metric of a case that a gate can require at least 0.9 of, else the pass rate."""
     shares = (
         name
-        for name in case.requested_metrics
+        for name in case.settings.requested_metrics
         if "[" not in name and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
     )
     return next(shares, PASS_RATE)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import Case, QueryOrAnswer
-from pytest_queryeval.core.selection import Structure
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.problems import Problems
@@ -24,16 +21,11 @@ from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.db_schema import load_schema
 from pytest_queryeval.suites.keys import KEYS, intended_keys, read_keys
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
-from pytest_queryeval.suites.settings import Settings, Values, added, check_applicable, inherited, resolve
+from pytest_queryeval.suites.settings import SuiteSettings, Values, added, check_applicable, inherited, resolve
 from pytest_queryeval.suites.structures import load_structure
 
 # Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
 _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
-
-# Fields that a case has from its settings as they are; the others are set by `_case`.
-_INHERITED = {field.name for field in fields(Settings)}.intersection(field.name for field in fields(Case)) - {
-    *("kind", "predictor", "trials", "db_schema", "structure", "tags"),
-}
 
 
 class CaseReader:
@@ -46,7 +38,7 @@ class CaseReader:
     def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
         self.kinds: set[str] = set()
         self._shared = shared
-        self._shared_settings: Settings | None = None
+        self._shared_settings: SuiteSettings | None = None
         self._problems = problems
         self._is_broken = bool(problems)
         self._require_prediction = require_prediction
@@ -67,39 +59,33 @@ class CaseReader:
             self._problems.extend(problems)
             return None
         self._check_id(values.get("id"), node, problems)
-        settings = None
+        suite_settings = None
         if not (problems or self._is_broken):
-            settings = problems.attempt(self._settings, values, node)
-        name = values.get("kind", self._shared.get("kind"))
-        kind = settings.kind if settings else KINDS[name] if name else None
+            suite_settings = problems.attempt(self._settings, values, node)
+        name = suite_settings.settings.kind if suite_settings else values.get("kind", self._shared.get("kind"))
+        kind = KINDS[name] if name else None
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
             check_applicable(node, values, kind.name, problems)
-            # A gold under an unknown key is told as that, not as no gold as well.
+            # A gold under an unknown key is reported as that, and not as a missing gold too.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
                 golds = problems.attempt(read_golds, node, kind)
             predicted = problems.attempt(read_predicted, node, kind)
-        if settings and golds and not problems:
-            self._check_needs(settings, golds, predicted, node, problems)
-            schema = structure = None
-            if settings.db_schema is not None:
-                metadata = values.get("metadata", {})
-                schema = problems.attempt(load_schema, settings.db_schema, settings.source, metadata)
-            if settings.structure is not None:
-                structure = problems.attempt(load_structure, settings.structure)
-            if not problems:
-                row = node.location if isinstance(node.file, TableFile) else None
-                location = listed if row and listed else node.location
-                suite = (listed or location).path
-                case = _case(location, row, suite, values, settings, golds, predicted, schema, structure)
-                checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
+        if suite_settings and kind and golds and not problems:
+            self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
+            row = node.location if isinstance(node.file, TableFile) else None
+            location = listed if row and listed else node.location
+            case = problems.attempt(_case, location, values, suite_settings, golds, predicted)
+            if case is not None and not problems:
+                case = replace(case, row=row, suite=(listed or location).path)
+                checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
                     return checked
         self._problems.extend(problems)
         return None
 
-    def _settings(self, values: Values, node: Node) -> Settings:
+    def _settings(self, values: Values, node: Node) -> SuiteSettings:
         """Return the settings of a case; raise `CaseError`. Cases without settings of their own share one object."""
         if _OVERRIDES.isdisjoint(values):
             if self._shared_settings is None:
@@ -108,7 +94,7 @@ class CaseReader:
         own = {name: value for name, value in values.items() if name in _OVERRIDES}
         return self._resolved(inherited(self._shared, own), node)
 
-    def _resolved(self, values: Values, node: Node) -> Settings:
+    def _resolved(self, values: Values, node: Node) -> SuiteSettings:
         if "kind" not in values:
             raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
         return resolve(values)
@@ -128,6 +114,7 @@ class CaseReader:
     def _check_needs(
         self,
         settings: Settings,
+        kind: Kind,
         golds: tuple[QueryOrAnswer, ...],
         predicted: QueryOrAnswer | None,
         node: Node,
@@ -135,16 +122,16 @@ class CaseReader:
     ) -> None:
         """Add a problem where a query has no source to run on, or a source of another kind, or nothing predicts."""
         is_answered = all(one is not None and one.query is None for one in (*golds, predicted))
-        if settings.source is None and settings.kind.has_queries and not is_answered:
+        if settings.source is None and kind.has_queries and not is_answered:
             named = (*settings.metrics, *settings.thresholds)
             first = next((name for name in named if need_answers([name])), None)
             if first or not named:
                 hint = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
                 problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{hint}"))
-        if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
+        if settings.source and ENGINES[settings.source.engine].kind not in (None, kind.name):
             source = f"source '{settings.source.name}' ({settings.source.engine})"
             runs = ENGINES[settings.source.engine].kind
-            mismatch = f"{source} runs queries of the kind '{runs}', not '{settings.kind.name}'"
+            mismatch = f"{source} runs queries of the kind '{runs}', not '{kind.name}'"
             problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
         if predicted is not None or not self._require_prediction:
             return
@@ -164,9 +151,7 @@ def case_of_settings(stated: Mapping[str, object], folder: Path) -> Case:
         check_applicable(node, values, values["kind"], problems)
     problems.raise_any()
     settings = resolve({**values, "thresholds": {}})
-    schema = None if settings.db_schema is None else load_schema(settings.db_schema, settings.source, {})
-    structure = None if settings.structure is None else load_structure(settings.structure)
-    return _case(node.location, None, None, {"id": "pair"}, settings, (), None, schema, structure)
+    return _case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
 
 
 def _settings_file(node: Node) -> str:
@@ -193,41 +178,34 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
 
 def _case(
     location: Location,
-    row: Location | None,
-    suite: Path | None,
-    values: dict[str, Any],
-    settings: Settings,
+    values: Values,
+    suite_settings: SuiteSettings,
     golds: tuple[QueryOrAnswer, ...],
     predicted: QueryOrAnswer | None,
-    schema: Schema | None,
-    structure: Structure | None,
 ) -> Case:
-    get = values.get
-    asked: dict[str, Any] = {
-        "predictor": settings.predictor,
-        "trials": settings.trials.number,
-        "stops_trials": settings.trials.stops,
-    }
+    """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
+    settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
+    metadata = values.get("metadata", {})
+    schema = structure = None
+    if suite_settings.db_schema is not None:
+        schema = load_schema(suite_settings.db_schema, settings.source, metadata)
+    if suite_settings.structure is not None:
+        structure = load_structure(suite_settings.structure)
     return Case(
         id=values["id"],
         location=location,
-        row=row,
-        suite=suite,
-        kind=settings.kind.name,
-        question=get("question", ""),
-        evidence=get("evidence", ""),
+        settings=settings,
+        question=values.get("question", ""),
+        evidence=values.get("evidence", ""),
         golds=golds,
         predicted=predicted,
-        # A case's own prediction comes before the suite's predictor, and is the same in each trial.
-        **(asked if predicted is None else {"predictor": None}),
         db_schema=schema,
         structure=structure,
-        conversation=get("conversation", ()),
-        tags=added(settings.tags, values["tags"]) if "tags" in values else settings.tags,
-        metadata=get("metadata", {}),
-        allow_empty=get("allow_empty", False),
-        difficulty=get("difficulty"),
-        skip=get("skip"),
-        xfail=get("xfail"),
-        **{name: getattr(settings, name) for name in _INHERITED},
+        conversation=values.get("conversation", ()),
+        tags=added(suite_settings.tags, values["tags"]) if "tags" in values else suite_settings.tags,
+        metadata=metadata,
+        allow_empty=values.get("allow_empty", False),
+        difficulty=values.get("difficulty"),
+        skip=values.get("skip"),
+        xfail=values.get("xfail"),
     )

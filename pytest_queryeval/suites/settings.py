@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from pytest_queryeval.core.errors import Location, SuiteError
+from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.gates import Gate
-from pytest_queryeval.core.json_value import JsonSchema, JsonValue
-from pytest_queryeval.core.model import PredictorSpec, Source, Threshold, TrialsRule
+from pytest_queryeval.core.model import Settings, Source, Threshold
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.problems import Problems
@@ -53,31 +53,19 @@ class Folder:
 FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All inherited keys, resolved for one kind. `source` and `predictor` are None where no level names them."""
+@dataclass(frozen=True, kw_only=True)
+class SuiteSettings:
+    """The settings that apply to a case, and the files that are read for it."""
 
-    kind: Kind
-    source: Source | None
-    predictor: PredictorSpec | None
-    metrics: tuple[str, ...]
-    options: Mapping[str, Mapping[str, JsonValue]]
-    thresholds: Mapping[str, Threshold]
-    policy: Policy
-    dialect: str
-    db_schema: SchemaFile | None
-    json_schema: JsonSchema | None
-    structure: StructureFiles | None
-    on_miss: Literal["fail", "xfail"]
-    on_miss_location: Location | None
-    gold_columns_location: Location | None
-    timeout: float
-    max_rows: int
-    report_rows: int
-    trials: Trials
-    trials_rule: TrialsRule
+    settings: Settings
     tags: tuple[str, ...]
-    ignored_rules: Mapping[str, str]
+    db_schema: SchemaFile | None
+    structure: StructureFiles | None
+
+    @cached_property
+    def of_stated_predictions(self) -> Settings:
+        """The settings of cases that state what is predicted: it is the same in each trial."""
+        return replace(self.settings, predictor=None, trials=1, stops_trials=False)
 
 
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
@@ -145,7 +133,7 @@ def added(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(above + own))
 
 
-def resolve(values: Values) -> Settings:
+def resolve(values: Values) -> SuiteSettings:
     """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
     source = values.get("source")
@@ -160,8 +148,9 @@ def resolve(values: Values) -> Settings:
     thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
     if "thresholds" in values:  # of a folder, some may be of other kinds' metrics
         thresholds = {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
-    return Settings(
-        kind=kind,
+    trials = values.get("trials", Trials(1))
+    settings = Settings(
+        kind=kind.name,
         source=source,
         predictor=values.get("predictor"),
         metrics=metrics,
@@ -169,19 +158,23 @@ def resolve(values: Values) -> Settings:
         thresholds=thresholds,
         policy=_policy(kind, values.get("compare", {})),
         dialect=_dialect(kind, source, values),
-        db_schema=values.get("db_schema"),
         json_schema=values.get("json_schema"),
-        structure=values.get("structure"),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
         gold_columns_location=values.get("compare", {}).get("gold_columns_location"),
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
         report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
-        trials=values.get("trials", Trials(1)),
+        trials=trials.number,
+        stops_trials=trials.stops,
         trials_rule=values.get("trials_rule", "mean"),
-        tags=values.get("tags", ()),
         ignored_rules=values.get("check", {}),
+    )
+    return SuiteSettings(
+        settings=settings,
+        tags=values.get("tags", ()),
+        db_schema=values.get("db_schema"),
+        structure=values.get("structure"),
     )
 
 

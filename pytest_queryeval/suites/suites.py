@@ -117,7 +117,11 @@ def load_suite(
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
-        used = (case.predictor for case in cases if case.predictor and case.predicted is None and case.skip is None)
+        used = (
+            case.settings.predictor
+            for case in cases
+            if case.settings.predictor and case.predicted is None and case.skip is None
+        )
         for predictor in {id(spec): spec for spec in used}.values():  # cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()

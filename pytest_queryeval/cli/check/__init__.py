@@ -90,10 +90,10 @@ def _gold_findings(
         case = failed[0].case
         yield Finding(
             rule="gold-fails",
-            location=(case.source and case.source.location) or case.location,
+            location=(case.settings.source and case.settings.source.location) or case.location,
             message=f"{message} (golds of {pluralize(len(failed), 'case')} do not run)",
             case=case.id if len(failed) == 1 else None,
-            silenced=case.ignored_rules.get("gold-fails", ""),
+            silenced=case.settings.ignored_rules.get("gold-fails", ""),
         )
 
 
@@ -114,7 +114,7 @@ def _findings_of(
                     location=gold.location,
                     message=message,
                     case=case.id,
-                    silenced=case.ignored_rules.get(rule, ""),
+                    silenced=case.settings.ignored_rules.get(rule, ""),
                 )
 
 

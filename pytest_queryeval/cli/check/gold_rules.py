@@ -36,7 +36,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
     """Find golds that would miss a requested metric if they were predicted, so that no prediction can be right."""
     if gold.scoring is None:
         return
-    for name in gold.case.requested_metrics:
+    for name in gold.case.settings.requested_metrics:
         metric = METRICS[name]
         if metric.published or metric.input == "predictions" or "timer" in metric.injected:
             continue
@@ -49,7 +49,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         except QueryEvalError as error:
             yield f"gold cannot be scored against itself: {error}"
             continue
-        if score is None and name in gold.case.thresholds:
+        if score is None and name in gold.case.settings.thresholds:
             why = f" ({reason})" if (reason := gold.scoring.reasons.get(name)) else ""
             yield f"'{name}' has a threshold and does not apply to gold{why}: remove the threshold"
         elif score is not None and score < metric.max_score - 1e-9:
@@ -64,7 +64,7 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
     if gold.table is None:
         return
     try:
-        project(gold.table, gold.case.policy.gold_columns)
+        project(gold.table, gold.case.settings.policy.gold_columns)
     except QueryEvalError as error:
         yield str(error)
 
@@ -78,9 +78,10 @@ def gold_empty(gold: GoldRun) -> Iterator[str]:
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:
     """Find golds that take more than half of `timeout`: on a busy machine they will not end in time."""
-    if gold.table is not None and gold.execution is not None and gold.execution.seconds > gold.case.timeout / 2:
+    timeout = gold.case.settings.timeout
+    if gold.table is not None and gold.execution is not None and gold.execution.seconds > timeout / 2:
         yield (
-            f"gold takes {gold.execution.seconds:.2g} s of the {gold.case.timeout:g} s that `timeout` allows: "
+            f"gold takes {gold.execution.seconds:.2g} s of the {timeout:g} s that `timeout` allows: "
             "simplify it, or raise `timeout`"
         )
 
@@ -104,11 +105,11 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
     plan = gold.kind.order_plan(gold.query, gold.table, gold.case)
     if plan is None or not plan.limited:
         return
-    ties, _ = ties_of(plan, gold.table, gold.case.policy, lambda query: gold.run(query) or "it fails")
+    ties, _ = ties_of(plan, gold.table, gold.case.settings.policy, lambda query: gold.run(query) or "it fails")
     for tie in ties or ():
         rows = replace(gold.table, rows=tie.rows, ties=None)
-        tied = project(rows, gold.case.policy.gold_columns)
-        choices = len(set(canonical_rows(tied, gold.case.policy)))
+        tied = project(rows, gold.case.settings.policy.gold_columns)
+        choices = len(set(canonical_rows(tied, gold.case.settings.policy)))
         if len(tie.rows) > tie.size and choices > 1:
             part = f"gold's LIMIT or OFFSET takes {tie.size:,} of {len(tie.rows):,} rows that"
             if plan.ordered:
@@ -143,16 +144,19 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     """Find golds that read nothing, or that answer the same over empty tables: a constant would pass."""
     if gold.query is None:
         return
-    if gold.kind.reads_no_data(gold.query, gold.case.dialect):
+    if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
         yield "gold reads nothing of its source, so that it is no test of a query: ask for what the source holds"
         return
     if gold.compared is None or not gold.compared.rows:
         return
-    emptied = gold.kind.without_data(gold.query, gold.case.dialect)
+    emptied = gold.kind.without_data(gold.query, gold.case.settings.dialect)
     answer = None if emptied is None else gold.run(emptied)
     if answer is None:
         return
-    answer, policy = project(answer, gold.case.policy.gold_columns), replace(gold.case.policy, row_order="ignore")
+    answer, policy = (
+        project(answer, gold.case.settings.policy.gold_columns),
+        replace(gold.case.settings.policy, row_order="ignore"),
+    )
     if equal_tables(gold.compared, answer, policy):
         yield (
             "gold answers the same where all tables are empty, so that most wrong conditions pass: "

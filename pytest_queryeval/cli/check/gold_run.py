@@ -33,7 +33,7 @@ class GoldRun:
     @property
     def kind(self) -> Kind:
         """The kind of the case."""
-        return KINDS[self.case.kind]
+        return KINDS[self.case.settings.kind]
 
     @property
     def content(self) -> QueryOrAnswer:
@@ -48,7 +48,7 @@ class GoldRun:
     @property
     def query(self) -> str | None:
         """The query of the gold, if it is one that a source runs."""
-        return self.content.query if self.kind.has_queries and self.case.source is not None else None
+        return self.content.query if self.kind.has_queries and self.case.settings.source is not None else None
 
     @property
     def table(self) -> Table | None:
@@ -60,7 +60,7 @@ class GoldRun:
     def compared(self) -> Table | None:
         """The columns of the table that are compared; None where the case names columns that it does not have."""
         with suppress(QueryEvalError):
-            return None if self.table is None else project(self.table, self.case.policy.gold_columns)
+            return None if self.table is None else project(self.table, self.case.settings.policy.gold_columns)
         return None
 
     @cached_property

@@ -140,7 +140,7 @@ def _is_replaced(path: KeyPath, nearer: Sequence[Node]) -> bool:
 
 def _uses(case: CaseLevels, path: KeyPath) -> bool:
     """Return whether a setting at a path can have an effect on a case."""
-    kind = case.case.kind
+    kind = case.case.settings.kind
     match path:
         case ("metrics" | "thresholds", name):
             return applies_to(name, kind)
@@ -156,8 +156,8 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
     """Return whether a case is scored with an option of a metric, or of its kind."""
     gates = (gate.required for folder in case.suite.folders for gate in folder.gates)
     gated = {gate["metric"] for gate in gates if gate["metric"] in METRICS}
-    kind = case.case.kind
-    requested = [name for name in {*case.case.requested_metrics, *gated} if applies_to(name, kind)]
+    kind = case.case.settings.kind
+    requested = [name for name in {*case.case.settings.requested_metrics, *gated} if applies_to(name, kind)]
     if owner not in KINDS:
         return owner in requested
     if owner != kind:
@@ -181,7 +181,11 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
     """Find named sources that no case below runs on."""
     for level in suites.levels():
         named = entries(level.node).get("sources")
-        used = {(case.case.source.name, case.case.source.location) for case in level.cases if case.case.source}
+        used = {
+            (case.case.settings.source.name, case.case.settings.source.location)
+            for case in level.cases
+            if case.case.settings.source
+        }
         for name, node in entries(named).items() if named is not None else ():
             if (name, node.location) not in used:
                 message = f"no case below runs on the source '{name}': remove it, or name it under `source`"
@@ -207,9 +211,9 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
     """Find cases with another question and the gold query of another case, which then counts twice."""
     first: dict[Hashable, CaseLevels] = {}
     for levels in _to_run(suites):
-        case, kind = levels.case, KINDS[levels.case.kind]
+        case, kind = levels.case, KINDS[levels.case.settings.kind]
         queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
-        for text_ in dict.fromkeys(kind.normal_text(query, case.dialect) for query in queries):
+        for text_ in dict.fromkeys(kind.normal_text(query, case.settings.dialect) for query in queries):
             other = first.setdefault((_place(levels), text_), levels)
             if other is not levels and other.case.question.split() != case.question.split():
                 message = f"gold is that of {_shown(other, levels)}, which has another question: check both"
@@ -226,7 +230,7 @@ def _to_run(suites: Suites) -> Iterator[CaseLevels]:
 def _place(levels: CaseLevels) -> Hashable:
     """Return what a case's queries are about."""
     case = levels.case
-    return case.kind, case.source.key if case.source else None, case.db_schema
+    return case.settings.kind, case.settings.source.key if case.settings.source else None, case.db_schema
 
 
 def _shown(other: CaseLevels, levels: CaseLevels) -> str:
@@ -237,7 +241,7 @@ def _shown(other: CaseLevels, levels: CaseLevels) -> str:
 
 def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:
     case = levels.case
-    silenced = case.ignored_rules.get(rule, "")
+    silenced = case.settings.ignored_rules.get(rule, "")
     return Finding(rule=rule, location=case.row or case.location, message=message, case=case.id, silenced=silenced)
 
 

@@ -124,7 +124,7 @@ class PredictorPool:
                     calls = (
                         self._call(case, trial)
                         for case in own
-                        for trial in range(1, 2 if case.stops_trials and not all_trials else case.trials + 1)
+                        for trial in range(1, _trials_ahead(case, all_trials) + 1)
                     )
                     self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
 
@@ -225,9 +225,14 @@ class PredictorPool:
 
 
 def _spec_of(case: Case) -> PredictorSpec:
-    if case.predictor is None or (case.predicted is not None and case.predictor.kind == "inline"):
+    if case.settings.predictor is None or (case.predicted is not None and case.settings.predictor.kind == "inline"):
         return _INLINE
-    return case.predictor
+    return case.settings.predictor
+
+
+def _trials_ahead(case: Case, all_trials: bool) -> int:
+    """Return how many trials are called ahead: of those that may stop only the first, unless all are needed."""
+    return case.settings.trials if all_trials or not case.settings.stops_trials else 1
 
 
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:

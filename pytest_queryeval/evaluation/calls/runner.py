@@ -116,7 +116,7 @@ class PredictorRunner:
             raise PredictorError("the run was stopped before there was an answer") from None
         except PredictorError:
             # One trial failed, so those that have not begun decide nothing.
-            for trial in range(call.trial + 1, call.case.trials + 1):
+            for trial in range(call.trial + 1, call.case.settings.trials + 1):
                 key = id(call.case), trial
                 self._places.pop(key, None)
                 if key in self._prefetched and not self._prefetched[key].has_begun:

@@ -53,13 +53,13 @@ class SchemaTexts:
 
     def of(self, case: Case) -> SchemaText:
         """Return the schema that a case's predictor sees: what the suite states, else for SQL that of its source."""
-        stated, source, dialect = case.db_schema, case.source, case.dialect
-        json_schema = case.json_schema if case.kind == "json" else None
+        stated, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
+        json_schema = case.settings.json_schema if case.settings.kind == "json" else None
         if json_schema is not None:
             return self._text(id(json_schema), lambda: json.dumps(json_schema.document, indent=2, ensure_ascii=False))
-        if case.kind == "sql" and stated is not None:
+        if case.settings.kind == "sql" and stated is not None:
             return self._text((id(stated), dialect), lambda: schema_script(stated, dialect))
-        if case.kind == "sql" and source is not None:
+        if case.settings.kind == "sql" and source is not None:
             return self._text(source.key, lambda: self._list_tables(source))
         return self._text(None, lambda: None)
 

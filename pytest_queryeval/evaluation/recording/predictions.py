@@ -129,13 +129,13 @@ def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
         "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
     }
     surroundings: JsonObject = {
-        "source": None if case.source is None else name_without_folders(case.source),
-        "dialect": case.dialect,
+        "source": None if case.settings.source is None else name_without_folders(case.settings.source),
+        "dialect": case.settings.dialect,
         "tags": [*case.tags],
         "difficulty": case.difficulty,
     }
     seen = {name: value for name, value in surroundings.items() if name in sees}
-    facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.kind, "question": case.question}
+    facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.settings.kind, "question": case.question}
     return {**facts, "seen": digest(seen)} if seen else facts
 
 

@@ -32,11 +32,13 @@ class CandidateDatabases:
     def __init__(self, case: Case, session: Session) -> None:
         self._case = case
         self._session = session
-        self._engine = case.source.engine if case.source else ""
+        self._engine = case.settings.source.engine if case.settings.source else ""
         source_tables = session.source_tables(case)
         self.tables = source_tables.tables
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", source_tables.ddl)
-        by_table = {name: statement for statement in statements for name in read_tables(statement, case.dialect)}
+        by_table = {
+            name: statement for statement in statements for name in read_tables(statement, case.settings.dialect)
+        }
         others = [statement for statement in statements if statement not in by_table.values()]
         self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *others])
         self._constraints = constraints_of(self.tables)
@@ -44,8 +46,8 @@ class CandidateDatabases:
 
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, none where it has other columns than its definition says."""
-        query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.dialect))
-        case = replace(self._case, max_rows=SAMPLED_ROWS)
+        query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.settings.dialect))
+        case = replace(self._case, settings=replace(self._case.settings, max_rows=SAMPLED_ROWS))
         answer = self._session.execute_cached(query, case, is_derived=True).answer
         if not isinstance(answer, Table) or len(answer.columns) != len(self.tables[table].columns):
             return ()
@@ -53,15 +55,17 @@ class CandidateDatabases:
 
     def compared(self, query: str) -> Compared:
         """Return what a query compares."""
-        return compared_columns(query, self._case.dialect, self.tables)
+        return compared_columns(query, self._case.settings.dialect, self.tables)
 
     def generator(self, compared: Sequence[Compared]) -> RowGenerator:
         """Return what makes rows at which the answers of these queries change."""
-        return RowGenerator(self.tables, compared, self._samples, is_strict=self._case.dialect != "sqlite")
+        return RowGenerator(self.tables, compared, self._samples, is_strict=self._case.settings.dialect != "sqlite")
 
     def script(self, rows: Rows) -> str:
         """Return the script that makes a database of these rows."""
-        inserts = [insert_rows(name, of_table, self._case.dialect) for name, of_table in rows.items() if of_table]
+        inserts = [
+            insert_rows(name, of_table, self._case.settings.dialect) for name, of_table in rows.items() if of_table
+        ]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def source_of(self, rows: Rows) -> Source:

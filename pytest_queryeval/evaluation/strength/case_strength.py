@@ -46,9 +46,9 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
     None where no gold is a query that a source runs. Raise `GoldError` where a gold does not run, and `SourceError`
     where the source cannot answer.
     """
-    kind = KINDS[case.kind]
+    kind = KINDS[case.settings.kind]
     query = next((gold.query for gold in case.golds if gold.query is not None and gold.answer is None), None)
-    if not isinstance(kind, QueryLanguage) or case.source is None or query is None:
+    if not isinstance(kind, QueryLanguage) or case.settings.source is None or query is None:
         return None
     golds = [session.execute_cached(gold, case) for gold in case.golds]
     for index, gold in enumerate(golds):
@@ -78,7 +78,7 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
         killed=tuple(killed),
         survivors=tuple(survivors),
         equivalent=tuple(equivalent),
-        unreadable=kind.read_problem(query, case.dialect),
+        unreadable=kind.read_problem(query, case.settings.dialect),
     )
 
 
@@ -87,7 +87,7 @@ def is_right(answered: Execution, golds: list[Execution], case: Case, session: S
     if not isinstance(answered.answer, Table):
         return False
     try:
-        answered = replace(answered, answer=project(answered.answer, case.policy.gold_columns))
+        answered = replace(answered, answer=project(answered.answer, case.settings.policy.gold_columns))
     except GoldColumnError:
         return False
     prediction = Prediction(content=QueryOrAnswer(query=answered.query), predictor="mutant")

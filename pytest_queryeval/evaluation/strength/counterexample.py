@@ -54,7 +54,7 @@ def find_counterexample(
         """Return what both queries answer in a database of these rows; None unless both do, and differ."""
         nonlocal is_buildable
         try:
-            here = replace(case, source=databases.source_of(rows))
+            here = replace(case, settings=replace(case.settings, source=databases.source_of(rows)))
             pair = (
                 session.execute(QueryOrAnswer(query=gold), here),
                 session.execute(QueryOrAnswer(query=predicted), here),

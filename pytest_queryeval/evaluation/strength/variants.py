@@ -90,7 +90,7 @@ class _Search:
             if not kills:
                 break
             source = self._databases.source_of(rows)
-            cases = [replace(one.case, source=source) for one in self._strengths]
+            cases = [replace(one.case, settings=replace(one.case.settings, source=source)) for one in self._strengths]
             if all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds):
                 return rows, kills
         return {}, set()
@@ -110,7 +110,8 @@ class _Search:
         killed = set()
         for at, own in of_case.items():
             try:
-                case = replace(self._strengths[at].case, source=self._databases.source_of(rows))
+                case = self._strengths[at].case
+                case = replace(case, settings=replace(case.settings, source=self._databases.source_of(rows)))
                 golds = [self._session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))

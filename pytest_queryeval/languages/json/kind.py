@@ -67,15 +67,15 @@ class Json(Kind):
                 raise ValueError(f"gold cannot be read: {execution.error.message}")
             gold = replace(gold, answer=execution.answer)
         assert isinstance(gold.answer, JsonAnswer)
-        if case.json_schema is not None and (problems := violations(gold.answer, case.json_schema)):
-            raise ValueError(f"gold breaks {case.json_schema.file.name}: {problems[0]}")
+        if case.settings.json_schema is not None and (problems := violations(gold.answer, case.settings.json_schema)):
+            raise ValueError(f"gold breaks {case.settings.json_schema.file.name}: {problems[0]}")
         return gold
 
     def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         execution = _read(stated)
-        if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
+        if case.settings.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
-        found = check_untrusted(execution.answer, case.json_schema, hosts, timeout=case.timeout)
+        found = check_untrusted(execution.answer, case.settings.json_schema, hosts, timeout=case.settings.timeout)
         if isinstance(found, Failure):
             # An execution with an error has no answer, so one that is given as a value is kept as the query.
             query = self.text(execution.answer) if execution.query is None else execution.query

@@ -74,7 +74,7 @@ class Sparql(QueryLanguage):
         return query_features(query)
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
+        return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.settings.max_rows)
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         plan = self.order_plan(query, table, case)
@@ -95,7 +95,12 @@ class Sparql(QueryLanguage):
     def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sparql.mutants import mutants
 
-        return mutants(query, declared_prefixes(case.source.settings) if case.source else {}, case.policy, run)
+        return mutants(
+            query,
+            declared_prefixes(case.settings.source.settings) if case.settings.source else {},
+            case.settings.policy,
+            run,
+        )
 
 
 def _rdf_file(file: File) -> QueryOrAnswer:

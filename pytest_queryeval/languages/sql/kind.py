@@ -62,14 +62,14 @@ class Sql(QueryLanguage):
             return None
         from pytest_queryeval.languages.sql.order import order_plan
 
-        return order_plan(query, table.columns, len(table.rows), case.dialect)
+        return order_plan(query, table.columns, len(table.rows), case.settings.dialect)
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         if "order" not in query.lower():
             return None
         from pytest_queryeval.languages.sql.order import sort_key_query
 
-        return sort_key_query(query, table.columns, case.dialect)
+        return sort_key_query(query, table.columns, case.settings.dialect)
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sql.rewriting import reads_no_table
@@ -92,7 +92,7 @@ class Sql(QueryLanguage):
     def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sql.mutants import mutants
 
-        return mutants(query, case.dialect, tables, case.policy)
+        return mutants(query, case.settings.dialect, tables, case.settings.policy)
 
 
 SQL = Sql()

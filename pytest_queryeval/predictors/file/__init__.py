@@ -124,7 +124,7 @@ class PredictionsFile:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
         by = f"{entry.location}: the prediction"
-        stated = read_answer(entry.answer, case.kind, by=by)
+        stated = read_answer(entry.answer, case.settings.kind, by=by)
         return Prediction(content=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
     def close(self) -> None:

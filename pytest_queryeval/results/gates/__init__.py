@@ -64,14 +64,14 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
     scored: list[Case] = []
     for case, path in cases:
-        requested, has_source = case.requested_metrics, case.source is not None
-        key = case.kind, has_source, requested
+        requested, has_source = case.settings.requested_metrics, case.settings.source is not None
+        key = case.settings.kind, has_source, requested
         if key not in indexes:
             addable = {
                 metric
                 for metric in metrics
                 if metric not in requested
-                and applies_to(metric, case.kind)
+                and applies_to(metric, case.settings.kind)
                 and (has_source or need_answers(requested) or not need_answers([metric]))
             }
             adding = [(metric, where) for metric, where in computed if metric in addable]
@@ -80,7 +80,10 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
         of_gates, index = indexes[key]
         numbers = index.scopes_of("", partial(_values_of, case, path))
         added = dict.fromkeys(of_gates[number] for number in numbers)
-        scored.append(replace(case, metrics=(*case.metrics, *added)) if added else case)
+        if added:
+            metrics_of_case = (*case.settings.metrics, *added)
+            case = replace(case, settings=replace(case.settings, metrics=metrics_of_case))
+        scored.append(case)
     return scored
 
 
@@ -97,9 +100,9 @@ def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
         case "difficulty":
             value = difficulty_of(case)
         case "source":
-            value = utf8_safe(redact(case.source.name)) if case.source else None
+            value = utf8_safe(redact(case.settings.source.name)) if case.settings.source else None
         case "kind":
-            value = case.kind
+            value = case.settings.kind
         case _:
             assert_never(group)
     return () if value is None else (value,)

@@ -94,12 +94,12 @@ def spider(folder):
 def test_spider_keeps_positions_databases_and_schemas(spider, capsys):
     cases, skipped = imported(capsys, "spider", spider)
 
-    assert {id_: (case.question, case.golds[0].query, case.source.name) for id_, case in cases.items()} == {
+    assert {id_: (case.question, case.golds[0].query, case.settings.source.name) for id_, case in cases.items()} == {
         "0": ("How many?", "SELECT count(*) FROM t", "shop"),
         "1": ("Which?", "SELECT a FROM t", "shop"),
     }
     assert cases["0"].db_schema is not None
-    assert cases["0"].metrics == ("execution_accuracy", "execution_accuracy_spider", "exact_set_match_spider")
+    assert cases["0"].settings.metrics == ("execution_accuracy", "execution_accuracy_spider", "exact_set_match_spider")
     assert skipped == {"2": "tables.json has no schema of the database '../shop'"}
 
 
@@ -108,7 +108,7 @@ def test_wrong_answers_of_spider_do_not_fail_a_run_but_for_its_gate(spider, caps
 
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "gate" in line]
     cases = load_cases("out", root=Path("out"))
-    assert {case.on_miss for case in cases} == {"xfail"}
+    assert {case.settings.on_miss for case in cases} == {"xfail"}
     assert yaml.safe_load(Path("out/queryeval.yaml").read_text())["gates"] == [
         {"metric": "execution_accuracy", "min": 0.8}
     ]
@@ -197,7 +197,7 @@ def test_one_source_may_serve_all(spider, capsys):
 
     assert cases.keys() == {"0", "1"}
     assert cases["0"].db_schema is not None
-    assert {case.source.name for case in cases.values()} == {"../spider/database/shop/shop.sqlite"}
+    assert {case.settings.source.name for case in cases.values()} == {"../spider/database/shop/shop.sqlite"}
 
 
 # BIRD
@@ -227,7 +227,7 @@ def test_bird_keeps_ids_evidence_and_difficulty(bird, capsys):
     assert (cases["1472"].evidence, cases["1472"].difficulty) == ("", "very-hard")
     assert cases["1472"].metadata == {"difficulty": "very hard"}
     assert cases["1472"].golds[0].query == "SELECT a\nFROM t"
-    assert cases["1471"].source.name == "shop"
+    assert cases["1471"].settings.source.name == "shop"
 
 
 def test_predictions_of_bird_stand_under_positions(bird, capsys):
@@ -326,8 +326,8 @@ def test_spider2_keeps_all_results_and_the_columns_that_count(spider2, capsys):
     assert [gold.answer.columns for gold in cases["one"].golds] == [("a", "b")]
     assert [gold.answer.rows for gold in cases["many"].golds] == [[(1,), (2,)], [(3,)]]
     assert [len(gold.answer.columns) for gold in cases["flat"].golds] == [2, 2]
-    assert cases["flat"].policy.gold_columns == (0,)
-    policy = cases["many"].policy
+    assert cases["flat"].settings.policy.gold_columns == (0,)
+    policy = cases["many"].settings.policy
     assert (policy.gold_columns, policy.extra_columns, policy.row_order, policy.abs) == ((), "allow", "ignore", 0.01)
     assert (cases["flat-2"].question, cases["flat-2"].evidence) == ("With?", "t holds all")
     assert skipped["one"] == "there is no document 'link.md' in resource/documents"
@@ -397,7 +397,7 @@ def test_columns_of_a_table_become_keys_by_their_names(folder, capsys, write):
 
     assert skipped == {}
     assert (cases["1"].question, cases["1"].golds[0].query) == ("How many?", "SELECT count(*) FROM t")
-    assert (cases["1"].source.name, dict(cases["1"].metadata)) == ("shop", {"Topic": "all"})
+    assert (cases["1"].settings.source.name, dict(cases["1"].metadata)) == ("shop", {"Topic": "all"})
 
 
 def test_rows_without_ids_are_named_by_their_numbers(folder, capsys):

@@ -84,7 +84,7 @@ def test_predictions_are_a_file_under_the_ids_of_the_suite(folder):
     write_suites(imported(answers, has_predictions=True), folder / "out", force=False)
 
     assert json.loads((folder / "out/predictions.jsonl").read_text()) == {"id": "a-b", "predicted": "1", "trial": 2}
-    assert read_back(folder / "out")[0].predictor.settings == {"path": "predictions.jsonl"}
+    assert read_back(folder / "out")[0].settings.predictor.settings == {"path": "predictions.jsonl"}
     assert not (folder / "out/predict.py").exists()
 
 

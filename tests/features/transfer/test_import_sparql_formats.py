@@ -140,9 +140,9 @@ def test_text2sparql_keeps_the_names_and_the_order_of_the_published_tool(capsys)
     cases, skipped = imported(capsys, "text2sparql", write("q.yaml", QUESTIONS), "--source", "g.ttl")
 
     assert list(cases) == ["t25:1-en", "t25:3-en"]
-    assert cases["t25:1-en"].policy.row_order == "strict"
+    assert cases["t25:1-en"].settings.policy.row_order == "strict"
     assert cases["t25:1-en"].tags == ("ORDER-BY", "RESULT_ORDER_MATTERS")
-    assert cases["t25:3-en"].policy.row_order == "auto"
+    assert cases["t25:3-en"].settings.policy.row_order == "auto"
     assert skipped == {"t25:2-en": "it has no question in 'en': it is in de", "t25:4-en": "it has no query.sparql"}
 
 
@@ -225,8 +225,8 @@ def test_the_tests_of_a_manifest_pass_with_their_data_graphs_and_results(capsys)
     cases, skipped = imported(capsys, "w3c-sparql", source)
 
     assert outcomes(cases) == {"a": "passed", "b": "failed", "c": "passed"}
-    assert cases["a"].policy.row_order == "strict"  # the result has indexes
-    assert cases["b"].policy.row_order == "auto"
+    assert cases["a"].settings.policy.row_order == "strict"  # the result has indexes
+    assert cases["b"].settings.policy.row_order == "auto"
     assert skipped["d"] == "it evaluates no query: NegativeSyntaxTest11"
     assert skipped["e"] == "missing.rq: no such file"
     assert skipped["f"] == "g.ttl: no such file"  # nothing above the manifest is read
