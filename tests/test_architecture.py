@@ -57,6 +57,7 @@ SHARED_MODULES = {
     "reports": {
         "cells",
         "sections",
+        "story",
         "blocks",
         "leaderboard",
         "markdown",

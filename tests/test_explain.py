@@ -63,7 +63,7 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
         "\ndifference\n  missing 3 of 3 rows, 3 extra\n",
         "  gold     pear    2.0\n  instead  pear    3.0\n",
         "  execution_accuracy  0.000  at least 1\n",
-        "  the texts of the queries differ in select, where",
+        "  texts      differ in select, where",
     ):
         assert part in out
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.model import CaseResult
-from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.results.case_json import ShortLabels, stated_text
+from pytest_queryeval.reports.story import (
+    Cause,
+    Differences,
+    Notes,
+    Part,
+    Query,
+    Scores,
+    case_story,
+    differing_rows,
+    edit_line,
+)
+from pytest_queryeval.results.case_json import ShortLabels, result_json
 from pytest_queryeval.results.headline import LINE_CHARACTERS, headline
 from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score, pluralize
+from pytest_queryeval.text.formatting import format_score
 from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end, truncate
 
 ROWS = 8
 QUERY_LINES = 12
+NOTE_CHARACTERS = 400
 CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
 # Of the rows behind a label: their colour, and at which distance the row is whose cells they are compared with.
@@ -51,32 +60,42 @@ def error_message(report: pytest.TestReport) -> str:
 
 def failure_lines(result: CaseResult) -> Iterator[str]:
     """Yield the text of the failure, at most a screenful, with untrusted text behind a margin."""
+    case = result.case
+    report = result_json(result, nodeid=case.id, path=case.location.path.name, outcome="failed")
     yield headline(result)
     if result.predicted.error is not None and result.violations:
-        yield f"  missed     {', '.join(violation.metric for violation in result.violations)}"
-    if result.case.question:
-        yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
-    if (number := len(result.case.golds)) > 1:
-        yield f"  golds      {number}, of which gold_any[{result.shown.gold_index}] is the closest"
-    yield from _query("gold", stated_text(result.gold, result.case))
-    yield from _query("predicted", stated_text(result.predicted, result.case))
-    if result.cause is not None:
-        for edit in result.cause.edits:
-            # Why a query failed is in the headline.
-            change = edit.change if result.predicted.error is None else ""
-            where = one_line(": ".join(filter(None, (edit.clause, change))), LINE_CHARACTERS)
-            yield f"  cause      {f'{where} ({edit.label})' if where else edit.label}"
-    if result.difference is not None:
-        yield from _answer_differences(result, result.difference)
-    yield from _query_differences(result.details)
-    yield from (f"  note       {note}" for note in result.details.get("notes", ()))
-    usual = Policy(text_numbers=KINDS[result.case.settings.kind].text_numbers)
-    settings = [(field.name, getattr(result.case.settings.policy, field.name)) for field in fields(Policy)]
-    if changed := [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]:
-        yield f"  compare    {', '.join(changed)}"
-    yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
-    row = f" ({result.case.row})" if result.case.row else ""
-    yield f"  case       {one_line(f'{result.case.location}{row}', LINE_CHARACTERS)}"
+        yield _line("missed", ", ".join(violation.metric for violation in result.violations))
+    if case.question:
+        yield _line("question", case.question)
+    if (number := len(case.golds)) > 1:
+        yield _line("golds", f"{number}, of which gold_any[{result.shown.gold_index}] is the closest")
+    yield from _story_lines(list(case_story(report)), result)
+    yield _line("case", f"{case.location} ({case.row})" if case.row else str(case.location))
+
+
+def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
+    """Yield the lines of what came of a case."""
+    shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, Query) and part.answer]
+    for part in story:
+        match part:
+            case Query(name=name, text=text):
+                yield from _query(name, text)
+            case Cause(edits=edits):
+                yield from (f"  cause      {edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
+            case Differences():
+                yield from [_line("answers", ", ".join(shapes))] if shapes else ()
+                yield from _answer_differences(result)
+            case Notes(notes=notes):
+                violations = [note for note in notes if note.name == "violation"]
+                for note in (*violations[:ROWS], *notes[len(violations) :]):
+                    yield f"  {note.name:<10} {one_line_with_end(note.text, NOTE_CHARACTERS)}"
+            case Scores(scores=scores, compare=compare):
+                yield from [f"  compare    {compare}"] if compare else ()
+                yield f"  scores     {', '.join(f'{score.metric} {format_score(score.value)}' for score in scores)}"
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:<10} {one_line(text, LINE_CHARACTERS)}"
 
 
 def coloured(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
@@ -109,27 +128,13 @@ def _query(label: str, query: str | None) -> Iterator[str]:
         yield f"  {'':<10} | … {len(lines) - QUERY_LINES} more lines"
 
 
-def _query_differences(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield violations of a schema, and where the texts of the queries differ, as far as a metric found it."""
-    for violation in details.get("violations", ())[:ROWS]:
-        yield f"  violation  {one_line_with_end(violation, LINE_CHARACTERS)}"
-    found = details.get("exact_set_match")
-    if isinstance(found, Mapping):
-        parts = [f"predicted cannot be read: {found['unreadable']}"] if "unreadable" in found else []
-        if differs := found.get("differs"):
-            parts.append(f"differ in {', '.join(differs)}")
-        yield f"  texts      {one_line('; '.join(parts), LINE_CHARACTERS)}"
+def _answer_differences(result: CaseResult) -> Iterator[str]:
+    """Yield the first rows that differ, and hints at what would make the answers equal.
 
-
-def _answer_differences(result: CaseResult, whole: Difference) -> Iterator[str]:
-    """Yield how the answers differ: in their shapes, in rows, and with hints at what would make them equal."""
-    shapes = [
-        f"{name} has {pluralize(len(answer.rows), 'row')} of {pluralize(len(answer.columns), 'column')}"
-        for name, answer in (("gold", result.gold.answer), ("predicted", result.predicted.answer))
-        if isinstance(answer, Table)
-    ]
-    if shapes:
-        yield f"  answers    {', '.join(shapes)}"
+    They are those of the answers themselves, whose cells have types, which a report does not keep.
+    """
+    if (whole := result.difference) is None:
+        return
     found = replace(
         whole,
         missing=whole.missing[:ROWS],
@@ -141,15 +146,15 @@ def _answer_differences(result: CaseResult, whole: Difference) -> Iterator[str]:
     alike = lookalikes(found, policy, _cell)
     where = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
-    if found.missing or found.extra or found.changed or found.repeated:
+    rows = list(
+        differing_rows(missing=found.missing, extra=found.extra, changed=found.changed, repeated=found.repeated)
+    )
+    if rows:
         yield f"    columns  | {_row(found.columns)}"
-    yield from (f"    missing  | {_row(map(labels.of, row), typed)}" for row in found.missing)
-    yield from (f"    extra    | {_row(map(labels.of, row), typed)}" for row in found.extra)
-    for gold, predicted in found.changed:
-        yield f"    gold     | {_row(map(labels.of, gold), typed)}"
-        yield f"    instead  | {_row(map(labels.of, predicted), typed)}"
-    for row, times, predicted_times in found.repeated:
-        yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
+    for differing in rows:
+        # How often a row is there says more of it than types.
+        cells = _row(map(labels.of, differing.row), () if differing.times else typed)
+        yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {where}"
     if has_midnight(found):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.gates.text import gate_text
-from pytest_queryeval.results.verdict import finding, worst_first
+from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.truncation import one_line, one_line_with_end
 

@@ -10,7 +10,8 @@ from textwrap import indent
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat, write_whole
-from pytest_queryeval.results.verdict import finding, worst_first
+from pytest_queryeval.reports.story import finding
+from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.truncation import escape_line
 
 DESCRIPTION_CHARACTERS = 300

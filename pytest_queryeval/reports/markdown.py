@@ -33,9 +33,10 @@ from pytest_queryeval.reports.sections import (
     points,
     spider_lines,
 )
+from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import finding, verdict, worst_first
+from pytest_queryeval.results.verdict import verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
 
 MAX_BYTES = 900 * 1024

@@ -26,6 +26,7 @@ from pytest_queryeval.reports.sections import (
     metrics_table,
     spider_lines,
 )
+from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.gates import NO_BASELINE, OFF
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
@@ -33,7 +34,6 @@ from pytest_queryeval.results.verdict import (
     FAILED,
     NO_VERDICT,
     counts_of_cases,
-    finding,
     verdict,
     worst_first,
 )

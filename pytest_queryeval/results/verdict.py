@@ -17,12 +17,10 @@ from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 MAX_CHANGES = 3  # besides the system, in the verdict
-CHANGE_CHARACTERS = 100  # of an edit in a finding
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
 
@@ -144,15 +142,6 @@ def _worst_places(report: Report) -> list[int]:
 
 def _reason(case: CaseReport) -> str:
     return case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case)
-
-
-def finding(case: CaseReport) -> str:
-    """Return why a case did not pass: the first edit that repairs its answer, where one was found, and its message."""
-    edit = case["cause"]["edits"][0] if case["cause"] is not None else None
-    if edit is None or not edit["clause"]:  # the cause of a failed prediction is its message
-        return first_line(case)
-    change = one_line(f"{edit['clause']}: {edit['change']}", CHANGE_CHARACTERS)
-    return f"{change} ({edit['label']}); {first_line(case)}"
 
 
 def first_line(case: CaseReport) -> str:

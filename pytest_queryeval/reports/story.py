@@ -1,0 +1,289 @@
+"""The story of one case, in parts: how it ended and why, both queries with their answers, the cause, the difference.
+
+Every surface tells it from these parts: the failure in pytest, `queryeval explain`, pages, and formats with a line for
+each case. It chooses some of them and their layout. Texts are as reports have them: a surface makes them safe to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from pytest_queryeval.core.report import (
+    CaseReport,
+    CausingEditReport,
+    DifferenceReport,
+    FailureReport,
+    QueryReport,
+    Row,
+)
+from pytest_queryeval.results.verdict import first_line
+from pytest_queryeval.text.formatting import limits_text, pluralize
+from pytest_queryeval.text.truncation import cell_text, one_line
+
+EDIT_CHARACTERS = 100  # of an edit in a finding
+CELL_CHARACTERS = 40
+VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "did not pass", None: "no threshold"}  # of a trial
+AnyRow = TypeVar("AnyRow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a case ended."""
+
+    outcome: str
+    reason: str
+    """Why, in one line; empty where nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the suite says of a case, and where it does."""
+
+    name: Literal["question", "evidence", "source", "kind", "difficulty", "tags", "suite"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The first rows of a table."""
+
+    shape: str
+    """How many rows and columns the table has."""
+    ran: str
+    """How long the query ran."""
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    more: str
+    """How many more rows there are; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Gold or what was predicted."""
+
+    name: Literal["gold", "predicted"]
+    origin: str
+    """Which of several golds it is, or where it was predicted."""
+    text: str | None
+    """The query, or a value that was answered; None for a table that was answered."""
+    answer: Answer | None
+    failure: str
+    """Why there is no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Which edits make a wrong prediction right, and the query after them."""
+
+    edits: Sequence[CausingEditReport]
+    repaired_query: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingRow(Generic[AnyRow]):
+    """A row that both answers do not have alike."""
+
+    label: Literal["missing", "extra", "gold", "instead", "repeated"]
+    """`gold` stands before `instead`, the predicted row in its place."""
+    row: AnyRow
+    times: str = ""
+    """Of a repeated row, how often each answer has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """How the answers differ, in a sentence and in rows."""
+
+    summary: str
+    columns: Sequence[str]
+    """Their names, as many as the longest row has cells; empty where they have none."""
+    rows: Sequence[DifferingRow[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a metric tells beside its score: a violation of a schema, where texts of queries differ, or a sentence."""
+
+    name: Literal["violation", "texts", "note"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The score of a metric, and what its threshold needs."""
+
+    metric: str
+    value: float | None
+    needs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One of several trials."""
+
+    verdict: str
+    scores: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """All notes of metrics, at least one."""
+
+    notes: Sequence[Note]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """All scores, at least one."""
+
+    scores: Sequence[Score]
+    compare: str
+    """The settings of the comparison that are not the default; empty without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """All trials, at least one."""
+
+    trials: Sequence[Trial]
+
+
+Part: TypeAlias = Ending | Fact | Query | Cause | Differences | Notes | Scores | Trials
+
+
+def case_story(case: CaseReport) -> Iterator[Part]:
+    """Yield the parts of the story that are known: how the case ended, what it is, and what came of it."""
+    failure = failure_text(case["predicted"]["error"]) if case["predicted"] is not None else ""
+    yield Ending(outcome=case["outcome"], reason=first_line(case) or failure)
+    yield from _facts(case)
+    if (gold := case["gold"]) is not None:
+        origin = f"gold_any[{gold['index']}] is the closest" if gold["index"] else ""
+        yield Query(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
+    if (predicted := case["predicted"]) is not None:
+        origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
+        answer = answer_of(predicted)
+        yield Query(name="predicted", origin=origin, text=predicted["query"], answer=answer, failure=failure)
+    if (cause := case["cause"]) is not None:
+        # The cause of a failed prediction has its message again.
+        edits: Sequence[CausingEditReport] = cause["edits"]
+        if failure:
+            edits = [{**edit, "change": ""} for edit in edits]
+        yield Cause(edits=edits, repaired_query=cause["repaired_query"])
+    if case["difference"] is not None:
+        yield _differences(case["difference"], gold)
+    if notes := list(_notes(case)):
+        yield Notes(notes)
+    if scores := list(_scores(case)):
+        compare = case["fingerprint"]["compare"] if case["fingerprint"] is not None else {}
+        settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
+        yield Scores(scores, settings)
+    if case["trials"]:
+        yield Trials([Trial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]])
+
+
+def finding(case: CaseReport) -> str:
+    """Return why a case did not pass in one line: the first edit that repairs its answer, if known, and its message."""
+    edit = case["cause"]["edits"][0] if case["cause"] is not None else None
+    if edit is None or not edit["clause"]:  # the cause of a failed prediction is its message
+        return first_line(case)
+    return f"{edit_line(edit, EDIT_CHARACTERS)}; {first_line(case)}"
+
+
+def edit_line(edit: CausingEditReport, characters: int) -> str:
+    """Return one step from predicted to gold in one line: where it is, what changes, and its label."""
+    place_and_change = one_line(": ".join(filter(None, (edit["clause"], edit["change"]))), characters)
+    label = one_line(edit["label"], characters)
+    return f"{place_and_change} ({label})" if place_and_change else label
+
+
+def failure_text(error: FailureReport | None) -> str:
+    """Return why a prediction has no answer; empty where it has one."""
+    return "" if error is None else f"prediction failed ({error['kind']}): {error['message']}"
+
+
+def answer_of(query: QueryReport) -> Answer | None:
+    """Return the first rows of an answer; None where it is no table."""
+    if query["columns"] is None or query["row_count"] is None:
+        return None
+    left = query["row_count"] - len(query["sample"])
+    return Answer(
+        shape=f"{pluralize(query['row_count'], 'row')} of {pluralize(len(query['columns']), 'column')}",
+        ran=f"{query['seconds']:.3f} s" if query["seconds"] else "not run",
+        columns=query["columns"],
+        rows=query["sample"],
+        more=f"… {pluralize(left, 'more row')}" if left > 0 and query["sample"] else "",
+    )
+
+
+def differing_rows(
+    *,
+    missing: Iterable[AnyRow],
+    extra: Iterable[AnyRow],
+    changed: Iterable[tuple[AnyRow, AnyRow]],
+    repeated: Iterable[tuple[AnyRow, int, int]],
+) -> Iterator[DifferingRow[AnyRow]]:
+    """Yield the rows of a difference in the order in which they are told."""
+    yield from (DifferingRow(label="missing", row=row) for row in missing)
+    yield from (DifferingRow(label="extra", row=row) for row in extra)
+    for gold, predicted in changed:
+        yield DifferingRow(label="gold", row=gold)
+        yield DifferingRow(label="instead", row=predicted)
+    for row, times, predicted_times in repeated:
+        yield DifferingRow(label="repeated", row=row, times=f"{times:,} in gold, {predicted_times:,} in predicted")
+
+
+def _notes(case: CaseReport) -> Iterator[Note]:
+    """Yield what metrics tell, and whether predicted is right by a tie only."""
+    details = case["details"]
+    # What these hold is up to metrics, and to whoever wrote the report.
+    violations: object = details.get("violations")
+    texts: object = details.get("exact_set_match")
+    if isinstance(violations, list):
+        yield from (Note("violation", str(violation)) for violation in violations)
+    if isinstance(texts, dict):
+        parts = [f"predicted cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
+        if isinstance(differs := texts.get("differs"), list) and differs:
+            parts.append(f"differ in {', '.join(map(str, differs))}")
+        if parts:
+            yield Note("texts", "; ".join(parts))
+    if case["depends_on_tie"]:
+        yield Note("note", "predicted is right only because a LIMIT of gold cuts through rows that tie")
+    yield from (Note("note", note) for note in details.get("notes", ()))
+
+
+def _scores(case: CaseReport) -> Iterator[Score]:
+    """Yield the scores with what is needed of them."""
+    thresholds = case["fingerprint"]["thresholds"] if case["fingerprint"] is not None else {}
+    needs = {name: limits_text(limits["min"], limits["max"]) for name, limits in thresholds.items()}
+    needs |= {missed["metric"]: limits_text(missed["min"], missed["max"]) for missed in case["violations"]}
+    for metric, value in case["scores"].items():
+        yield Score(metric=metric, value=value, needs=needs.get(metric, ""))
+
+
+def _facts(case: CaseReport) -> Iterator[Fact]:
+    facts = (
+        Fact("question", case["question"]),
+        Fact("evidence", case["evidence"]),
+        Fact("source", case["source"] or ""),
+        Fact("kind", case["kind"] or ""),
+        Fact("difficulty", case["difficulty"] or ""),
+        Fact("tags", ", ".join(case["tags"])),
+        Fact("suite", f"{case['path']}:{case['line']}" + (f" ({case['place']})" if "place" in case else "")),
+    )
+    return (fact for fact in facts if fact.text)
+
+
+def _differences(difference: DifferenceReport, gold: QueryReport | None) -> Differences:
+    rows = list(
+        differing_rows(
+            missing=difference["missing"],
+            extra=difference["extra"],
+            changed=((changed["gold"], changed["predicted"]) for changed in difference["changed"]),
+            repeated=((own["row"], own["gold"], own["predicted"]) for own in difference["repeated"]),
+        )
+    )
+    width = max((len(differing.row) for differing in rows), default=0)
+    names = (gold["columns"] if gold is not None else None) or []
+    return Differences(summary=difference["summary"], columns=[*names, *[""] * width][:width], rows=rows)
