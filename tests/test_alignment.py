@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.comparison.alignment import Alignment, best_alignment, shared_budget, whole_alignment
+from pytest_queryeval.comparison.alignment import Alignment, best_alignment, whole_alignment
+from pytest_queryeval.comparison.budget import Budget, shared_budget
 
 CELLS = st.integers(0, 3)
 HEIGHTS = st.integers(0, 8)
@@ -98,7 +99,7 @@ def test_pinned_columns_stay_and_the_others_are_aligned_best(pair, pinned):
 def test_a_small_budget_gives_a_valid_alignment_and_claims_no_more_than_it_proved(pair, budget):
     gold, predicted = pair
 
-    found = best_alignment(gold, predicted, budget=budget)
+    found = best_alignment(gold, predicted, budget=Budget(budget))
 
     if found is not None:
         assert len(set(found.columns)) == len(gold)
@@ -228,7 +229,7 @@ def test_two_thousand_columns_are_aligned():
 def test_two_thousand_unrelated_columns_are_flagged():
     gold, predicted = (low_cardinality(seed, 2, [50] * 2_000) for seed in (1, 2))
 
-    found = best_alignment(gold, predicted, budget=1_000_000)
+    found = best_alignment(gold, predicted, budget=Budget(1_000_000))
 
     assert found is not None
     assert not found.proven
@@ -238,7 +239,7 @@ def test_two_thousand_unrelated_columns_are_flagged():
 def test_unrelated_columns_of_few_values_are_flagged_rather_than_searched_to_the_end():
     gold, predicted = low_cardinality(1, 500), low_cardinality(2, 500)
 
-    found = best_alignment(gold, predicted, budget=200_000)
+    found = best_alignment(gold, predicted, budget=Budget(200_000))
 
     assert found is not None
     assert not found.proven
@@ -248,7 +249,9 @@ def test_unrelated_columns_of_few_values_are_flagged_rather_than_searched_to_the
 def test_a_spent_budget_gives_the_same_answer_again():
     gold, predicted = low_cardinality(1, 300), low_cardinality(2, 300)
 
-    assert best_alignment(gold, predicted, budget=300_000) == best_alignment(gold, predicted, budget=300_000)
+    first, second = (best_alignment(gold, predicted, budget=Budget(300_000)) for _ in range(2))
+
+    assert first == second
 
 
 @given(pairs(), st.integers(0, 1))
@@ -276,7 +279,7 @@ def test_an_alignment_of_all_predicted_rows_is_found_if_and_only_if_there_is_one
     ],
 )
 def test_tables_that_cannot_match_are_refused_before_any_search(gold, predicted):
-    assert whole_alignment(gold, predicted, budget=0) is None
+    assert whole_alignment(gold, predicted, budget=Budget(0)) is None
 
 
 def test_a_search_for_all_rows_says_where_its_budget_is_spent():
@@ -284,7 +287,7 @@ def test_a_search_for_all_rows_says_where_its_budget_is_spent():
     predicted = shuffled(gold, seed=3)[0][::-1]
 
     assert whole_alignment(gold, predicted).matched == 6
-    assert not whole_alignment(gold, predicted, budget=0).proven
+    assert not whole_alignment(gold, predicted, budget=Budget(0)).proven
 
 
 def test_searches_that_share_a_budget_spend_it_together():

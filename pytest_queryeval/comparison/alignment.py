@@ -8,34 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_queryeval.comparison.column_fits import ColumnFits
+from pytest_queryeval.comparison.budget import Budget, BudgetSpentError, search_budget
+from pytest_queryeval.comparison.column_fits import ColumnFits, Options
 from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTiebreak
-from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
+from pytest_queryeval.comparison.row_classes import RowClasses, Split, kinds
 
-DEFAULT_BUDGET = 3_000_000
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
 _LOSSES = (0.0, 0.005, 0.02, 0.05)
-_shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=None)
-
-
-@contextmanager
-def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
-    """Let all searches within the `with` statement visit so many rows together, instead of each of them."""
-    token = _shared_budget.set(Budget(rows))
-    try:
-        yield
-    finally:
-        _shared_budget.reset(token)
-
-
-def search_budget(rows: int = DEFAULT_BUDGET) -> Budget:
-    """Return the budget that searches share, or else a new one."""
-    return _shared_budget.get() or Budget(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +39,7 @@ def best_alignment(
     predicted_distinct: Sequence[int] | None = None,
     pinned: int = 0,
     start: tuple[int, ...] | None = None,
-    budget: int = DEFAULT_BUDGET,
+    budget: Budget | None = None,
 ) -> Alignment | None:
     """Align a gold columns of n cells with b predicted columns of m cells; None when b < a.
 
@@ -77,8 +60,8 @@ def best_alignment(
         return None
     if not 0 <= pinned <= len(gold):
         raise ValueError(f"pinned is {pinned}, gold has {len(gold)} columns")
-    limit = search_budget(budget)
-    rows = RowClasses(gold, predicted, pinned=pinned, budget=limit)
+    budget = budget or search_budget()
+    rows = RowClasses(gold, predicted, pinned=pinned, budget=budget)
     by_position = tuple(range(len(gold)))
     first = _Leaf(by_position, rows.matched(by_position))
     heights = {len(column) for column in (*gold[:1], *predicted[:1])}
@@ -92,9 +75,9 @@ def best_alignment(
         overlap=overlap,
         gold_distinct=gold_distinct,
         predicted_distinct=predicted_distinct,
-        spend=limit.spend,
+        spend=budget.spend,
     )
-    return _Search(rows, ties, limit, first).result()
+    return _Search(rows, ties, budget, first).result()
 
 
 def whole_alignment(
@@ -102,19 +85,19 @@ def whole_alignment(
     predicted: Sequence[Sequence[int]],
     *,
     pinned: int = 0,
-    budget: int = DEFAULT_BUDGET,
+    budget: Budget | None = None,
 ) -> Alignment | None:
     """Align columns so that every predicted row matches a gold row of its own; None where no alignment does.
 
     Arguments are those of `best_alignment`. Columns whose cells cannot match are refused first, by counting them. When
     the budget is spent, an alignment that matches fewer rows is returned, with `proven` False.
     """
-    limit = search_budget(budget)
+    budget = budget or search_budget()
     by_position = tuple(range(len(gold)))
     try:
-        columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=limit), None)
+        columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=budget), None)
     except BudgetSpentError:
-        matched = RowClasses(gold, predicted, pinned=pinned, budget=limit).matched(by_position)
+        matched = RowClasses(gold, predicted, pinned=pinned, budget=budget).matched(by_position)
         return Alignment(columns=by_position, matched=matched, proven=False)
     need = len(predicted[0]) if predicted else 0
     return None if columns is None else Alignment(columns=columns, matched=need, proven=True)
@@ -155,11 +138,10 @@ def whole_alignments(
         gold, predicted, overlap=None, gold_distinct=None, predicted_distinct=None, spend=budget.spend
     )
     search = _Search(rows, ties, budget, _Leaf(by_position, 0))
-    may_align = None
     if fits is not None:
         search.gold_kinds, search.predicted_kinds = fits.gold_kinds, fits.predicted_kinds
-        may_align = fits.may_align if height == need else None
-    yield from (columns for columns in search.whole(need, may_align) if columns not in yielded)
+    narrowed = fits.narrowed if fits is not None and height == need else None
+    yield from (columns for columns in search.whole(need, narrowed) if columns not in yielded)
 
 
 def _has_same_columns(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]], pinned: int) -> bool:
@@ -212,13 +194,12 @@ class _Search:
             self._exceeds(self.rows.likely())
         return Alignment(columns=self.best.columns, matched=self.best.matched, proven=proven)
 
-    def whole(self, need: int, may_align: Callable[[int, int], bool] | None) -> Iterator[tuple[int, ...]]:
-        """Yield alignments that match `need` rows, of pairs of columns that may be aligned."""
+    def whole(self, need: int, narrowed: Callable[[Options], Options] | None) -> Iterator[tuple[int, ...]]:
+        """Yield alignments that match `need` rows, of the options that `narrowed` leaves."""
         self.need = need
         top = self._top(self.rows.root)
-        if may_align is not None:
-            options = {i: [j for j in js if may_align(i, j)] for i, js in top.options.items()}
-            top = top._replace(options=options)
+        if narrowed is not None:
+            top = top._replace(options=narrowed(top.options))
         yield from (leaf.columns for leaf in self._leaves(top))
 
     # The most rows
@@ -238,23 +219,19 @@ class _Search:
 
     def _within_half(self, needs: Sequence[int]) -> bool:
         """Return whether a leaf with one of `needs`, and so the best, is found within half of the budget left."""
-        self.budget.reserve = self.budget.left // 2
-        try:
+        with suppress(BudgetSpentError), self.budget.part(2):
             return any(need > self.best.matched and self._improve(need) for need in needs)
-        except BudgetSpentError:
-            return False
-        finally:
-            self.budget.reserve = 0
+        return False
 
     def _improve(self, need: int = 0, *, once: bool = False) -> bool:
         """Find the best leaf with at least `need` rows, or with `once` any better one; return whether there is one."""
         self.need = max(need, self.best.matched + 1)
-        found = False
+        is_better = False
         for leaf in self._leaves(self._top(self.rows.root)):
-            self.best, self.need, found = leaf, leaf.matched + 1, True
+            self.best, self.need, is_better = leaf, leaf.matched + 1, True
             if once:
                 break
-        return found
+        return is_better
 
     def _exceeds(self, columns: tuple[int, ...]) -> bool:
         before, matched = self.best, self.rows.matched(columns)
@@ -291,12 +268,12 @@ class _Search:
         """Separate columns of equal cells that differ in their distinct values, which `overlap` may see more finely."""
         if len(self.rows.gold) + len(self.rows.predicted) == len({*self.gold_kinds}) + len({*self.predicted_kinds}):
             return
-        golds: list[list[object]] = [[kind] for kind in self.gold_kinds]
-        others: list[list[object]] = [[kind] for kind in self.predicted_kinds]
+        gold_keys: list[list[object]] = [[kind] for kind in self.gold_kinds]
+        predicted_keys: list[list[object]] = [[kind] for kind in self.predicted_kinds]
         for i, j in ((i, j) for i, choices in node.options.items() if len(choices) > 1 for j in choices):
-            golds[i].append((j, self.ties.pair(i, j)))
-            others[j].append((i, self.ties.pair(i, j)))
-        self.gold_kinds, self.predicted_kinds = kinds(golds), kinds(others)
+            gold_keys[i].append((j, self.ties.pair(i, j)))
+            predicted_keys[j].append((i, self.ties.pair(i, j)))
+        self.gold_kinds, self.predicted_kinds = kinds(gold_keys), kinds(predicted_keys)
 
     # The tree
 
@@ -349,8 +326,8 @@ class _Search:
             return []
         guess: list[int] | None = None
         if self.floor is not None:
-            known = {i: (j,) for i, j in node.columns.items()}
-            guess = self.ties.reach([known.get(i) or node.options[i] for i in range(len(self.rows.gold))], self.floor)
+            aligned = {i: (j,) for i, j in node.columns.items()}
+            guess = self.ties.reach([aligned.get(i) or node.options[i] for i in range(len(self.rows.gold))], self.floor)
             if guess is None:
                 return []
         choices = {i: self._one_of_a_kind(js) for i, js in node.options.items()}

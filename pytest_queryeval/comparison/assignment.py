@@ -51,8 +51,8 @@ def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, in
 
     ends = np.cumsum([0, *map(len, fits)])
     graph = csr_array((np.ones(ends[-1]), list(chain.from_iterable(fits)), ends), shape=(len(fits), places))
-    found = maximum_bipartite_matching(graph, perm_type="column").tolist()
-    return [(row, place) for row, place in enumerate(found) if place >= 0]
+    places_of_rows = maximum_bipartite_matching(graph, perm_type="column").tolist()
+    return [(row, place) for row, place in enumerate(places_of_rows) if place >= 0]
 
 
 def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
@@ -66,4 +66,4 @@ def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
                 if taken != used and (taken not in grown or total + weight > grown[taken][0]):
                     grown[taken] = total + weight, (*columns, column)
         best = grown
-    return list(max(best.values(), key=lambda found: found[0])[1])
+    return list(max(best.values(), key=lambda assigned: assigned[0])[1])

@@ -47,10 +47,12 @@ def rename_blank_nodes(
     if not nodes or Counter(gold) == Counter(predicted):
         return predicted, True
     values = merged()
-    golds, others = ([tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted))
-    names, proven = (None, True) if positional else _aligned_names(golds, others)
+    gold_rows, predicted_rows = (
+        [tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted)
+    )
+    names, proven = (None, True) if positional else _aligned_names(gold_rows, predicted_rows)
     if names is None:
-        search = _Search((_with_parts(golds), _with_parts(others)), positional)
+        search = _Search((_with_parts(gold_rows), _with_parts(predicted_rows)), positional)
         names = search.names()
         proven = proven and search.visits_left >= 0
     return _renamed(predicted, {node: names.get(node) or BlankNode(f"\0{node.label}") for node in nodes}), proven
@@ -80,11 +82,11 @@ def _alignments(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Iterator[t
     """Yield for each gold column a predicted one that holds the same cells but for blank nodes, in all ways."""
     if len(gold) != len(predicted) or len(gold[0]) != len(predicted[0]):
         return
-    golds, others = (
+    gold_cells, predicted_cells = (
         [Counter([replace_blank_nodes(cell, lambda _: _ANY) for cell in column]) for column in zip(*rows, strict=True)]
         for rows in (gold, predicted)
     )
-    options = [[place for place, cells in enumerate(others) if cells == wanted] for wanted in golds]
+    options = [[place for place, cells in enumerate(predicted_cells) if cells == column] for column in gold_cells]
 
     def completed(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(columns) == len(options):
@@ -150,12 +152,12 @@ class _Search:
         colours = self._refined(self._sides, (start[0], start[1]))
         golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
         try:
-            partners = list(self._partners(golds, predicted))
+            names_of_parts = list(self._partners(golds, predicted))
         except RecursionError:  # parts within parts, hundreds of levels
-            self.visits_left, partners = -1, []
+            self.visits_left, names_of_parts = -1, []
         names: Names = {}
-        for found in partners:
-            names |= found or {}
+        for part_names in names_of_parts:
+            names |= part_names or {}
         return names | _leftovers(names, *colours)
 
     def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
@@ -165,46 +167,46 @@ class _Search:
             free[part.key].append(part)
         for part in predicted:
             candidates = free[part.key]
-            found = None
+            names = None
             for place, candidate in enumerate(candidates):
-                found = self._same(candidate, part)
-                if found is not None:
+                names = self._same(candidate, part)
+                if names is not None:
                     del candidates[place]
                     break
-            yield found
+            yield names
 
     def _same(self, gold: _Part, predicted: _Part) -> Names | None:
         """Return the names by which two parts of equal keys are the same; None where they are not."""
         groups = _same_colour(gold.colours, predicted.colours)
-        known = {others[0]: mines[0] for mines, others in groups if len(mines) == 1}
-        if known or not groups:
-            return self._same_around(gold, predicted, known)
-        mines, others = min(groups, key=lambda group: len(group[0]))
-        for mine in mines:
+        unique = {predicted_nodes[0]: gold_nodes[0] for gold_nodes, predicted_nodes in groups if len(gold_nodes) == 1}
+        if unique or not groups:
+            return self._same_around(gold, predicted, unique)
+        gold_nodes, predicted_nodes = min(groups, key=lambda group: len(group[0]))
+        for gold_node in gold_nodes:
             if self.visits_left < 0:
-                return {other: mine for mines, others in groups for mine, other in zip(mines, others, strict=True)}
-            start = ({**gold.colours, mine: -1}, {**predicted.colours, others[0]: -1})
+                return dict(chain.from_iterable(zip(*reversed(nodes), strict=True) for nodes in groups))
+            start = ({**gold.colours, gold_node: -1}, {**predicted.colours, predicted_nodes[0]: -1})
             colours = self._refined((gold.rows, predicted.rows), start)
             if sorted(colours[0].values()) == sorted(colours[1].values()):
-                found = self._same(_Part(colours[0], gold.rows), _Part(colours[1], predicted.rows))
-                if found is not None:
-                    return found
+                names = self._same(_Part(colours[0], gold.rows), _Part(colours[1], predicted.rows))
+                if names is not None:
+                    return names
         return None
 
-    def _same_around(self, gold: _Part, predicted: _Part, known: Names) -> Names | None:
+    def _same_around(self, gold: _Part, predicted: _Part, unique: Names) -> Names | None:
         """Return what `_same` does where some nodes are known, which leaves smaller parts between them."""
-        numbers = {other: next(self._known) for other in known}
+        numbers = {predicted_node: next(self._known) for predicted_node in unique}
         parts = (
-            _without(gold, {mine: numbers[other] for other, mine in known.items()}),
+            _without(gold, {gold_node: numbers[predicted_node] for predicted_node, gold_node in unique.items()}),
             _without(predicted, numbers),
         )
         if self._known_rows(parts[0].rows) != self._known_rows(parts[1].rows):
             return None
-        names = dict(known)
-        for found in self._partners(*(_parts(part.rows, part.colours) for part in parts)):
-            if found is None:
+        names = dict(unique)
+        for part_names in self._partners(*(_parts(part.rows, part.colours) for part in parts)):
+            if part_names is None:
                 return None
-            names |= found
+            names |= part_names
         return names
 
     def _known_rows(self, rows: Sequence[Cells]) -> Counter[Hashable]:
@@ -228,13 +230,13 @@ class _Search:
             distinguished = len(numbers)
 
 
-def _without(part: _Part, known: Mapping[BlankNode, int]) -> _Part:
+def _without(part: _Part, numbers: Mapping[BlankNode, int]) -> _Part:
     """Return the part with plain values in place of known nodes."""
     rows = [
-        tuple([("known", known[cell]) if isinstance(cell, BlankNode) and cell in known else cell for cell in row])
+        tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
         for row in part.rows
     ]
-    return _Part({node: colour for node, colour in part.colours.items() if node not in known}, rows)
+    return _Part({node: colour for node, colour in part.colours.items() if node not in numbers}, rows)
 
 
 def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
@@ -262,10 +264,10 @@ def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:
     """Pair nodes of parts without a partner: by label, which one source keeps over its queries, then in their order."""
     taken = set(names.values())
     free = {node: None for node in gold if node not in taken}
-    rest = [node for node in predicted if node not in names]
-    by_label = {node: node for node in rest if node in free}
-    others = (node for node in free if node not in by_label)
-    return by_label | dict(zip((node for node in rest if node not in by_label), others, strict=False))
+    unnamed = [node for node in predicted if node not in names]
+    by_label = {node: node for node in unnamed if node in free}
+    unpaired = (node for node in free if node not in by_label)
+    return by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
 
 def _recoloured(

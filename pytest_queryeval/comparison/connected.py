@@ -22,6 +22,6 @@ def connected(links: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
             node = head[node]
         return node
 
-    for node, other in links:
-        head[root(other)] = root(node)
+    for node, neighbour in links:
+        head[root(neighbour)] = root(node)
     return {node: root(node) for node in list(head)}

@@ -35,8 +35,8 @@ class Counts:
     @property
     def f1(self) -> float:
         """Return 2·tp / (2·tp + fp + fn), 1 where both have nothing."""
-        whole = 2 * self.tp + self.fp + self.fn
-        return 2 * self.tp / whole if whole else 1.0
+        total = 2 * self.tp + self.fp + self.fn
+        return 2 * self.tp / total if total else 1.0
 
     def as_dict(self) -> dict[str, float]:
         """Return the counts as reports have them."""
@@ -48,8 +48,8 @@ def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
     """Count rows under the best alignment, as multisets, without predicted columns that no gold column maps to."""
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
-    both = pair(gold, predicted, policy)
-    return _rows(both, None if both.alignment is None else both.alignment.columns)
+    tables = pair(gold, predicted, policy)
+    return _rows(tables, None if tables.alignment is None else tables.alignment.columns)
 
 
 @lru_cache(maxsize=2)
@@ -61,15 +61,15 @@ def exact_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
     return _rows(pair(gold, predicted, policy), tuple(range(len(gold.columns))) if same_width else None)
 
 
-def _rows(both: Pair, columns: tuple[int, ...] | None) -> Counts:
-    golds, others = len(both.gold_rows), len(both.predicted_rows)
+def _rows(tables: Pair, columns: tuple[int, ...] | None) -> Counts:
+    gold_size, predicted_size = len(tables.gold_rows), len(tables.predicted_rows)
     if columns is None:
-        return Counts(0, others, golds)
-    aligned = both.alignment
-    matched = (aligned if aligned is not None and aligned.columns == columns else both.fixed(columns)).matched
-    if both.policy.duplicates == "ignore" and len(both.predicted.columns) > len(columns):
-        others = len(both.projected(columns)[1])
-    return Counts(matched, others - matched, golds - matched)
+        return Counts(0, predicted_size, gold_size)
+    best = tables.alignment
+    matched = (best if best is not None and best.columns == columns else tables.alignment_of(columns)).matched
+    if tables.policy.duplicates == "ignore" and len(tables.predicted.columns) > len(columns):
+        predicted_size = len(tables.coded.projected(columns)[1])
+    return Counts(matched, predicted_size - matched, gold_size - matched)
 
 
 @lru_cache(maxsize=2)
@@ -79,23 +79,27 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
         # A row without cells counts as one.
         sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))
         return Counts(0, *sizes)
-    golds, others = merged_rows(pair(gold, predicted, policy))
-    common = sum((Counter(left) & Counter(right)).total() for left, right in zip_longest(golds, others, fillvalue=()))
-    return Counts(common, len(others) * len(predicted.columns) - common, len(golds) * len(gold.columns) - common)
+    gold_rows, predicted_rows = merged_rows(pair(gold, predicted, policy))
+    rows = zip_longest(gold_rows, predicted_rows, fillvalue=())
+    common = sum((Counter(gold_row) & Counter(predicted_row)).total() for gold_row, predicted_row in rows)
+    gold_size, predicted_size = len(gold_rows) * len(gold.columns), len(predicted_rows) * len(predicted.columns)
+    return Counts(common, predicted_size - common, gold_size - common)
 
 
 @lru_cache(maxsize=2)
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
     """Count the distinct values of each gold column under the best alignment; None where there is none."""
-    both = pair(gold, predicted, policy)
-    alignment = both.alignment
+    tables = pair(gold, predicted, policy)
+    alignment = tables.alignment
     if alignment is None:
         return None
-    if alignment.matched == len(both.gold_rows) == len(both.predicted_rows):
-        return [Counts(len(set(column)), 0, 0) for column in zip(*both.gold_rows, strict=True)]
-    golds, others = both.distinct_counts
-    shared = [both.overlap(mine, its) for mine, its in enumerate(alignment.columns)]
-    return [
-        Counts(common, others[its] - common, golds[mine] - common)
-        for mine, (common, its) in enumerate(zip(shared, alignment.columns, strict=True))
-    ]
+    if alignment.matched == len(tables.gold_rows) == len(tables.predicted_rows):
+        return [Counts(len(set(column)), 0, 0) for column in zip(*tables.gold_rows, strict=True)]
+    gold_distinct, predicted_distinct = tables.coded.distinct_counts
+    counts = []
+    for gold_column, predicted_column in enumerate(alignment.columns):
+        shared = tables.coded.overlap(gold_column, predicted_column)
+        counts.append(
+            Counts(shared, predicted_distinct[predicted_column] - shared, gold_distinct[gold_column] - shared)
+        )
+    return counts

@@ -20,24 +20,24 @@ CELL_CHARACTERS = 40
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> Difference:
     """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it."""
-    both = pair(gold, predicted, policy)
-    if both.alignment is None:
+    tables = pair(gold, predicted, policy)
+    if tables.alignment is None:
         has_names = len(predicted.columns) < len(gold.columns)
         few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
         return Difference(summary=few if has_names else "no columns of gold's names")
-    columns = both.alignment.columns
-    gold_left, predicted_left, _ = both.leftover(columns)
-    if not gold_left and not predicted_left:
-        return Difference(summary=_same_rows(both, columns))
-    gold_rows, predicted_rows = _rows(gold, both.policy), _rows(predicted, both.policy)
-    mine, others = both.projected(columns)
-    times, other_times = Counter(mine), Counter(others.values())
-    left = chain((mine[at] for at in gold_left), (others[at] for at in predicted_left))
-    repeated = dict.fromkeys(row for row in left if row in times and row in other_times)
-    gold_left = [at for at in gold_left if mine[at] not in repeated]
-    predicted_left = [at for at in predicted_left if others[at] not in repeated]
-    missing = [gold_rows[at] for at in gold_left[: 2 * limit]]
-    extra = [tuple([predicted_rows[at][column] for column in columns]) for at in predicted_left[: 2 * limit]]
+    columns = tables.alignment.columns
+    missing_at, extra_at, _ = tables.unpaired(columns)
+    if not missing_at and not extra_at:
+        return Difference(summary=_same_rows(tables, columns))
+    gold_rows, predicted_rows = _rows(gold, tables.policy), _rows(predicted, tables.policy)
+    gold_codes, predicted_codes = tables.coded.projected(columns)
+    gold_times, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
+    unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
+    repeated = dict.fromkeys(row for row in unpaired if row in gold_times and row in predicted_times)
+    missing_at = [at for at in missing_at if gold_codes[at] not in repeated]
+    extra_at = [at for at in extra_at if predicted_codes[at] not in repeated]
+    missing = [gold_rows[at] for at in missing_at[: 2 * limit]]
+    extra = [tuple([predicted_rows[at][column] for column in columns]) for at in extra_at[: 2 * limit]]
     are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
     if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
         cells = (missing[0][0], extra[0][0])
@@ -50,16 +50,16 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     elif not gold_rows:
         summary = f"{pluralize(len(predicted_rows), 'row')}, gold has none"
     else:
-        found = [f"missing {len(gold_left):,} of {pluralize(len(gold_rows), 'row')}"] * bool(gold_left)
-        if predicted_left:
-            found += [f"{len(predicted_left):,} extra" if gold_left else pluralize(len(predicted_left), "extra row")]
+        parts = [f"missing {len(missing_at):,} of {pluralize(len(gold_rows), 'row')}"] * bool(missing_at)
+        if extra_at:
+            parts += [f"{len(extra_at):,} extra" if missing_at else pluralize(len(extra_at), "extra row")]
         if repeated:
-            more = sum(times[row] > other_times[row] for row in repeated)
+            more = sum(gold_times[row] > predicted_times[row] for row in repeated)
             sides = {"gold": more, "predicted": len(repeated) - more}
             often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
-            found += [f"duplicates differ: {' and '.join(often)}"]
-        found += _further(both, columns)
-        summary = ", ".join(found)
+            parts += [f"duplicates differ: {' and '.join(often)}"]
+        parts += _further(tables, columns)
+        summary = ", ".join(parts)
     changed = _changed(missing, extra, policy)
     return Difference(
         columns=gold.columns,
@@ -67,23 +67,25 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         missing=tuple(missing[:limit]),
         extra=tuple(extra[:limit]),
         changed=tuple(changed[:limit]),
-        repeated=tuple((gold_rows[mine.index(row)], times[row], other_times[row]) for row in islice(repeated, limit)),
-        counts=(len(gold_left), len(predicted_left)),
+        repeated=tuple(
+            (gold_rows[gold_codes.index(row)], gold_times[row], predicted_times[row]) for row in islice(repeated, limit)
+        ),
+        counts=(len(missing_at), len(extra_at)),
         summary=summary,
     )
 
 
-def _further(both: Pair, columns: tuple[int, ...]) -> list[str]:
-    further = len(both.predicted.columns) - len(columns)
-    return [pluralize(further, "further column")] * (further > 0 and both.policy.extra_columns != "allow")
+def _further(tables: Pair, columns: tuple[int, ...]) -> list[str]:
+    further = len(tables.predicted.columns) - len(columns)
+    return [pluralize(further, "further column")] * (further > 0 and tables.policy.extra_columns != "allow")
 
 
-def _same_rows(both: Pair, columns: tuple[int, ...]) -> str:
+def _same_rows(tables: Pair, columns: tuple[int, ...]) -> str:
     """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
-    if further := _further(both, columns):
+    if further := _further(tables, columns):
         return further[0]
-    gold, predicted = both.projected(columns)
-    if list(predicted.values()) != gold and not both.coded.is_rough:
+    gold, predicted = tables.coded.projected(columns)
+    if list(predicted.values()) != gold and not tables.coded.has_chains:
         return "the same rows, in another order"
     return "" if list(columns) == sorted(columns) else "the same rows, with their columns in another order"
 
@@ -100,15 +102,15 @@ def _rows(table: Table, policy: Policy) -> Sequence[Row]:
 
 def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple[Row, Row]]:
     """Take pairs of similar rows out of both lists, and return them."""
-    others = [_values(row, policy) for row in extra]
+    extra_values = [_values(row, policy) for row in extra]
     changed = []
     for row in list(missing):
         values = _values(row, policy)
-        shared = [sum(map(is_equal, values, other, repeat(policy))) for other in others]
+        shared = [sum(map(is_equal, values, candidate, repeat(policy))) for candidate in extra_values]
         most = max(shared, default=0)
         if 2 * most >= len(row) > 1:
             place = shared.index(most)
-            del others[place]
+            del extra_values[place]
             changed.append((row, extra.pop(place)))
             missing.remove(row)
     return changed

@@ -35,23 +35,26 @@ class EntityTiebreak:
         predicted_distinct: Sequence[int] | None,
         spend: Callable[[int], None],
     ) -> None:
-        wanted = cache(lambda i: frozenset(gold[i]))
-        found = cache(lambda j: frozenset(predicted[j]))
-        self._overlap = overlap or (lambda i, j: len(wanted(i) & found(j)))
-        self._wanted = (lambda i: len(wanted(i))) if gold_distinct is None else gold_distinct.__getitem__
-        self._found = (lambda j: len(found(j))) if predicted_distinct is None else predicted_distinct.__getitem__
+        gold_values = cache(lambda i: frozenset(gold[i]))
+        predicted_values = cache(lambda j: frozenset(predicted[j]))
+        self._overlap = overlap or (lambda i, j: len(gold_values(i) & predicted_values(j)))
+        self._gold_distinct = (lambda i: len(gold_values(i))) if gold_distinct is None else gold_distinct.__getitem__
+        self._predicted_distinct = (
+            (lambda j: len(predicted_values(j))) if predicted_distinct is None else predicted_distinct.__getitem__
+        )
         self._spend = spend
         self._pairs: dict[tuple[int, int], tuple[float, float]] = {}
 
     def pair(self, gold: int, predicted: int) -> tuple[float, float]:
         """Return precision and recall of one column pair, 0 where they share no value."""
-        known = self._pairs.get((gold, predicted))
-        if known is None:
+        ratios = self._pairs.get((gold, predicted))
+        if ratios is None:
             self._spend(_PAIR)
-            shared = self._overlap(gold, predicted)
-            known = (shared / self._found(predicted), shared / self._wanted(gold)) if shared else (0.0, 0.0)
-            self._pairs[gold, predicted] = known
-        return known
+            ratios = (0.0, 0.0)
+            if shared := self._overlap(gold, predicted):
+                ratios = shared / self._predicted_distinct(predicted), shared / self._gold_distinct(gold)
+            self._pairs[gold, predicted] = ratios
+        return ratios
 
     def f1(self, columns: Sequence[int]) -> float:
         """Return the F1 of mean precision and mean recall, gold column i aligned with predicted column `columns[i]`."""

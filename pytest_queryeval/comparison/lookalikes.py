@@ -15,39 +15,40 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Cell, Literal, Row
 
 
-def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
+def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
     """Return pairs of a gold and a predicted cell of one column that are unequal by their types only.
 
     They are shown by the same text, or `is_number_text`. Takes time in proportion to the pairs of rows.
     """
-    golds, others = _sides(found)
+    gold_rows, predicted_rows = _sides(difference)
     return [
-        (column, gold, cell)
-        for row in golds
-        for other in others
-        for column, (gold, cell) in enumerate(zip(row, other, strict=False))
-        if type_name(gold) != type_name(cell)
-        and (shown(gold) == shown(cell) or is_number_text(gold, cell, policy))
-        and not is_equal(canonical(gold, policy), canonical(cell, policy), policy)
+        (column, gold, predicted)
+        for gold_row in gold_rows
+        for predicted_row in predicted_rows
+        for column, (gold, predicted) in enumerate(zip(gold_row, predicted_row, strict=False))
+        if type_name(gold) != type_name(predicted)
+        and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
+        and not is_equal(canonical(gold, policy), canonical(predicted, policy), policy)
     ]
 
 
-def is_number_text(cell: Cell, other: Cell, policy: Policy) -> bool:
+def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
     """Return whether one of two cells is a number and the other one a text of it, as `text_numbers` reads texts."""
     reading = replace(policy, text_numbers=True)
-    return text_and_number(cell, other) and is_equal(canonical(cell, reading), canonical(other, reading), reading)
+    gold_value, predicted_value = canonical(gold, reading), canonical(predicted, reading)
+    return text_and_number(gold, predicted) and is_equal(gold_value, predicted_value, reading)
 
 
-def has_midnight(found: Difference) -> bool:
+def has_midnight(difference: Difference) -> bool:
     """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
-    (dates, timestamps), (other_dates, other_timestamps) = map(_moments, _sides(found))
-    return not dates.isdisjoint(other_timestamps) or not timestamps.isdisjoint(other_dates)
+    (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, _sides(difference))
+    return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
 
 
-def _sides(found: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
+def _sides(difference: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
     """Return the rows of gold and of predicted that the other one lacks."""
-    golds = (*found.missing, *(gold for gold, _ in found.changed))
-    return golds, (*found.extra, *(predicted for _, predicted in found.changed))
+    golds = (*difference.missing, *(gold for gold, _ in difference.changed))
+    return golds, (*difference.extra, *(predicted for _, predicted in difference.changed))
 
 
 def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
@@ -55,14 +56,14 @@ def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, 
     dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
     for column, cell in (place for row in rows for place in enumerate(row)):
         text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
-        found = read_temporal(text)
-        if found is not None and found.kind == "date":
-            dates.add((column, found.seconds))
-        elif found is not None and found.kind == "datetime" and not found.fraction:
-            timestamps.add((column, found.seconds))
+        moment = read_temporal(text)
+        if moment is not None and moment.kind == "date":
+            dates.add((column, moment.seconds))
+        elif moment is not None and moment.kind == "datetime" and not moment.fraction:
+            timestamps.add((column, moment.seconds))
     return dates, timestamps
 
 
-def text_and_number(cell: Cell, other: Cell) -> bool:
+def text_and_number(gold: Cell, predicted: Cell) -> bool:
     """Return whether one of two cells is a text and the other one a number."""
-    return {str} < {type(cell), type(other)} < {str, int, float, Decimal}
+    return {str} < {type(gold), type(predicted)} < {str, int, float, Decimal}

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.assignment import most_pairs
+from pytest_queryeval.comparison.budget import Budget, BudgetSpentError
 from pytest_queryeval.comparison.canonical import is_near
 from pytest_queryeval.comparison.comparables import is_comparable, quantity_of
 from pytest_queryeval.comparison.numbers import as_float, widest
-from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError
 from pytest_queryeval.core.policy import Policy
 
 Cells: TypeAlias = tuple[Hashable, ...]

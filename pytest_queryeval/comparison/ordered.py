@@ -25,12 +25,13 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     allowed = [(number, *row) for number, tie in enumerate(ties) for row in tie.rows]
     numbers = (number for number, tie in enumerate(ties) for _ in range(tie.size))
     numbered = [(number, *row) for number, row in zip(numbers, predicted.rows, strict=True)]
-    both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
+    tables = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
     if policy.columns != "any":
-        return both.alignment is not None and both.alignment.matched == len(numbered)
-    is_whole = both.is_whole
-    pair(gold, predicted, policy).is_order_unproven = both.unproven
-    return is_whole
+        return tables.alignment is not None and tables.alignment.matched == len(numbered)
+    is_equal = tables.has_whole_alignment
+    unordered = pair(gold, predicted, policy)  # which tells the case whether a search has stopped
+    unordered.is_unproven = unordered.is_unproven or tables.is_unproven
+    return is_equal
 
 
 def _numbered(table: Table, rows: list[Row]) -> Table:

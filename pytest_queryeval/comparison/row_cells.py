@@ -13,10 +13,11 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.assignment import most_pairs
 from pytest_queryeval.comparison.canonical import is_near
+from pytest_queryeval.comparison.coded_tables import Rows, columns_of, transpose
 from pytest_queryeval.comparison.comparables import Comparable, is_comparable, kind_of, quantity_of
 from pytest_queryeval.comparison.connected import connected
 from pytest_queryeval.comparison.numbers import Number, as_float, widest
-from pytest_queryeval.comparison.pairing import Pair, transpose
+from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.temporal import Temporal
 from pytest_queryeval.comparison.tolerance import Texts
 from pytest_queryeval.core.policy import Policy
@@ -52,11 +53,8 @@ class RowCells:
 
 def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
     """Return gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
-    coded = pair.anywhere
-    return (
-        transpose(coded.gold_merged, len(pair.gold_rows)),
-        transpose(coded.predicted_merged, len(pair.predicted_rows)),
-    )
+    (gold, predicted), _ = pair.coded.paired_anywhere
+    return transpose(gold, len(pair.gold_rows)), transpose(predicted, len(pair.predicted_rows))
 
 
 def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
@@ -65,22 +63,23 @@ def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
     A row counts once, at its first position. A cell equals at most one cell of a row, so the second of two cells of one
     value has a token of its own.
     """
-    coded, width = pair.anywhere, len(pair.gold.columns)
-    if coded.is_rough and (near := _near_codes(pair)) is not None:
-        golds = _distinct(coded.gold_exact, coded.gold_exact)
-        others = _distinct(coded.predicted_exact, coded.predicted_exact)
-        if found := _near_tokens(golds, others, near):
-            return RowCells(width=width, cells=found[0], reach=found[1]), found[2], True
-    cells = [_copies(row) for row in _distinct(coded.gold_exact, coded.gold_merged)]
-    others = _distinct(coded.predicted_exact, coded.predicted_merged)
-    return RowCells(width=width, cells=cells, reach=cells), [_copies(row) for row in others], not coded.is_rough
+    exact, width = pair.coded.exact, len(pair.gold.columns)
+    paired, has_chains = pair.coded.paired_anywhere
+    if has_chains and (near := _near_codes(pair)) is not None:
+        exact_rows = _distinct(exact.gold, exact.gold), _distinct(exact.predicted, exact.predicted)
+        if tokens := _near_tokens(*exact_rows, near):
+            gold_tokens, reach, predicted_tokens = tokens
+            return RowCells(width=width, cells=gold_tokens, reach=reach), predicted_tokens, True
+    cells, predicted_cells = (list(map(_copies, _distinct(*side))) for side in zip(exact, paired, strict=True))
+    return RowCells(width=width, cells=cells, reach=cells), predicted_cells, not has_chains
 
 
 def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
-    known: dict[Codes, Codes] = {}
-    for key, row in zip(zip(*exact, strict=True), zip(*codes, strict=True), strict=True):
-        known.setdefault(key, row)
-    return list(known.values())
+    """Return the rows of `codes`, one for each of exactly the same cells."""
+    rows: dict[Codes, Codes] = {}
+    for exact_row, row in zip(zip(*exact, strict=True), zip(*codes, strict=True), strict=True):
+        rows.setdefault(exact_row, row)
+    return list(rows.values())
 
 
 def _copies(codes: Iterable[Hashable]) -> Tokens:
@@ -97,31 +96,35 @@ def _copies(codes: Iterable[Hashable]) -> Tokens:
 
 
 def _near_tokens(
-    golds: Sequence[Codes], others: Sequence[Codes], near: Mapping[int, set[int]]
+    gold: Sequence[Codes], predicted: Sequence[Codes], near: Mapping[int, set[int]]
 ) -> tuple[list[Tokens], list[Tokens], list[Tokens]] | None:
     """Return gold's tokens, their reach, and predicted's tokens, where some cells equal others; None past MAX_REACH.
 
     The cells of a row that are linked by nearness make one token, since any of them may equal any of the other row's.
     """
-    groups = connected((code, other) for code, others_ in near.items() for other in others_)
-    gold_parts, parts = ([_parts(row, groups) for row in side] for side in (golds, others))
+    groups = connected((code, near_code) for code, near_codes in near.items() for near_code in near_codes)
+    gold_parts, predicted_parts = ([_parts(row, groups) for row in side] for side in (gold, predicted))
     holders: defaultdict[int, set[Codes]] = defaultdict(set)
-    for part in {part for _, linked in parts for part in linked}:
+    for part in {part for _, linked in predicted_parts for part in linked}:
         for code in part:
             holders[code].add(part)
     reach: dict[Codes, Tokens] = {}
-    budget = MAX_REACH
+    reach_left = MAX_REACH
     for part in {part for _, linked in gold_parts for part in linked}:
-        reached_parts = {other for code in part for close in near.get(code, ()) for other in holders.get(close, ())}
-        budget -= len(reached_parts)
-        if budget < 0:
+        near_parts = {holder for code in part for near_code in near.get(code, ()) for holder in holders[near_code]}
+        reach_left -= len(near_parts)
+        if reach_left < 0:
             return None
-        reach[part] = tuple(other for other in reached_parts for _ in range(_most_equal(part, other, near)))
+        reach[part] = tuple(holder for holder in near_parts for _ in range(_most_equal(part, holder, near)))
     if sum(len(reach[part]) for _, linked in gold_parts for part in linked) > MAX_REACH:
         return None
-    reached = [(*_copies(alone), *chain.from_iterable(reach[part] for part in linked)) for alone, linked in gold_parts]
-    cells, tokens = ([(*_copies(alone), *linked) for alone, linked in side] for side in (gold_parts, parts))
-    return cells, reached, tokens
+    gold_reach = [
+        (*_copies(alone), *chain.from_iterable(reach[part] for part in linked)) for alone, linked in gold_parts
+    ]
+    gold_tokens, predicted_tokens = (
+        [(*_copies(alone), *linked) for alone, linked in side] for side in (gold_parts, predicted_parts)
+    )
+    return gold_tokens, gold_reach, predicted_tokens
 
 
 def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
@@ -140,7 +143,7 @@ def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> 
     """Return how many cells of two parts can be paired with an equal one."""
     if len(gold) == 1 or len(predicted) == 1:
         return 1
-    fits = [[place for place, code in enumerate(predicted) if code in near.get(mine, ())] for mine in gold]
+    fits = [[place for place, code in enumerate(predicted) if code in near.get(gold_code, ())] for gold_code in gold]
     return len(most_pairs(fits, len(predicted)))
 
 
@@ -150,18 +153,18 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
     A code stands for an integer and a float of the same value, and is near what either of them is near.
     """
     coded = pair.coded
-    predicted = _values(pair.predicted_rows, coded.predicted_exact, coded.texts)
+    predicted = _values(pair.predicted_rows, coded.exact.predicted, coded.texts)
     moments: defaultdict[Temporal, list[tuple[Comparable, int]]] = defaultdict(list)
     integers: list[CodedNumber] = []
-    others: list[CodedNumber] = []
+    fractions: list[CodedNumber] = []
     for (kind, value), code in predicted.items():
         quantity = quantity_of(value)
         if isinstance(quantity, Temporal):
             moments[quantity].append((value, code))
         else:
-            (integers if kind is int else others).append((quantity, value, code))
+            (integers if kind is int else fractions).append((quantity, value, code))
     integers.sort(key=itemgetter(0))
-    others.sort(key=itemgetter(0))
+    fractions.sort(key=itemgetter(0))
     near: defaultdict[int, set[int]] = defaultdict(set)
     visits = 0
     for policy, (kind, value), code in _gold_values(pair):
@@ -169,14 +172,14 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
         if isinstance(quantity, Temporal):
             candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
         else:
-            groups = (others,) if kind is int else (others, integers)
+            groups = (fractions,) if kind is int else (fractions, integers)
             candidates = chain.from_iterable(_around(quantity, numbers, policy) for numbers in groups)
-        for other, other_code in candidates:
+        for candidate, candidate_code in candidates:
             visits += 1
             if visits > MAX_NEAR_PAIRS:
                 return None
-            if is_near(value, other, policy):
-                near[code].add(other_code)
+            if is_near(value, candidate, policy):
+                near[code].add(candidate_code)
     return near
 
 
@@ -184,22 +187,27 @@ def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[Hashable, Comparabl
     """Yield gold's values with their codes and the policy of their column: once for each tolerance that they have."""
     by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
     for place in range(len(pair.gold.columns)):
-        by_policy[pair.own_policies.get(place, pair.policy)].append(place)
+        by_policy[pair.coded.policy_of(place)].append(place)
     for policy, places in by_policy.items():
         rows = [tuple([row[place] for place in places]) for row in pair.gold_rows]
-        codes = [pair.coded.gold_exact[place] for place in places]
-        for typed, code in _values(rows, codes, pair.coded.texts).items():
-            yield policy, typed, code
+        codes = [pair.coded.exact.gold[place] for place in places]
+        for typed_value, code in _values(rows, codes, pair.coded.texts).items():
+            yield policy, typed_value, code
 
 
-def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]], texts: Texts) -> Values:
-    found: Values = {}
-    for values, column in zip(zip(*rows, strict=True), codes, strict=True):
-        read = [texts.get(value, value) for value in values] if texts else values
-        found.update(
-            {(kind_of(value), value): code for value, code in zip(read, column, strict=True) if is_comparable(value)}
+def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> Values:
+    """Return the code of each value that may equal others, with its kind, given rows and the codes of their columns."""
+    coded_values: Values = {}
+    for values, column in zip(columns_of(rows), codes, strict=True):
+        read_values = [texts.get(value, value) for value in values] if texts else values
+        coded_values.update(
+            {
+                (kind_of(value), value): code
+                for value, code in zip(read_values, column, strict=True)
+                if is_comparable(value)
+            }
         )
-    return found
+    return coded_values
 
 
 def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
@@ -207,9 +215,9 @@ def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> I
     middle = as_float(number)
     if not math.isfinite(middle):
         return
-    width = widest(policy).reach(middle)
-    for place in range(bisect_left(numbers, middle - width, key=itemgetter(0)), len(numbers)):
-        other, value, code = numbers[place]
-        if other > middle + width:
+    reach = widest(policy).reach(middle)
+    for place in range(bisect_left(numbers, middle - reach, key=itemgetter(0)), len(numbers)):
+        candidate, value, code = numbers[place]
+        if candidate > middle + reach:
             return
         yield value, code

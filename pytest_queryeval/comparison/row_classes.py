@@ -12,29 +12,13 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from pytest_queryeval.comparison.budget import Budget
+
 Key = TypeVar("Key", bound=Hashable)
 Columns = Sequence[Sequence[int]]
 
 # What handling one candidate column costs, in rows that could have been visited in that time.
 _CANDIDATE = 20
-
-
-class BudgetSpentError(Exception):
-    """The search has visited as many rows as it may."""
-
-
-class Budget:
-    """Rows that may still be visited, down to a reserve."""
-
-    def __init__(self, rows: int) -> None:
-        self.left = rows
-        self.reserve = 0
-
-    def spend(self, visits: int) -> None:
-        """Take `visits` off, or stop the search."""
-        self.left -= visits
-        if self.left < self.reserve:
-            raise BudgetSpentError
 
 
 class Side(NamedTuple):
@@ -63,6 +47,10 @@ class RowClasses:
         """Return how many rows match where gold column i is aligned with predicted `columns[i]`; costs no budget."""
         return _shared(self._gold_rows, Counter(zip(*(self.predicted[j] for j in columns), strict=True)))
 
+    @property
+    def _open_gold(self) -> range:
+        return range(self.pinned, len(self.gold))
+
     @cached_property
     def _gold_rows(self) -> Counter[tuple[int, ...]]:
         return Counter(zip(*self.gold, strict=True))
@@ -71,8 +59,8 @@ class RowClasses:
     def root(self) -> Split:
         """Rows classed by their pinned cells and, where every column takes part, by their other cells in any order."""
         closed = len(self.gold) == len(self.predicted)
-        keys, others = (_anchors(table, self.pinned, closed) for table in (self.gold, self.predicted))
-        return _split(range(len(keys)), keys, range(len(others)), others)
+        keys, other_keys = (_anchors(table, self.pinned, closed) for table in (self.gold, self.predicted))
+        return _split(range(len(keys)), keys, range(len(other_keys)), other_keys)
 
     @cached_property
     def spread(self) -> list[int]:
@@ -85,16 +73,16 @@ class RowClasses:
 
     def candidates(self, need: int) -> dict[int, list[int]]:
         """Return the predicted columns with which an open gold column can match `need` rows, and maybe some others."""
-        others = range(self.pinned, len(self.predicted))
+        open_predicted = range(self.pinned, len(self.predicted))
         if self.whole(need):
             same: dict[int, list[int]] = {}
-            for j in others:
+            for j in open_predicted:
                 same.setdefault(self._signature(self.root.predicted, self.predicted[j]), []).append(j)
-            golds = range(self.pinned, len(self.gold))
-            return _decided({i: list(same.get(self._signature(self.root.gold, self.gold[i]), ())) for i in golds})
+            signatures = {i: self._signature(self.root.gold, self.gold[i]) for i in self._open_gold}
+            return _decided({i: list(same.get(signature, ())) for i, signature in signatures.items()})
         return _decided(
             {
-                i: [j for j, bound in zip(others, bounds, strict=True) if bound >= need]
+                i: [j for j, bound in zip(open_predicted, bounds, strict=True) if bound >= need]
                 for i, bounds in self.pairs.items()
             }
         )
@@ -110,14 +98,14 @@ class RowClasses:
     def pairs(self) -> dict[int, list[int]]:
         """How many rows at most can match where an open gold column is aligned with each open predicted column."""
         gold, predicted, _ = self.root
-        golds, others = range(self.pinned, len(self.gold)), self.predicted[self.pinned :]
-        self._budget.spend(2 * (len(golds) * len(gold.rows) + len(others) * len(predicted.rows)))
-        counted = [Counter(self._keys(predicted, column)) for column in others]
+        columns = self.predicted[self.pinned :]
+        self._budget.spend(2 * (len(self._open_gold) * len(gold.rows) + len(columns) * len(predicted.rows)))
+        predicted_counts = [Counter(self._keys(predicted, column)) for column in columns]
         pairs = {}
-        for i in golds:
-            counts = Counter(self._keys(gold, self.gold[i]))
-            self._budget.spend(sum(_CANDIDATE + min(len(counts), len(other)) // 4 for other in counted))
-            pairs[i] = [_shared(counts, other) for other in counted]
+        for i in self._open_gold:
+            gold_counts = Counter(self._keys(gold, self.gold[i]))
+            self._budget.spend(sum(_CANDIDATE + min(len(gold_counts), len(counts)) // 4 for counts in predicted_counts))
+            pairs[i] = [_shared(gold_counts, counts) for counts in predicted_counts]
         return pairs
 
     def bounds(self, split: Split, i: int, choices: Sequence[int]) -> list[int]:
@@ -131,25 +119,25 @@ class RowClasses:
         """Return the classes where gold column i, too, is aligned with predicted column j."""
         gold, predicted, _ = split
         self._budget.spend(len(gold.rows) + len(predicted.rows))
-        keys, others = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])
-        return _split(gold.rows, keys, predicted.rows, others)
+        keys, other_keys = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])
+        return _split(gold.rows, keys, predicted.rows, other_keys)
 
     def completed(self, split: Split, pairs: Mapping[int, int]) -> int:
         """Return how many rows match where all open columns are aligned at once."""
         gold, predicted, _ = split
         self._budget.spend((len(gold.rows) + len(predicted.rows)) * (1 + len(pairs) // 8))
         keys = (map(self.gold[i].__getitem__, gold.rows) for i in pairs)
-        others = (map(self.predicted[j].__getitem__, predicted.rows) for j in pairs.values())
+        other_keys = (map(self.predicted[j].__getitem__, predicted.rows) for j in pairs.values())
         counts = Counter(zip(gold.classes, *keys, strict=True))
-        return _shared(counts, Counter(zip(predicted.classes, *others, strict=True)))
+        return _shared(counts, Counter(zip(predicted.classes, *other_keys, strict=True)))
 
     def neighbours(self, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """Yield alignments that differ by an exchange of two columns, or of one for a free one."""
         free = sorted({*range(len(self.predicted))}.difference(columns))
         for i in range(self.pinned, len(columns)):
-            for other in (*columns[i + 1 :], *free):
+            for new in (*columns[i + 1 :], *free):
                 self._budget.spend(len(self.predicted[0]) * (1 + len(columns) // 4))
-                yield tuple(columns[i] if j == other else other if k == i else j for k, j in enumerate(columns))
+                yield tuple(columns[i] if j == new else new if k == i else j for k, j in enumerate(columns))
 
     def likely(self) -> tuple[int, ...]:
         """Guess an alignment: each gold column with one of the same cells, else a free one; costs no budget."""
@@ -179,26 +167,26 @@ def kinds(columns: Sequence[Sequence[object]]) -> list[int]:
     return [first.setdefault(tuple(column), len(first)) for column in columns]
 
 
-def _shared(counts: Counter[Key], others: Counter[Key]) -> int:
+def _shared(counts: Counter[Key], other_counts: Counter[Key]) -> int:
     """Return the size of the multiset intersection."""
-    if len(others) < len(counts):
-        counts, others = others, counts
+    if len(other_counts) < len(counts):
+        counts, other_counts = other_counts, counts
     if max(counts.values(), default=1) == 1:
-        return sum(map(others.__contains__, counts))
-    get = others.get
-    return sum([other if (other := get(key, 0)) < count else count for key, count in counts.items()])
+        return sum(map(other_counts.__contains__, counts))
+    get = other_counts.get
+    return sum([other_count if (other_count := get(key, 0)) < count else count for key, count in counts.items()])
 
 
 def _split(rows: Sequence[int], keys: list[Key], other_rows: Sequence[int], other_keys: list[Key]) -> Split:
     """Group rows into classes by key; a row whose key the other side lacks cannot match and is dropped."""
-    counts, others = Counter(keys), Counter(other_keys)
-    names = {key: name for name, key in enumerate(key for key in counts if key in others)}
-    return Split(_classed(rows, keys, names), _classed(other_rows, other_keys, names), _shared(counts, others))
+    counts, other_counts = Counter(keys), Counter(other_keys)
+    names = {key: name for name, key in enumerate(key for key in counts if key in other_counts)}
+    return Split(_classed(rows, keys, names), _classed(other_rows, other_keys, names), _shared(counts, other_counts))
 
 
 def _classed(rows: Sequence[int], keys: list[Key], names: Mapping[Key, int]) -> Side:
-    kept = [row for row, key in zip(rows, keys, strict=True) if key in names]
-    return Side(kept, [names[key] for key in keys if key in names])
+    rows_left = [row for row, key in zip(rows, keys, strict=True) if key in names]
+    return Side(rows_left, [names[key] for key in keys if key in names])
 
 
 def _anchors(table: Columns, pinned: int, closed: bool) -> list[tuple[int, ...]]:

@@ -35,9 +35,9 @@ def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
     rare = {token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_VISITS}
     pairs = _taken(overlap(reach, cells, rare).tocoo())
     used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
-    golds = {at: row for at, row in enumerate(reach) if at not in used_gold}
-    others = {at: row for at, row in enumerate(cells) if at not in used_predicted}
-    return pairs + _by_frequent_cells(golds, others)
+    free_gold = {at: row for at, row in enumerate(reach) if at not in used_gold}
+    free_predicted = {at: row for at, row in enumerate(cells) if at not in used_predicted}
+    return pairs + _by_frequent_cells(free_gold, free_predicted)
 
 
 def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
@@ -50,8 +50,9 @@ def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
 
 def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
     """Return the number of pairs of rows that share each common token, the rarest token first."""
-    here, there = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
-    return dict(sorted(((token, here[token] * there[token]) for token in here if token in there), key=itemgetter(1)))
+    gold_counts, predicted_counts = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
+    visits = {token: n * predicted_counts[token] for token, n in gold_counts.items() if token in predicted_counts}
+    return dict(sorted(visits.items(), key=itemgetter(1)))
 
 
 def _taken(common: Matrix) -> Pairs:
@@ -66,27 +67,29 @@ def _taken(common: Matrix) -> Pairs:
     return pairs
 
 
-def _by_frequent_cells(golds: Mapping[int, Tokens], others: Mapping[int, Tokens]) -> Pairs:
-    frequent = _visits(list(golds.values()), list(others.values()))
-    gold_keys, keys = ({at: [frozenset(frequent.keys() & row)] for at, row in side.items()} for side in (golds, others))
-    longest = sorted({held for (held,) in gold_keys.values() if held}, key=len, reverse=True)
+def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Tokens]) -> Pairs:
+    frequent = _visits(list(gold.values()), list(predicted.values()))
+    gold_keys, keys = (
+        {at: [frozenset(frequent.keys() & row)] for at, row in side.items()} for side in (gold, predicted)
+    )
+    longest = sorted({cells for (cells,) in gold_keys.values() if cells}, key=len, reverse=True)
     same = _by_shared_keys(gold_keys, keys, longest)
     used_gold, used = {left for left, _ in same}, {right for _, right in same}
-    rest = {at: row for at, row in golds.items() if at not in used_gold}
-    return same + _by_shared_keys(rest, {at: row for at, row in others.items() if at not in used}, frequent)
+    free_gold = {at: row for at, row in gold.items() if at not in used_gold}
+    return same + _by_shared_keys(free_gold, {at: row for at, row in predicted.items() if at not in used}, frequent)
 
 
 def _by_shared_keys(
-    golds: Mapping[int, Iterable[Hashable]], others: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
+    gold: Mapping[int, Iterable[Hashable]], predicted: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
 ) -> Pairs:
     """Pair rows that share a key, in the order of `keys`."""
-    gold_holders, holders = _holders(golds), _holders(others)
-    free_gold, free = set(golds), set(others)
+    gold_holders, holders = _holders(gold), _holders(predicted)
+    free_gold, free = set(gold), set(predicted)
     pairs: Pairs = []
     for key in keys:
-        here = [at for at in gold_holders[key] if at in free_gold]
-        there = [at for at in holders[key] if at in free]
-        new = list(zip(here, there, strict=False))
+        gold_rows = [at for at in gold_holders[key] if at in free_gold]
+        predicted_rows = [at for at in holders[key] if at in free]
+        new = list(zip(gold_rows, predicted_rows, strict=False))
         free_gold.difference_update(left for left, _ in new)
         free.difference_update(right for _, right in new)
         pairs += new

@@ -37,16 +37,16 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     if max(sizes) <= MAX_EXHAUSTIVE or min(sizes) == 1:
         weights = [common_cells(reach, predicted) for reach in gold.reach]
         return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
-    if (wanted := _all_that_is_wanted(gold.reach, predicted)) is not None:
-        return Paired(common=same + wanted, proven=True)
+    if (most_common := _all_that_is_wanted(gold.reach, predicted)) is not None:
+        return Paired(common=same + most_common, proven=True)
     from pytest_queryeval.comparison import row_overlap  # imported late: scipy takes up to a second to load
 
     if sizes[0] * sizes[1] <= MAX_MATRIX:
         matrix = row_overlap.overlap(gold.reach, predicted).toarray()
         return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
     pairs = row_overlap.greedy_pairs(gold.reach, predicted)
-    rest = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
-    return Paired(common=same + rest, proven=rest == _max_common(gold, predicted))
+    common = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
+    return Paired(common=same + common, proven=common == _max_common(gold, predicted))
 
 
 def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
@@ -90,8 +90,8 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
         waiting[frozenset(predicted[position])].append(position)
     left, paired = [], 0
     for position, cells in enumerate(gold.cells):
-        if others := waiting.get(frozenset(cells)):
-            others.pop()
+        if partners := waiting.get(frozenset(cells)):
+            partners.pop()
             paired += gold.width
         else:
             left.append(position)
@@ -111,8 +111,8 @@ def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
         return None
     pairs = min(len(gold.cells), len(predicted))
     bounds = []
-    for rows, others in ((gold.cells, predicted), (predicted, gold.cells)):
-        there = set(chain.from_iterable(others))
+    for rows, partners in ((gold.cells, predicted), (predicted, gold.cells)):
+        there = set(chain.from_iterable(partners))
         shared = sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)
         bounds.append(sum(shared[:pairs]))
     return min(bounds)

@@ -62,10 +62,10 @@ def read_temporal(text: str) -> Temporal | None:
     >>> read_temporal("PT3600S") == read_temporal("PT1H")
     True
     """
-    if found := _MOMENT.fullmatch(text):
-        return _moment(found)
-    found = _DURATION.fullmatch(text)
-    return _duration(found) if found else None
+    if match := _MOMENT.fullmatch(text):
+        return _moment(match)
+    match = _DURATION.fullmatch(text)
+    return _duration(match) if match else None
 
 
 def xsd_time(text: str) -> Temporal | None:
@@ -73,24 +73,24 @@ def xsd_time(text: str) -> Temporal | None:
     return read_temporal(_END_OF_DAY.sub("00:00:00", text))
 
 
-def _moment(found: re.Match[str]) -> Temporal | None:
-    year, clock, fraction = found["year"], found["clock"], (found["fraction"] or "").rstrip("0")
+def _moment(match: re.Match[str]) -> Temporal | None:
+    year, clock, fraction = match["year"], match["clock"], (match["fraction"] or "").rstrip("0")
     days, seconds = 0, 0
     try:
         if year:
             cycles, place = divmod(int(year), 400)
-            days = date(place + 400, int(found["month"]), int(found["day"])).toordinal() + (cycles - 1) * _CYCLE
+            days = date(place + 400, int(match["month"]), int(match["day"])).toordinal() + (cycles - 1) * _CYCLE
         if clock and year and not fraction and _END_OF_DAY.fullmatch(clock):
             seconds = _DAY
         elif clock:
             seconds = _seconds(clock)
-        if found["offset"]:
-            offset = _seconds(found["offset"])
-            seconds += offset if found["sign"] == "-" else -offset
+        if match["offset"]:
+            offset = _seconds(match["offset"])
+            seconds += offset if match["sign"] == "-" else -offset
     except ValueError:
         return None
     kind: OneOf["date", "datetime", "time"] = "time" if not year else "datetime" if clock else "date"
-    return Temporal(kind, days * _DAY + seconds, fraction, zoned=found["zone"] is not None)
+    return Temporal(kind, days * _DAY + seconds, fraction, zoned=match["zone"] is not None)
 
 
 def _seconds(clock: str) -> int:
@@ -100,10 +100,10 @@ def _seconds(clock: str) -> int:
     return read.hour * 3600 + read.minute * 60 + read.second
 
 
-def _duration(found: re.Match[str]) -> Temporal:
-    amounts = {unit: int(amount or 0) for unit, amount in found.groupdict().items() if unit not in ("sign", "fraction")}
+def _duration(match: re.Match[str]) -> Temporal:
+    amounts = {unit: int(amount or 0) for unit, amount in match.groupdict().items() if unit not in ("sign", "fraction")}
     months = 12 * amounts["years"] + amounts["months"]
     seconds = amounts["days"] * _DAY + amounts["hours"] * 3600 + amounts["minutes"] * 60 + amounts["seconds"]
-    fraction = (found["fraction"] or "").rstrip("0")
-    negative = found["sign"] is not None and bool(months or seconds or fraction)
+    fraction = (match["fraction"] or "").rstrip("0")
+    negative = match["sign"] is not None and bool(months or seconds or fraction)
     return Temporal("duration", seconds, fraction, months=months, negative=negative)

@@ -124,17 +124,17 @@ def _grouped(rows: Sequence[Row], keys: Sequence[Hashable]) -> list[list[Row]]:
 def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
     """Return the part of the groups that the answer covers; None where the answer has other rows."""
     start, end = offset, offset + len(table.rows)
-    mine = _comparable(table.rows, table, policy)
-    theirs = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
+    answered = _comparable(table.rows, table, policy)
+    allowed_rows = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
     ties = []
     position = taken = 0
     for rows in groups:
-        allowed = Counter(islice(theirs, len(rows)))
+        allowed = Counter(islice(allowed_rows, len(rows)))
         size = min(position + len(rows), end) - max(position, start)
         position += len(rows)
         if size <= 0:
             continue
-        if Counter(mine[taken : taken + size]) - allowed:
+        if Counter(answered[taken : taken + size]) - allowed:
             return None
         ties.append(Tie(size=size, rows=tuple(rows)))
         taken += size

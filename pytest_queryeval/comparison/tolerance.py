@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import is_near, read_text
 from pytest_queryeval.comparison.comparables import (
@@ -42,7 +42,6 @@ from pytest_queryeval.comparison.numbers import (
     half_unit,
     is_whole,
     rounds,
-    widest,
 )
 from pytest_queryeval.comparison.temporal import Temporal
 from pytest_queryeval.core.policy import Policy
@@ -60,21 +59,21 @@ MAX_PAIRS = 10_000  # of values of one cluster that are all compared
 class Merge:
     """Codes of values that count as equal.
 
-    `alike` maps the code of a value to the code that it shares with all values that it equals, `paired` likewise where
-    values had to be paired, since they are near each other without being all equal. Neither has a value that keeps its
-    code. `rough` maps the codes of such values to one that all share which nearness links. `texts` are those that read
-    as a date, a time or a duration, where there is one that they may equal.
+    `equal` maps the code of a value to the code that it shares with all values that it equals. Values of a chain are
+    near some of its values without being equal to all of them: `paired` maps the codes of those that were paired to one
+    of both, and `chains` the codes of all of them to one for the chain. `equal` and `paired` leave out values that keep
+    their code. `texts` are those that read as a date, a time or a duration, where there is one that they may equal.
     """
 
-    alike: Mapping[int, int]
+    equal: Mapping[int, int]
     paired: Mapping[int, int]
-    rough: Mapping[int, int]
+    chains: Mapping[int, int]
     texts: Texts
 
     @property
     def codes(self) -> Mapping[int, int]:
         """All codes of values that share the code of another one."""
-        return {**self.alike, **self.paired} if self.paired else self.alike
+        return {**self.equal, **self.paired} if self.paired else self.equal
 
 
 def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
@@ -85,23 +84,23 @@ def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Colum
     kinds = {kind for kind in types if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
     texts = {text: read for text in codes if type(read := read_text(text, policy)) is ReadText} if has_temporals else {}
-    if not texts and any(kinds <= alike for alike in EXACT):
-        return Merge(alike={}, paired={}, rough={}, texts={})
+    if not texts and any(kinds <= types_equal_if_same for types_equal_if_same in EXACT):
+        return Merge(equal={}, paired={}, chains={}, texts={})
     typed_gold, typed_predicted = _typed(gold, texts), _typed(predicted, texts)
-    alike: dict[int, int] = {}
+    equal: dict[int, int] = {}
     paired: dict[int, int] = {}
-    rough: dict[int, int] = {}
+    chains: dict[int, int] = {}
     for cluster in _clusters(typed_gold | typed_predicted, policy):
         gold_values = [value for value in cluster if (kind_of(value), value) in typed_gold]
         predicted_values = [value for value in cluster if (kind_of(value), value) in typed_predicted]
         if not gold_values or not predicted_values or all(isinstance(value, ReadText) for value in cluster):
             continue
         if _all_equal(gold_values, predicted_values, policy):
-            alike.update(
+            equal.update(
                 (codes[value], codes[gold_values[0]]) for value in cluster if codes[value] != codes[gold_values[0]]
             )
             continue
-        rough.update((codes[value], codes[cluster[0]]) for value in cluster)
+        chains.update((codes[value], codes[cluster[0]]) for value in cluster)
         on_both = set(gold_values) & set(predicted_values)
         pairs = _one_to_one(
             [value for value in gold_values if value not in on_both],
@@ -109,7 +108,7 @@ def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Colum
             policy,
         )
         paired.update((codes[y], codes[x]) for x, y in pairs if codes[x] != codes[y])
-    return Merge(alike=alike, paired=paired, rough=rough, texts=texts)
+    return Merge(equal=equal, paired=paired, chains=chains, texts=texts)
 
 
 def _typed(columns: Columns, texts: Texts) -> Typed:
@@ -187,10 +186,10 @@ def _sweeps(numbers: Sequence[Number], policy: Policy) -> Iterator[Sweep]:
         width = exact_width(policy)
         yield sorted([*floats, *fractions]), places, width
     if floats:
-        whole = {place for place in places if is_whole(numbers[place])}
+        whole_places = {place for place in places if is_whole(numbers[place])}
         width = float_width(policy)
-        yield floats, [place for place in places if place not in whole or decimals[place] is None], width
-        yield [place for place in floats if place not in whole], sorted(whole), width
+        yield floats, [place for place in places if place not in whole_places or decimals[place] is None], width
+        yield [place for place in floats if place not in whole_places], sorted(whole_places), width
     if not rounds(policy):
         return
     by_decimals: defaultdict[int, list[int]] = defaultdict(list)
@@ -217,7 +216,7 @@ def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
     """Pair equal values, each used once: pairs with a text first (two texts are never equal), then typed values."""
     pairs: ValuePairs = []
     for gold_texts, predicted_texts in ((True, False), (False, True), (False, False)):
-        taken = {id(value) for both in pairs for value in both}
+        taken = {id(value) for pair in pairs for value in pair}
         gold_values, predicted_values = (
             [value for value in values if isinstance(value, ReadText) is texts and id(value) not in taken]
             for values, texts in ((gold, gold_texts), (predicted, predicted_texts))
@@ -241,30 +240,3 @@ def _first_fits(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
             pairs.append((x, predicted[start]))
             start += 1
     return pairs
-
-
-class ColumnValues(NamedTuple):
-    """The values of a column in no order: numbers, sorted, and how often it holds each other value."""
-
-    numbers: Sequence[float]
-    others: Mapping[Hashable, int]
-
-    @classmethod
-    def of(cls, column: Iterable[Hashable]) -> ColumnValues:
-        """Return the values of a column, with texts as what they read as."""
-        numbers: list[float] = []
-        others: Counter[Hashable] = Counter()
-        for value in column:
-            quantity = quantity_of(value) if is_comparable(value) else value
-            if isinstance(quantity, int | float | Decimal):
-                numbers.append(as_float(quantity))
-            else:
-                others[quantity] += 1
-        return cls(sorted(numbers), others)
-
-    def may_equal(self, column: ColumnValues, policy: Policy) -> bool:
-        """Return whether values could be paired with those of another column: in sorted order, if in any."""
-        if len(self.numbers) != len(column.numbers) or self.others != column.others:
-            return False
-        width = widest(policy)
-        return all(x == y or abs(x - y) <= width.reach(x) for x, y in zip(self.numbers, column.numbers, strict=True))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
-from pytest_queryeval.comparison.alignment import shared_budget
+from pytest_queryeval.comparison.budget import shared_budget
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial

@@ -81,7 +81,7 @@ class Scoring:
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return
-        if pair(gold, predicted, self._case.settings.policy).unproven:
+        if pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
     def _scored(self, name: str, gold: Any, predicted: Any) -> float | None:

@@ -65,7 +65,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     cells, others, exact = distinct_row_cells(both)
     shape = Shape(n=len(cells.cells), m=len(others), w=cells.width, b=len(both.predicted.columns))
     found = pair_rows(cells, others)
-    value = float(shape.f1(Sums(found=found.common, held=found.common)))
+    value = float(shape.f1(Sums(predicted_cells=found.common, gold_cells=found.common)))
     pairs, width = min(shape.n, shape.m), max(shape.w, 1)
     counts = Counts(
         found.common / width,

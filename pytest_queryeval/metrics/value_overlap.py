@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_queryeval.comparison.pairing import Rows, pair
+from pytest_queryeval.comparison.coded_tables import Rows
+from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.row_cells import Codes, merged_rows
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.policy import Policy
