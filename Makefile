@@ -6,7 +6,7 @@
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
 # make lock:        constraints.txt with the newest version of each package of the test environment.
-# make schemas:     the JSON Schemas of suites and settings, written into the package.
+# make schemas:     the JSON Schemas of suites, settings and reports, written into the package.
 # make docs:        the documentation as a site in dist/docs; a broken link is an error.
 # make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
 # Each installs on the first call and after a change of pyproject.toml; later calls need no network.
@@ -80,6 +80,7 @@ lock: $(TEST)/.installed
 schemas: $(TEST)/.installed
 	$(TEST)/bin/queryeval schema suite > pytest_queryeval/suite.schema.json
 	$(TEST)/bin/queryeval schema settings > pytest_queryeval/settings.schema.json
+	$(TEST)/bin/queryeval schema report > pytest_queryeval/report.schema.json
 
 docs: $(TEST)/.installed
 	$(TEST)/bin/python -m sphinx -W --keep-going -q -b html docs dist/docs

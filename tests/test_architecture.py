@@ -145,7 +145,7 @@ OWNERS = {
     "jinja2": {"reports.html.templates"},
     "markupsafe": {"reports.html.page"},
     "jsonschema": {"languages.json.schema_child", "languages.json.schema_file"},
-    "jsonschema_rs": {"results.report_file"},
+    "msgspec": {"results.report_schema"},
     "referencing": {"languages.json.schema_child", "languages.json.schema_file"},
     "xlsxwriter": {f"features.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
     "numpy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},

@@ -1016,7 +1016,7 @@ def test_render_keeps_a_baseline(write):
 
 def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
     write("base.json", case())
-    damaged = json.loads(Path("base.json").read_bytes()) | {"baseline": {"path": 3}}
+    damaged = json.loads(Path("base.json").read_bytes()) | {"baseline": {"path": "base.json"}}
     Path("damaged.json").write_text(json.dumps(damaged), encoding="utf-8")
 
     with pytest.raises(SystemExit):

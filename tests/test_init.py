@@ -13,6 +13,7 @@ from editor_schemas import objections
 from pytest_queryeval.cli import main
 from pytest_queryeval.cli.init import CHOICES
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.results.report_schema import report_schema
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
 from pytest_queryeval.text import redaction
 
@@ -269,6 +270,12 @@ def test_schema_prints_the_schema(name, capsys, monkeypatch):
 
     main(["schema", name, "--json"])
     assert json.loads(capsys.readouterr().out) == editor_schema(name)
+
+
+def test_schema_prints_the_schema_of_reports(capsys, monkeypatch):
+    monkeypatch.setattr(redaction, "_known", type(redaction._known)())
+    assert main(["schema", "report"]) == 0
+    assert json.loads(capsys.readouterr().out) == report_schema()
 
 
 def test_schema_has_what_a_conftest_registers(monkeypatch, capsys):

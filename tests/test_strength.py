@@ -399,8 +399,8 @@ def test_a_page_without_weak_cases_has_no_such_section(tmp_path):
     [
         ("{", "is no result of `queryeval strength`: not JSON: it ends too early"),
         ("[]", "is no result of `queryeval strength`: `queryeval strength PATH --json > strength.json` writes one"),
-        ('{"cases": [{"id": 1}]}', "is no result of `queryeval strength`: [0]"),
-        (json.dumps({"cases": [weak_case(killed=-1)]}), "[0].killed: expected a number from 0 on"),
+        ('{"cases": [{"id": 1}]}', "is no result of `queryeval strength`: cases[0].id: expected a text"),
+        (json.dumps({"cases": [weak_case(killed=-1)]}), "cases[0].killed: expected a whole number >= 0"),
         (None, "no such file"),
     ],
 )

@@ -1,15 +1,16 @@
-"""Prints the JSON Schema by which editors describe, complete and check suites, or the settings of folders."""
+"""Prints a JSON Schema: of suites or the settings of folders, for editors, or of reports."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from runpy import run_path
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, editor_schema, schema_text
+from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, editor_schema
 
 EXAMPLE = "queryeval schema suite > suite.schema.json"
 OK = 0
@@ -17,7 +18,8 @@ OK = 0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add whose schema it is, and what else is registered."""
-    parser.add_argument("name", choices=tuple(SCHEMA_FILES), help="*.queryeval.yaml, or queryeval.yaml of a folder")
+    files = "*.queryeval.yaml, queryeval.yaml of a folder, or report.json"
+    parser.add_argument("name", choices=(*SCHEMA_FILES, "report"), help=files)
     registers = "a Python file that registers metrics and the like, which is run first; may be given again"
     parser.add_argument("--conftest", action="append", type=Path, default=[], metavar="FILE.py", help=registers)
 
@@ -29,7 +31,13 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     for path in arguments.conftest:
         _run_file(path)
-    return Result(status=OK, lines=schema_text(arguments.name).splitlines(), data=editor_schema(arguments.name))
+    if arguments.name == "report":
+        from pytest_queryeval.results.report_schema import report_schema  # msgspec takes 6 ms to import
+
+        schema = report_schema()
+    else:
+        schema = editor_schema(arguments.name)
+    return Result(status=OK, lines=json.dumps(schema, indent=1).splitlines(), data=schema)
 
 
 def _run_file(path: Path) -> None:

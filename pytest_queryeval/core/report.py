@@ -1,6 +1,7 @@
-"""The report of a run as report.json holds it: plain values only, described for others by report.schema.json.
+"""The report of a run as report.json holds it: plain values only.
 
 These are types of dictionaries and not classes, so that a report is written, read, merged and rendered as it stands.
+`results/report_schema.py` checks reports by them and makes their JSON Schema, in which docstrings are descriptions.
 Times are in seconds. A `path` is relative to the root folder of the run, with forward slashes.
 """
 
@@ -27,56 +28,63 @@ ComponentName: TypeAlias = Literal[
     "iuen",
     "keywords",
 ]
+LevelName: TypeAlias = Literal["easy", "medium", "hard", "extra", "all"]
 Row: TypeAlias = list[JsonValue]
+# `results/report_schema.py` says what these are limited to.
+Time: TypeAlias = str
+Interval: TypeAlias = list[float]
+PartCounts: TypeAlias = list[int]
+ComponentCounts: TypeAlias = dict[ComponentName, PartCounts]
+SpiderTable: TypeAlias = "dict[LevelName, SpiderLevel]"
+Edits: TypeAlias = "list[CausingEditReport]"
+Cases: TypeAlias = "Sequence[CaseReport]"
 
 
 class Spread(TypedDict):
-    """How at least one number is distributed; `std` is the sample standard deviation, None for `n` = 1."""
+    """How at least one number is distributed."""
 
     mean: float
     n: int
     std: float | None
+    """The sample standard deviation, None for `n` = 1."""
     min: float
     median: float
     max: float
 
 
 class MeasureStatistics(Spread):
-    """A time in seconds, or a number that systems tell of their calls, and their `sum`.
-
-    `p95` is the 95th percentile.
-    """
+    """Times in seconds, or numbers that systems state about their calls."""
 
     sum: float
     p95: float
+    """The 95th percentile."""
 
 
 class ScoreStatistics(Spread):
-    """Scores with the two ends of a 95 % confidence interval of their mean, None where n = 1 says nothing of it.
+    """Scores, and how precisely their mean is known."""
 
-    `ci95_clustered` are those of the interval with the sources as clusters, None where too few sources are shared.
-    """
-
-    ci95: list[float] | None
-    ci95_clustered: NotRequired[list[float] | None]
+    ci95: Interval | None
+    """The 95 % confidence interval of the mean, None for `n` = 1."""
+    ci95_clustered: NotRequired[Interval | None]
+    """The same with the sources as clusters, None where too few sources are shared."""
 
 
 class MetricStatistics(ScoreStatistics):
-    """The scores of a metric.
-
-    `mean_with_errors` is the mean over `n_with_errors` cases, those in error which request the metric counting as 0;
-    both are None for metrics that are no share from 0 to 1. `missed` is how many thresholds were missed.
-    """
+    """The scores of a metric."""
 
     mean_with_errors: float | None
+    """The mean with 0 for each case in error that requests the metric; None if scores are not from 0 to 1."""
     n_with_errors: int | None
+    """The number of cases behind `mean_with_errors`."""
     missed: int
+    """The number of thresholds that were missed."""
 
 
 class MetricReport(MetricStatistics):
-    """The scores of a metric in the whole run, and whether higher or lower ones are better."""
+    """The scores of a metric in the whole run."""
 
     better: Better
+    """Whether higher or lower scores are better."""
 
 
 class DimensionStatistics(TypedDict):
@@ -87,7 +95,7 @@ class DimensionStatistics(TypedDict):
 
 
 class Totals(TypedDict):
-    """How many `cases` there are, and how many of them ended how; the gates were decided before `not_run` ones."""
+    """The number of cases, and of those with each outcome."""
 
     cases: int
     passed: int
@@ -98,27 +106,33 @@ class Totals(TypedDict):
     xfailed: int
     xpassed: int
     not_run: int
+    """The number of cases that did not run since the gates were decided before."""
 
 
 class GroupReport(TypedDict):
-    """What is counted of some cases: totals, scores by metric, measures by name, and causes by their first label."""
+    """What is counted of the cases of a group."""
 
     totals: Totals
     metrics: dict[str, MetricStatistics]
+    """Scores by metric."""
     measures: dict[str, MeasureStatistics]
+    """Times, tokens and costs by name."""
     causes: dict[str, int]
+    """The number of cases by the first label of their cause."""
 
 
 class TrialsReport(TypedDict):
-    """How likely one of k trials passes, and all of them: item k - 1 of both lists is the mean over `cases`."""
+    """Several trials of a case. Item k - 1 of both lists is a mean over `cases`."""
 
     cases: int
     pass_at: list[float]
+    """The probability that at least one of k trials passes."""
     pass_hat: list[float]
+    """The probability that all of k trials pass."""
 
 
 class SpiderScores(TypedDict):
-    """A component of the queries of one level in Spider's table, from 0 to 1."""
+    """The scores of a component in one level of Spider's table, from 0 to 1."""
 
     accuracy: float
     recall: float
@@ -126,9 +140,10 @@ class SpiderScores(TypedDict):
 
 
 class SpiderLevel(TypedDict):
-    """A level of Spider's table: its number of pairs, two means over them, and its components."""
+    """A level of Spider's table: means over its pairs of queries, and the scores of their components."""
 
     count: int
+    """The number of pairs."""
     execution_accuracy: float | None
     exact_match: float
     select: SpiderScores
@@ -144,70 +159,76 @@ class SpiderLevel(TypedDict):
 
 
 class NoRegressionRule(TypedDict):
-    """How far a mean may fall: by `max_drop`, and further where a test at the level `alpha` takes it for chance."""
+    """How far a mean may fall."""
 
     alpha: float
+    """The level of the test: a larger drop is accepted if the test does not prove it."""
     max_drop: float
+    """The drop that is always accepted."""
 
 
 class PendingGate(TypedDict):
-    """What a gate requires of the cases below `folder` that `where` names.
-
-    `type` is the name of its rule in `GATE_RULES`: `limits` are `min` and `max` of a mean, of which None is open, and
-    `sum` those of a sum; `no_regression` and `max_regressions` compare with a baseline and have a key of that name,
-    with `better` beside `no_regression`. `settings` are what another rule requires beside `min` and `max`. `cases` is
-    how many cases the gate is about, None where that is not known.
-    """
+    """What a gate requires."""
 
     type: str
+    """The name of the rule in `GATE_RULES`; packages may add rules."""
     folder: str
+    """The folder of the gate, relative to the root folder of the run; the gate is about cases below it."""
     metric: str
     where: Where
+    """The cases that have these values of groups; `not` excludes those that have all of its values."""
     min: float | None
     max: float | None
     no_regression: NotRequired[NoRegressionRule]
+    """Present for the type `no_regression`."""
     max_regressions: NotRequired[int]
+    """Present for the type `max_regressions`."""
     better: NotRequired[Better]
+    """Present for the type `no_regression`."""
     settings: NotRequired[dict[str, JsonValue]]
+    """What a rule of another package requires besides `min` and `max`."""
     cases: int | None
+    """The number of cases that the gate is about, None if unknown."""
 
 
 class Decision(TypedDict):
-    """What was decided `after` so many `of` the cases that were to run, or of the trials that could be made."""
+    """After how many cases, or trials, the result was decided."""
 
     after: int
     of: int
+    """The number of cases that were to run, or of trials that were allowed."""
 
 
 class GateMeasurement(TypedDict):
-    """The `value` that a gate is about, None without one, over `n` cases, and how many are in error beside them.
-
-    A sum counts all calls of the `n` cases that have a number, those in error as well.
-
-    `no_regression` has a value where `before`, `after`, `p` and `detectable` are there: both means, the p of the
-    one-sided paired test, and the smallest change that such a test proves in 4 of 5 runs, None where none is.
-
-    `decided` is there where a gate was decided and the rest not run; its `errors` count as 0 then, and are among the
-    `n` cases. `details` are what a rule tells beside its value.
-    """
+    """The value that a gate is about."""
 
     value: float | None
     n: int
+    """The number of cases behind `value`; a sum counts all their calls, those that ended in an error too."""
     errors: int
+    """The number of cases in error; they are among the `n` cases, with a score of 0, only if `decided` is present."""
     details: NotRequired[dict[str, JsonValue]]
+    """What a rule states besides its value."""
     decided: NotRequired[Decision]
+    """Present if the result was decided before all cases ran."""
     before: NotRequired[float]
+    """The mean in the baseline; it and the next three are present if the type is `no_regression` and has a value."""
     after: NotRequired[float]
     p: NotRequired[float]
+    """The p-value of the one-sided paired test."""
     detectable: NotRequired[float | None]
+    """The smallest change that such a test proves in 4 of 5 runs, None if there is none."""
 
 
 class GateReport(PendingGate, GateMeasurement):
-    """A gate with its result: `ran` of its `cases` ran; `ok` is None where it was not evaluated, for a `reason`."""
+    """A gate with its result."""
 
     ran: int
+    """The number of its cases that ran."""
     ok: bool | None
+    """Whether the gate is met, None if it was not evaluated."""
     reason: str
+    """Why it was not evaluated."""
 
 
 class FailureReport(TypedDict):
@@ -218,37 +239,40 @@ class FailureReport(TypedDict):
 
 
 class QueryReport(TypedDict):
-    """A query or a stated answer, and what came of it.
-
-    `columns` and `row_count` are those of its table, None where it has none; `sample` are the first rows. `seconds` is
-    the time of its run, whether it ended in an answer or not, and 0 where nothing was run.
-    """
+    """A query, or an answer that was stated without one, with its result."""
 
     query: str | None
     columns: list[str] | None
+    """The names of the columns of the answer, None if it is no table."""
     row_count: int | None
+    """The number of rows of the answer, None if it is no table."""
     sample: list[Row]
+    """The first rows."""
     seconds: float
+    """How long the query ran, whether it failed or not; 0 if nothing ran."""
 
 
 class GoldReport(QueryReport):
-    """Gold as it was scored; `index` tells which of several golds counted, from 0."""
+    """Gold as it was scored."""
 
     index: int
+    """Which of several golds counted, from 0."""
 
 
 class PredictedReport(QueryReport):
-    """What was predicted; `error` tells why it has no answer."""
+    """What was predicted, with its result."""
 
     error: FailureReport | None
 
 
 class PredictionReport(TypedDict):
-    """Where a prediction came from, how long the call took, and what the system told about it."""
+    """The call of the predictor."""
 
     source: str
+    """The predictor."""
     seconds: float
     metadata: dict[str, JsonValue]
+    """What the system stated about the call."""
 
 
 class ScoringReport(TypedDict):
@@ -258,14 +282,14 @@ class ScoringReport(TypedDict):
 
 
 class ChangedRow(TypedDict):
-    """A row of gold and the predicted row in its place."""
+    """A row of gold, and the predicted row in its place."""
 
     gold: Row
     predicted: Row
 
 
 class RepeatedRow(TypedDict):
-    """A row, and how often it is in both answers."""
+    """A row, and how often each answer has it."""
 
     row: Row
     gold: int
@@ -273,22 +297,21 @@ class RepeatedRow(TypedDict):
 
 
 class DifferenceCounts(TypedDict):
-    """How many rows of gold predicted lacks, and how many of predicted gold lacks; a changed row counts as both."""
+    """How many rows differ; a changed row counts as missing and as extra."""
 
     missing: int
     extra: int
 
 
 class DifferenceReport(TypedDict):
-    """Where two answers differ: in one sentence, and in rows, the first ones of each list.
-
-    `columns` are the names of gold's columns, in whose order the rows are; `predicted_columns` are those that predicted
-    has in their places, empty where answers are no tables.
-    """
+    """How the predicted answer differs from gold. Lists of rows have the first ones only."""
 
     summary: str
+    """The difference in one sentence."""
     columns: NotRequired[list[str]]
+    """The names of gold's columns, in whose order the rows are; empty if the answers are no tables."""
     predicted_columns: NotRequired[list[str]]
+    """The names of the predicted columns in the same places."""
     counts: NotRequired[DifferenceCounts]
     missing: list[Row]
     extra: list[Row]
@@ -297,22 +320,26 @@ class DifferenceReport(TypedDict):
 
 
 class CausingEditReport(TypedDict):
-    """One step from predicted to gold: `change` shows what is at its place, the `clause`, and what should be."""
+    """One step from the predicted query to gold."""
 
     label: CauseLabel
     clause: str
+    """The part of the query that it changes."""
     change: str
+    """What is there, and what should be."""
 
 
 class CauseReport(TypedDict):
-    """Why an answer is wrong; `repaired_query` is predicted after the edits: its answer is gold's."""
+    """Why an answer is wrong."""
 
-    edits: list[CausingEditReport]
+    edits: Edits
+    """At least one."""
     repaired_query: str | None
+    """The predicted query after these edits, which has gold's answer."""
 
 
 class ViolationReport(TypedDict):
-    """A threshold of a metric that the `value` of a case does not meet; None leaves a side open."""
+    """A score outside the limits of a metric; None leaves a side open."""
 
     metric: str
     min: float | None
@@ -329,9 +356,10 @@ class TrialPredictedReport(TypedDict):
 
 
 class TrialReport(TypedDict):
-    """One of several trials of a case; `passed` is None where nothing is required."""
+    """One of several trials of a case."""
 
     passed: bool | None
+    """None if nothing is required."""
     scores: dict[str, float | None]
     violations: list[ViolationReport]
     predicted: TrialPredictedReport
@@ -339,27 +367,24 @@ class TrialReport(TypedDict):
 
 
 class SpiderDetails(TypedDict):
-    """A pair of queries under Spider's published evaluation; `rejected` says why predicted cannot be read.
-
-    `components` have three counts each: of gold's parts, of predicted's, and of those that both share.
-    """
+    """A pair of queries under Spider's published evaluation."""
 
     hardness: str
     exact: bool
-    components: dict[ComponentName, list[int]]
+    components: ComponentCounts
+    """For each component the number of parts that gold has, that predicted has, and that both have."""
     rejected: NotRequired[str]
+    """Why the predicted query cannot be read."""
 
 
 class DetailsReport(TypedDict, total=False):
-    """What metrics tell about their scores: any keys, of which reports look at these.
-
-    `dimensions` are those of SDMX selections by name, each with its `precision` and `recall`.
-    """
+    """What metrics state about their scores, with any keys; reports use these."""
 
     notes: list[str]
     empty_gold: bool
     spider: SpiderDetails
     dimensions: JsonValue
+    """The `precision` and `recall` of the dimensions of SDMX selections, by name."""
 
 
 class Limits(TypedDict):
@@ -370,102 +395,112 @@ class Limits(TypedDict):
 
 
 class QueryLimits(TypedDict):
-    """The limits of an execution: seconds and rows."""
+    """The limits of an execution."""
 
     timeout: float
+    """In seconds."""
     max_rows: int
 
 
 class StoppingTrials(TypedDict):
-    """How many trials there are at most, until the verdict of the case is decided."""
+    """Trials that stop once the verdict of the case is decided."""
 
     max: int
     stop: Literal["decided"]
 
 
 class CaseFingerprint(TypedDict):
-    """What a case requests and requires, its limits and settings, and digests of its golds and schemas.
-
-    `answers` are stated by the case or asked of a predictor. `context` is a digest of metadata and of what was said
-    before in a conversation, None where there is neither. `compare` holds the settings of the comparison that are not
-    the default of the kind, `schemas` digests by key, `source` the state of the source, None where it is not known.
-    """
+    """What the scores of a case depend on besides the system; a change of it is reported beside a changed score."""
 
     answers: Literal["asked", "stated"]
+    """Whether answers come from a predictor or stand in the suite."""
     context: str | None
+    """A digest of metadata and of the conversation before the question, None if there is neither."""
     metrics: list[str]
     thresholds: dict[str, Limits]
     on_miss: Literal["fail", "xfail"]
     trials: int | StoppingTrials
     trials_rule: TrialsRule
     golds: str
+    """A digest of all golds."""
     limits: QueryLimits
     schemas: dict[str, str]
+    """Digests of the contents of schemas, by key."""
     compare: dict[str, JsonValue]
+    """The settings of the comparison that differ from the default of the kind."""
     options: dict[str, dict[str, JsonValue]]
     source: str | None
+    """The state of the source, None if unknown."""
 
 
 class MessageReport(TypedDict):
-    """What was said in a conversation before the question, and who said it."""
+    """What was said in a conversation before the question."""
 
     role: str
+    """Who said it."""
     content: str
 
 
 class CaseReport(TypedDict):
-    """A case with its outcome.
-
-    `line` is that of the suite file at `path`, 0 where it is not known. `row` and `place`, its file, sheet and row in
-    words, are there for a case in a table, whose `line` is that of `cases` in the suite. `features` are there where the
-    first gold is a query that has any, and `conversation` where something was said before the question. `gold`,
-    `predicted`, `prediction` and `scoring` are None as far as the case did not come to them, `trials` is empty unless
-    there are several. `kind` and `fingerprint` are None of a case whose suite could not be read.
-    """
+    """A case with its outcome."""
 
     id: str
     nodeid: str
+    """The name of the case as a test."""
     path: str
+    """The suite file."""
     line: int
+    """The line of the case in the suite file, or of `cases` for a case in a table; 0 if unknown."""
     row: NotRequired[int]
+    """The number of the row, from 1, for a case in a table."""
     place: NotRequired[str]
+    """The file, sheet and row of a case in a table, in words."""
     kind: str | None
+    """None if the suite could not be read."""
     tags: list[str]
     difficulty: str | None
     features: NotRequired[list[str]]
+    """What the first gold is made of; present if it is a query that has any features."""
     source: str | None
     question: str
     conversation: NotRequired[list[MessageReport]]
+    """Present if something was said before the question."""
     evidence: str
     outcome: Outcome
     scores: dict[str, float | None]
+    """By metric; None where a metric does not apply."""
     violations: list[ViolationReport]
+    """The thresholds that are not met."""
     gold: GoldReport | None
+    """This and the next three are None if the case ended before."""
     predicted: PredictedReport | None
     scoring: ScoringReport | None
     depends_on_tie: bool
+    """Whether the answer is right only because a LIMIT of gold cuts through rows that tie."""
     difference: DifferenceReport | None
     cause: CauseReport | None
     prediction: PredictionReport | None
     trials: list[TrialReport]
+    """Empty unless there are several."""
     details: DetailsReport
     message: str
     fingerprint: CaseFingerprint | None
+    """None if the suite could not be read."""
 
 
 class CasesFile(TypedDict):
-    """What report.json has in place of more than 50,000 cases: the `file` beside it with `count` lines, a case each."""
+    """Where more than 50,000 cases are: a file beside report.json with a case in each line, in the same order."""
 
     file: str
+    """Its name."""
     count: int
+    """The number of its lines."""
     sha256: str
+    """The SHA-256 digest of its content, in hexadecimal digits."""
 
 
 class BaselineCounts(TypedDict):
-    """How many cases are in the baseline and in the run, in both, and in one of them for which reason.
-
-    `skipped` and `errors` are so now and were not; of `unknown` ones a report has no fingerprint.
-    """
+    """How many cases are in the baseline and in the run, in both, and in only one of them for which reason."""
 
     before: int
     after: int
@@ -474,26 +509,30 @@ class BaselineCounts(TypedDict):
     removed: int
     not_run: int
     skipped: int
+    """The number of cases that are skipped now and were not before."""
     errors: int
+    """The number of cases that are in error now and were not before."""
     unknown: int
+    """The number of cases without a fingerprint in one of the reports."""
 
 
 class MetricChange(TypedDict):
-    """How the mean of a metric changed over the `n` cases that have a score in both reports.
-
-    `ci95` are the ends of the interval of `change`. `p` is that of the two-sided paired test, `p_holm` adjusted for all
-    metrics; `detectable` is the smallest drop that the adjusted test proves in 4 of 5 runs, None where none is.
-    """
+    """How the mean of a metric changed over the cases that have a score in both reports."""
 
     n: int
+    """The number of these cases."""
     before: float
     after: float
     change: float
-    ci95: list[float] | None
+    ci95: Interval | None
+    """The 95 % confidence interval of `change`."""
     p: float
+    """The p-value of the two-sided paired test."""
     p_holm: float
+    """The same, adjusted for all metrics by Holm's method."""
     test: Literal["mcnemar", "sign_flip"]
     detectable: float | None
+    """The smallest drop that the adjusted test proves in 4 of 5 runs, None if there is none."""
 
 
 class CauseChange(TypedDict):
@@ -504,57 +543,57 @@ class CauseChange(TypedDict):
 
 
 class SuiteChange(TypedDict):
-    """What changed besides the system, and the node ids of the cases that it concerns."""
+    """What changed besides the system."""
 
     what: str
     cases: list[str]
+    """The node ids of the cases that it concerns."""
 
 
 class EarlierCase(TypedDict):
-    """What was predicted for a case in the baseline, and what came of it.
-
-    `summary` is how the answer differed from gold, empty where it did not; `error` why there was none.
-    """
+    """What was predicted for a case in the baseline."""
 
     outcome: Outcome
     query: str | None
     error: FailureReport | None
+    """Why there was no answer."""
     summary: str
+    """How the answer differed from gold, empty if it did not."""
 
 
 class BaselineReport(TypedDict):
-    """The comparison with an earlier report; `fixes`, `regressions` and `errors` are node ids.
-
-    `earlier` has the first regressions and fixes by node id, as they were in the baseline.
-    """
+    """The comparison with an earlier report."""
 
     path: str
     created: str
     cases: BaselineCounts
     fixes: list[str]
+    """Node ids, as in the next two."""
     regressions: list[str]
     errors: list[str]
     metrics: dict[str, MetricChange]
     causes: dict[str, CauseChange]
+    """By the first label of the cause."""
     changes: list[SuiteChange]
     earlier: NotRequired[dict[str, EarlierCase]]
+    """The first regressions and fixes by node id, as they were in the baseline."""
 
 
 class Environment(TypedDict, total=False):
-    """Where a run was: versions, those of engines by name, and how it was made.
-
-    `replay` is there where answers were recorded ones, `reruns` where cases are run again. `parts` are the other
-    environments of a merged report.
-    """
+    """Where and how a run was made: versions, and what was special about it."""
 
     python: str
     pytest: str
     pytest_queryeval: str
     platform: str
     engines: dict[str, str]
+    """Versions of engines by name."""
     replay: bool
+    """Present if answers were replayed from a recording."""
     reruns: int
+    """Present if failed cases are run again."""
     parts: list[Environment]
+    """The environments of a merged report that differ from this one."""
 
 
 class PredictorReport(TypedDict):
@@ -564,56 +603,65 @@ class PredictorReport(TypedDict):
 
 
 class RequestedPaths(TypedDict):
-    """The folders and files that a run was told to collect, and those, or patterns, that it was to leave out."""
+    """What the run was told to collect."""
 
     paths: list[str]
+    """Folders and files."""
     ignored: list[str]
+    """Folders, files and patterns that were left out."""
 
 
 class StopReport(TypedDict):
-    """The rule by which a run stops: once all gates are decided, `after` so many `of` the cases that were to run.
-
-    They ran in a random order that depends on `seed`. `alpha` is the probability that any gate is decided wrongly.
-    """
+    """The rule by which a run stops once all its gates are decided; cases run in a random order."""
 
     rule: Literal["decided"]
     seed: int
+    """The seed of the random order."""
     alpha: float
+    """The probability that any gate is decided wrongly."""
     after: int
+    """After how many cases the run stopped."""
     of: int
+    """The number of cases that were to run."""
 
 
 class RunFacts(TypedDict):
-    """The head of a report: when and where the run was, and what it collected.
-
-    `name` says which run it is: what a user calls it, else the predictor and the commit. `created` is a time in the
-    form of ISO 8601. `collected` are the numbers of cases by suite file, empty where they
-    are not known. `selected` tells whether cases were left out on purpose, `stopped` whether the run ended before its
-    end, `interrupted` whether somebody ended it. `stop` is there where the run was to stop once its gates are decided.
-    """
+    """The head of a report: when and where the run was, and what it collected."""
 
     name: str
-    created: str
+    """Which run it is: the name that the user gave it, else the predictor and the commit."""
+    created: Time
+    """When the run ended, in the form of ISO 8601."""
     environment: Environment
     predictor: PredictorReport
     requested_paths: RequestedPaths
     collected: dict[str, int]
+    """The number of cases by suite file, empty if unknown."""
     unreadable_files: list[str]
+    """Suite files that could not be read."""
     selected: bool
+    """Whether cases were left out on purpose."""
     stopped: bool
+    """Whether the run ended before all cases ran."""
     interrupted: bool
+    """Whether the user ended the run."""
     stop: NotRequired[StopReport]
+    """Present if the run was to stop once its gates are decided."""
     baseline: NotRequired[BaselineReport]
 
 
 class JoinedRun(TypedDict):
-    """A run of which a report was joined: its file, its time, who predicted, and the metrics that are from it."""
+    """One of the runs of which a report was joined."""
 
     name: str
-    created: str
+    """The file of its report."""
+    created: Time
+    """When the run ended, in the form of ISO 8601."""
     sources: list[str]
+    """What answered."""
     cases: int
     metrics: list[str]
+    """The metrics whose scores are from this run."""
 
 
 class SurvivorReport(TypedDict):
@@ -626,55 +674,65 @@ class SurvivorReport(TypedDict):
 
 
 class WeakCase(TypedDict):
-    """A case that wrong queries would pass, as `queryeval strength` found: how many variants, and which of them."""
+    """A case that wrong queries would pass, as `queryeval strength` reports it."""
 
     id: str
     path: str
     line: int
     mutants: int
+    """The number of wrong variants of its gold that were tried."""
     killed: int
+    """The number of those that the data tells from gold."""
     equivalent: int
+    """The number of those that have gold's answer on any data."""
     survivors: list[SurvivorReport]
 
 
-class RunResults(RunFacts):
-    """A run before anything is counted: all that a comparison with a baseline needs.
+class StrengthResult(TypedDict):
+    """What `queryeval strength --json` prints, as far as reports show it."""
 
-    More than 50,000 `cases` are not in memory, and report.json has a `CasesFile` in their place.
-    """
+    cases: list[WeakCase]
+
+
+class RunResults(RunFacts):
+    """A run before anything is counted: all that a comparison with a baseline needs."""
 
     gates: list[GateReport]
-    cases: Sequence[CaseReport]
+    cases: Cases
+    """All cases by path, then line; report.json has a `CasesFile` in place of more than 50,000."""
 
 
 class ReportTables(TypedDict, total=False):
-    """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case.
+    """What not every run has."""
 
-    `decided_trials` counts the trials of cases that stop them once they decide, those of cases in error left out.
-    `joined` are the runs of a report that was joined of several, `weak_cases` what `queryeval strength` found.
-    """
-
-    spider_table: dict[str, SpiderLevel]
+    spider_table: SpiderTable
+    """The table of Spider's published tool by level."""
     dimensions: dict[str, DimensionStatistics]
+    """The scores of SDMX dimensions by name."""
     trials: TrialsReport
     decided_trials: Decision
+    """The trials of cases that stop once their verdict is decided, without those of cases in error."""
     joined: list[JoinedRun]
+    """The runs of which the report was joined."""
     weak_cases: list[WeakCase]
+    """What `queryeval strength` found."""
 
 
 class Report(RunResults, ReportTables):
-    """The report of a run.
+    """The report of a run by pytest-queryeval, report.json."""
 
-    `schema` is 2. `ties` is how many right answers depend on a tie, `accidental` how many fail on a variant of the
-    source, `causes` how many cases have a cause that begins with each label. `groups` has the groups kind, difficulty,
-    tag, file, source and feature, each with its values.
-    """
-
-    schema: int
+    schema: Literal[2]
+    """The version of this form."""
     totals: Totals
     metrics: dict[str, MetricReport]
+    """Scores by metric."""
     measures: dict[str, MeasureStatistics]
+    """Times, tokens and costs by name."""
     ties: int
+    """The number of right answers that depend on a tie."""
     accidental: int
+    """The number of right answers that fail on a variant of the source."""
     causes: dict[str, int]
+    """The number of cases by the first label of their cause."""
     groups: dict[GroupName, dict[str, GroupReport]]
+    """By group and its value; `feature` may be absent."""

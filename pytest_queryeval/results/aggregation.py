@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
@@ -23,7 +23,7 @@ from pytest_queryeval.core.report import (
     ReportTables,
     RunFacts,
     ScoreStatistics,
-    SpiderLevel,
+    SpiderTable,
     TotalName,
     Totals,
     TrialsReport,
@@ -34,7 +34,7 @@ from pytest_queryeval.results.case_store import in_report_order
 from pytest_queryeval.results.clusters import Z95, clustered_interval
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
-SCHEMA = 2
+SCHEMA: Final = 2
 SPIDER_METRIC = "exact_set_match_spider"
 LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra")
 TOTAL_OF: Mapping[Outcome, TotalName] = {
@@ -343,7 +343,7 @@ def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:
     return () if value is None else (value,)
 
 
-def _spider_table(cases: Iterable[CaseReport]) -> dict[str, SpiderLevel] | None:
+def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
     """Return the table of Spider's published tool over the cases that its metric scored; None where there are none.
 
     The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of

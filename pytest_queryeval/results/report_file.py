@@ -1,48 +1,36 @@
-"""A report.json read back: checked by report.schema.json, since it may come from anywhere."""
+"""A report.json read back: checked by the types of `core.report`, since it may come from anywhere."""
 
 from __future__ import annotations
 
 import json
 import os
-from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PureWindowsPath
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.report import CaseReport, CasesFile, Report, WeakCase
+from pytest_queryeval.core.model import GROUPS, Where
+from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
 from pytest_queryeval.text.truncation import one_line
 
-if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator, ValidationError
-
-SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 RUN_AGAIN = "run the suites again with this version of pytest-queryeval"
 WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 _JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
-BATCH_BYTES = 2**18  # of lines that are checked at once: signals wait for some milliseconds
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
-TYPES = {
-    "object": "an object",
-    "array": "a list",
-    "string": "a text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "null": "null",
+KEYS_OF_GATES: Mapping[str, tuple[str, ...]] = {
+    "no_regression": ("no_regression", "better"),
+    "max_regressions": ("max_regressions",),
 }
 
 
@@ -86,7 +74,6 @@ def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseRe
             raise ValueError("no regular file")
         text = json.dumps(naming, ensure_ascii=False)[1:-1].encode(errors="backslashreplace")
         digest, number = sha256(), 0
-        batch, size = dict[int, bytes](), 0
         with place.open("rb") as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 digest.update(line)
@@ -94,36 +81,20 @@ def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseRe
                 if len(line) > MAX_LINE_BYTES:
                     raise ValueError(f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
                 if text in line:
-                    batch[number], size = line, size + len(line)
-                if size > BATCH_BYTES:
-                    yield from _cases_in(batch)
-                    batch, size = {}, 0
-        yield from _cases_in(batch)
+                    yield _case_in(line, number)
         if digest.hexdigest() != stated["sha256"] or number != stated["count"]:
             raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
-
-
-def _cases_in(lines: Mapping[int, bytes]) -> list[CaseReport]:
-    """Return the cases in lines, which stand by their numbers; raise ValueError at the first line without a case."""
-    try:
-        cases: list[CaseReport] = [_JSON.read(line) for line in lines.values()]
-        are_valid = not _excess(cases) and _first_error(cases, "CaseReport") is None
-    except ValueError:
-        are_valid = False
-    return cases if are_valid else [_case_in(line, number) for number, line in lines.items()]
 
 
 def _case_in(line: bytes, number: int) -> CaseReport:
     """Return the case in a line; raise ValueError where there is none."""
     try:
         case: CaseReport = _JSON.read(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"line {number}: {syntax_problem(error)}") from error
+        problem = _problem_in(case, "CaseReport")
     except ValueError as error:
-        raise ValueError(f"line {number}: {error}") from error
-    wrong = _first_error([case], "CaseReport")
-    if problem := _excess(case) or (_explain(wrong) if wrong is not None else ""):
-        raise ValueError(f"line {number}: {problem.removeprefix('[0]').removeprefix('.').removeprefix(': ')}")
+        problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
+    if problem:
+        raise ValueError(f"line {number}: {problem}")
     return case
 
 
@@ -164,57 +135,56 @@ def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
 def _strength_problem(found: Any) -> str:
     if not isinstance(found, dict) or not isinstance(found.get("cases"), list):
         return f"is no result of `queryeval strength`: {WRITE_STRENGTH}"
-    error = _first_error(found["cases"], "WeakCase")
-    problem = _excess(found) or (_explain(error) if error is not None else "")
+    problem = _problem_in(found, "StrengthResult")
     return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
 
 
-def _problem(report: Any) -> str:
+def _problem(value: Any) -> str:
     """Return what is wrong with the first wrong value; empty where nothing is."""
-    if not isinstance(report, dict) or "schema" not in report or "cases" not in report:
+    if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
         return f"is no report of pytest-queryeval: {WRITE_ONE}"
-    if type(report["schema"]) is not int or report["schema"] != SCHEMA:
-        return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
-    if excess := _excess(report):
-        return f"is no report: {excess}"
-    error = _first_error(report)
-    if error is None:
-        return ""
+    if type(value["schema"]) is not int or value["schema"] != SCHEMA:
+        return f"has schema {one_line(str(value['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
+    problem = _problem_in(value, "Report") or _head_problem(cast(Report, value))
     # A report of a development version may lack what was added since.
-    remedy = f": {RUN_AGAIN}" if error.kind.name == "required" else ""
-    return f"is no report: {one_line(_explain(error))}{remedy}"
+    remedy = f": {RUN_AGAIN}" if problem.endswith(" is missing") else ""
+    return problem and f"is no report: {one_line(problem)}{remedy}"
 
 
-def _first_error(value: Any, items: str = "") -> ValidationError | None:
-    """Return what is wrong first, if anything.
+def _problem_in(value: Any, type_name: str) -> str:
+    """Return why a value is none that `core.report` describes, or that no format could write; empty where it is one."""
+    from pytest_queryeval.results.report_schema import problem_in  # msgspec takes 6 ms to import
 
-    The validator drops what the handler of a signal raises, such as KeyboardInterrupt. So it runs in another thread,
-    where no handler runs; to block signals would not do, since the other threads of the process take them then.
-    """
-    outcomes: SimpleQueue[tuple[ValidationError | None, BaseException | None]] = SimpleQueue()
-
-    def check() -> None:
-        try:
-            outcomes.put((next(_validator(items).iter_errors(value), None), None))
-        except BaseException as error:  # noqa: BLE001 - raised below
-            outcomes.put((None, error))
-
-    start_new_thread(check, ())  # no `Thread`, whose weak references have callbacks: they drop exceptions, too
-    problem, failure = outcomes.get()
-    if failure is not None:
-        raise failure
-    return problem
+    return _excess(value) or problem_in(value, type_name)
 
 
-@lru_cache(maxsize=3)
-def _validator(items: str = "") -> Draft202012Validator:
-    """Return the validator of reports, or of lists of what has a definition in their schema."""
-    from jsonschema_rs import Draft202012Validator
+def _head_problem(report: Report) -> str:
+    """Return what is wrong with a report whose values have the right types; empty where nothing is."""
+    times = {"created": report["created"]}
+    times |= {f"joined[{number}].created": run["created"] for number, run in enumerate(report.get("joined", ()))}
+    for place, time in times.items():
+        if not _is_time(time):
+            return f"{place}: expected a time in the form of ISO 8601"
+    for group in GROUPS:
+        if group not in report["groups"] and group != "feature":  # reports of earlier versions have none
+            return f"groups: '{group}' is missing"
+    problems = (
+        f"gates[{number}]{problem}" for number, gate in enumerate(report["gates"]) if (problem := _gate_problem(gate))
+    )
+    return next(problems, "")
 
-    schema = json.loads(SCHEMA_FILE.read_bytes())
-    if items:
-        schema = {"$defs": schema["$defs"], "type": "array", "items": {"$ref": f"#/$defs/{items}"}}
-    return Draft202012Validator(schema, validate_formats=True, formats={"date-time": _is_time})
+
+def _gate_problem(gate: GateReport) -> str:
+    """Return what is wrong with a gate whose values have the right types; empty where nothing is."""
+    where: Where | None = gate["where"]
+    while where:  # a key that was left out would make the gate one about more cases
+        if not where.keys() <= Where.__annotations__.keys():
+            return ".where: has an unknown key"
+        where = where.get("not")
+    keys = KEYS_OF_GATES.get(gate["type"], ())
+    if gate["type"] == "no_regression" and gate["value"] is not None:
+        keys += ("before", "after", "p", "detectable")
+    return next((f": '{key}' is missing" for key in keys if key not in gate), "")
 
 
 def _is_time(value: str) -> bool:
@@ -224,30 +194,6 @@ def _is_time(value: str) -> bool:
     except (ValueError, OverflowError):  # the latter for a year before the first
         return False
     return True
-
-
-def _explain(error: ValidationError) -> str:
-    """Return where a report is wrong, and what was expected there."""
-    if error.kind.name == "anyOf":  # the first alternative describes the value; the second is null, or a file of cases
-        return _explain(error.kind.value[isinstance(error.instance, dict) and error.instance_path == ["cases"]][0])
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    return f"{place.removeprefix('.')}: {EXPECTATIONS[error.kind.name](error.kind.value)}".removeprefix(": ")
-
-
-# What a keyword of the schema requires, by its value.
-EXPECTATIONS: Mapping[str, Callable[[Any], str]] = {
-    "required": lambda name: f"'{name}' is missing",
-    "type": lambda names: f"expected {' or '.join(TYPES[name] for name in ([names] if type(names) is str else names))}",
-    "enum": lambda known: f"expected one of {', '.join('null' if value is None else str(value) for value in known)}",
-    "format": lambda _: "expected a time in the form of ISO 8601",
-    "minimum": lambda least: f"expected a number from {least} on",
-    "exclusiveMinimum": lambda least: f"expected a number above {least:g}",
-    "exclusiveMaximum": lambda most: f"expected a number below {most:g}",
-    "propertyNames": lambda error: EXPECTATIONS[error.kind.name](error.kind.value),
-    "minItems": lambda number: f"expected a list of {number}",
-    "maxItems": lambda number: f"expected a list of {number}",
-    "additionalProperties": lambda _: "has an unknown key",
-}
 
 
 def _excess(value: Any) -> str:

@@ -11,7 +11,7 @@ from pytest_queryeval.core.report import (
     MetricStatistics,
     Report,
     ScoreStatistics,
-    SpiderLevel,
+    SpiderTable,
     Spread,
 )
 from pytest_queryeval.features.excel.overview import SDMX
@@ -83,7 +83,7 @@ def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell
     return rows + _more(dimensions)
 
 
-def _spider_table(table: Mapping[str, SpiderLevel]) -> list[list[Cell]]:
+def _spider_table(table: SpiderTable) -> list[list[Cell]]:
     """Return the rows that the published tool prints, with a column for each level."""
     levels = list(table.values())
     rows: list[list[Cell]] = [

@@ -6,13 +6,12 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from pytest_queryeval.core.report import ComponentName, SpiderLevel, SpiderScores
+from pytest_queryeval.core.report import ComponentName, LevelName, SpiderLevel, SpiderScores, SpiderTable
 from pytest_queryeval.languages.sql.components import COMPONENTS, Component
-from pytest_queryeval.languages.sql.hardness import LEVELS
 
-ALL_LEVELS = (*LEVELS, "all")
+ALL_LEVELS: tuple[LevelName, ...] = get_args(LevelName)
 _PRINTED = {
     "select_no_agg": "select(no AGG)",
     "where_no_op": "where(no OP)",
@@ -37,7 +36,7 @@ class ScoredPair:
     execution: float | None = None
 
 
-def spider_table(pairs: Iterable[ScoredPair]) -> dict[str, SpiderLevel]:
+def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
     """Return the scores of pairs by hardness, and of all, from 0 to 1.
 
     `exact_match` and `execution_accuracy` are means over pairs; the latter is None where no pair was executed. A
@@ -56,7 +55,7 @@ def spider_table(pairs: Iterable[ScoredPair]) -> dict[str, SpiderLevel]:
     return {level: _level(counts[level], executions[level]) for level in ALL_LEVELS}
 
 
-def table_lines(table: Mapping[str, SpiderLevel]) -> Iterator[str]:
+def table_lines(table: SpiderTable) -> Iterator[str]:
     """Yield the lines that the published tool prints; without the row of execution where nothing was executed."""
     levels = [table[level] for level in ALL_LEVELS]
     yield _line("", ALL_LEVELS)
