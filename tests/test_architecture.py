@@ -59,14 +59,12 @@ SHARED_MODULES = {
         "sections",
         "story",
         "blocks",
-        "leaderboard",
         "markdown",
         "markdown_text",
         "html.bins",
         "html.charts",
         "html.data",
         "html.page",
-        "history",
     },
     "cli": {"command", "conftests", "measured", "output", "progress", "reported_case"},
     "languages": {
@@ -367,7 +365,7 @@ def test_gates_without_a_baseline_load_no_statistics(tmp_path):
 
 
 def test_gates_load_nothing_that_only_a_comparison_with_a_baseline_needs(tmp_path):
-    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("changes", "comparison", "leaderboard", "statistics")]
+    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("changes", "comparison", "statistics")]
     program = f"import sys, {PACKAGE}.results.gates; assert not sys.modules.keys() & {set(modules)}"
 
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=tmp_path)

@@ -35,8 +35,6 @@ COMMANDS: Registry[Command] = Registry(
             "explain": "show everything about one case, or try another query against it",
             "accept": "add a reviewed prediction of a report to the golds of its case",
             "merge": "unite the reports of shards, evaluate the gates",
-            "compare": "compare two reports, or rank the systems of many",
-            "history": "show how runs went over time, and since when something is worse",
             "render": "render a report.json in other formats",
         }.items()
     },

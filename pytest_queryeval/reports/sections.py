@@ -21,8 +21,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
 from pytest_queryeval.results.baseline.changes import is_foreign
-from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
-from pytest_queryeval.results.baseline.history import Step
+from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, Sides
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
@@ -308,7 +307,7 @@ def difference_counts(**numbers: int) -> dict[str, str]:
     }
 
 
-def side_counts(difference: BaselineReport | Step) -> dict[str, str]:
+def side_counts(difference: Sides) -> dict[str, str]:
     """Return in words how many cases changed sides between two runs."""
     return difference_counts(**{side: len(difference[side]) for side in FLIPS})
 
@@ -354,11 +353,11 @@ def changes_table(baseline: BaselineReport) -> Table:
     return Table(CHANGE_HEADER, rows)
 
 
-def flips(found: BaselineReport | Step) -> Iterator[Sentence]:
+def flips(sides: Sides) -> Iterator[Sentence]:
     """Yield the cases that changed sides."""
     for name, word in FLIPS.items():
-        if found[name]:
-            yield (f"{word} ({len(found[name]):,}): ", *first_names(found[name]))
+        if sides[name]:
+            yield (f"{word} ({len(sides[name]):,}): ", *first_names(sides[name]))
 
 
 def cautions(report: Report) -> Iterator[Sentence]:

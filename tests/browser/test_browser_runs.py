@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
 
-from pytest_queryeval.reports.html.comparison import comparison_page
-from pytest_queryeval.reports.html.history import history_page
+from pytest_queryeval.features.history.comparison_page import comparison_page
+from pytest_queryeval.features.history.history_page import history_page
+from pytest_queryeval.features.history.leaderboard import leaderboard
+from pytest_queryeval.features.history.past_runs import history
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.history import history
-from pytest_queryeval.results.baseline.leaderboard import leaderboard
 
 RUNS = 12
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)

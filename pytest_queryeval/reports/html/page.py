@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -41,7 +42,9 @@ from pytest_queryeval.results.aggregation import totals as totals_of
 from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
 from pytest_queryeval.text.formatting import minute_of
 
-SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
+SCRIPT_FOLDER = HERE / "script"
+_NAMES = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
+SCRIPTS = tuple(SCRIPT_FOLDER / f"{name}.js" for name in _NAMES)
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
 WEAK_CASES_SHOWN = 50
@@ -85,7 +88,7 @@ def page(report: Report) -> str:
     baseline = report.get("baseline")
     listed = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
-    return template("report.html.jinja").render(
+    return template(HERE / "report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
         name=line(report["name"]) or "queryeval",
@@ -120,11 +123,12 @@ def page(report: Report) -> str:
     )
 
 
-def assets(*scripts: str) -> dict[str, str]:
+def assets(*scripts: Path) -> dict[str, str]:
     """Return the style and the script of a page, and the policy by which only these count, and nothing is loaded."""
     from markupsafe import Markup
 
-    style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in scripts)
+    style = (HERE / "style.css").read_text(encoding="utf-8")
+    script = "\n".join(path.read_text(encoding="utf-8") for path in scripts)
     # The icon, the one picture, is in the page.
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
@@ -222,10 +226,6 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
         "metric_changes": changes_table(baseline),
         "metric_note": CHANGE_NOTE,
     }
-
-
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _source(text: str) -> str:

@@ -19,18 +19,19 @@ HERE = Path(__file__).parent
 LINE_CHARACTERS = 400
 
 
-def template(name: str) -> Template:
-    """Return a template of this folder; raise `ReportError` where jinja2 is not installed."""
+def template(path: Path) -> Template:
+    """Return a template, which may use those of this folder; raise `ReportError` where jinja2 is not installed."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as error:
         raise ReportError("a page of HTML needs jinja2: pip install 'pytest-queryeval[html]'") from error
+    loader = FileSystemLoader([path.parent, HERE])
     environment = Environment(
-        autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached}
     environment.filters |= {"percent": percent, "points": points, "p": p_text, "amount": format_amount}
-    return environment.get_template(name)
+    return environment.get_template(path.name)
 
 
 def line(text: object) -> str:

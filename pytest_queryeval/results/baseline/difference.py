@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias, overload
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, overload
 
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
@@ -20,6 +20,14 @@ NO_COMMON_CASE = (
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
 MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
 Side: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
+
+
+class Sides(TypedDict):
+    """The node ids of common cases that changed sides between two runs, as reports have them."""
+
+    regressions: list[str]
+    fixes: list[str]
+    errors: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

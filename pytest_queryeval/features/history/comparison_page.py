@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from pytest_queryeval.core.report import CaseReport, Report
-from pytest_queryeval.reports.blocks import Untrusted
-from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
-from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
-from pytest_queryeval.reports.html.templates import line, template
-from pytest_queryeval.reports.leaderboard import (
+from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard
+from pytest_queryeval.features.history.leaderboard_blocks import (
     coverage,
     finding,
     note,
@@ -20,12 +17,17 @@ from pytest_queryeval.reports.leaderboard import (
     sides,
     suite_differences,
 )
+from pytest_queryeval.reports.blocks import Untrusted
+from pytest_queryeval.reports.html.charts import Scale
+from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
+from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
+from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
-from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
 from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.text.formatting import minute_of, signed
 from pytest_queryeval.text.truncation import truncate
 
+HERE = Path(__file__).parent
 MESSAGE_CHARACTERS = 1_000
 MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
 WORDS: Mapping[Literal["regressed", "errors", "fixed", "worse", "better", "others"], str] = {
@@ -46,7 +48,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
     numbers = {name: len(board["differing"][name]) for name in WORDS if board["differing"][name]}
     first = next(iter(numbers), "all")
     counts = (*((name, WORDS[name], number) for name, number in numbers.items()), ("all", "all", sum(numbers.values())))
-    text = template("comparison.html.jinja").render(
+    text = template(HERE / "comparison.html.jinja").render(
         board=board,
         title=line("".join(finding(board))),
         finding=finding(board),
@@ -71,7 +73,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         created={name: minute_of(report["created"]) for name, report in reports.items()},
         sides=sides(board),
         packed=list(_packed(board, reports, [name for name in reports if name in ranked] or list(reports))),
-        **assets(*SCRIPTS[:-1], "compared_case", SCRIPTS[-1]),
+        **assets(*SCRIPTS[:-1], HERE / "compared_case.js", SCRIPTS[-1]),
     )
     return text.encode(errors="backslashreplace")
 

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-PAGE = (Path(__file__).parent.parent / "docs/history.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/history.md").read_text(encoding="utf-8")
 RUNS = re.findall(r"^git bisect run .*$", PAGE, re.MULTILINE)
 RECORDING = re.search(r"^pytest .* --queryeval-record=\.\./recorded", PAGE, re.MULTILINE).group()
 SUITE = """\

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import SuiteChange
+from pytest_queryeval.features.history.past_runs import History, PastRun, Step
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
@@ -16,7 +17,6 @@ from pytest_queryeval.reports.sections import (
     side_counts,
 )
 from pytest_queryeval.results.aggregation import reached
-from pytest_queryeval.results.baseline.history import History, PastRun, Step
 from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
 

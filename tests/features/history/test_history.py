@@ -14,13 +14,13 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.history.history_blocks import findings, letters, runs_table
+from pytest_queryeval.features.history.history_page import history_page
+from pytest_queryeval.features.history.past_runs import MAX_CASES, history
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.history import findings, letters, runs_table
-from pytest_queryeval.reports.html.history import history_page
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline.history import MAX_CASES, history
 
 START = datetime(2025, 3, 1, 9, 30, tzinfo=UTC)
 FAILS, PASSES = "0", "1"

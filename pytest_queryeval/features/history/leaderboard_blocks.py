@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pytest_queryeval.core.model import ALPHA
+from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, System
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.cells import guarded
 from pytest_queryeval.reports.sections import (
@@ -20,7 +21,6 @@ from pytest_queryeval.reports.sections import (
     p_text,
 )
 from pytest_queryeval.results.aggregation import reached
-from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard, System
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
 from pytest_queryeval.text.truncation import truncate_middle

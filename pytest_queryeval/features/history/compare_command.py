@@ -15,12 +15,12 @@ from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.features.history.comparison_page import comparison_page
+from pytest_queryeval.features.history.leaderboard import Leaderboard, leaderboard
+from pytest_queryeval.features.history.leaderboard_blocks import leaderboard_blocks, leaderboard_csv, leaderboard_latex
 from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
-from pytest_queryeval.reports.html.comparison import comparison_page
-from pytest_queryeval.reports.leaderboard import leaderboard_blocks, leaderboard_csv, leaderboard_latex
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import minute_of, pluralize

@@ -14,11 +14,11 @@ from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.features.history.history_blocks import history_blocks
+from pytest_queryeval.features.history.history_page import history_page
+from pytest_queryeval.features.history.past_runs import History, history
 from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
-from pytest_queryeval.reports.history import history_blocks
-from pytest_queryeval.reports.html.history import history_page
-from pytest_queryeval.results.baseline.history import History, history
 from pytest_queryeval.results.report_file import read_report
 
 EXAMPLE = "queryeval history reports -o history.html"

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from pytest_queryeval.core.model import Outcome
+from pytest_queryeval.features.history.history_blocks import NOTE, besides, change_sentences, findings, gates_text
+from pytest_queryeval.features.history.past_runs import History, PastRun
 from pytest_queryeval.reports.blocks import Untrusted
-from pytest_queryeval.reports.history import NOTE, besides, change_sentences, findings, gates_text
 from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.html.page import assets
+from pytest_queryeval.reports.html.page import SCRIPT_FOLDER, assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.sections import p_text
 from pytest_queryeval.results.aggregation import TOTAL_OF
-from pytest_queryeval.results.baseline.history import History, PastRun
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed
 
+HERE = Path(__file__).parent
 TRENDS_SHOWN = 48  # beside that of the history's metric
 
 
@@ -59,7 +61,7 @@ def history_page(found: History) -> bytes:
     worse = [(m["gate"]["metric"], m["since"]) for m in found["missed_gates"] if m["met"] is not None]
     if found["fall"] is not None:
         worse.append((found["metric"], found["fall"]["since"]))
-    text = template("history.html.jinja").render(
+    text = template(HERE / "history.html.jinja").render(
         history=found,
         title=line("".join(next(findings(found)))),
         findings=list(findings(found)),
@@ -84,7 +86,7 @@ def history_page(found: History) -> bytes:
         note=NOTE,
         cases=[(case, list(_streaks(case["outcomes"], runs))) for case in found["cases"]],
         outcomes=[outcome for outcome in TOTAL_OF if any(outcome in case["outcomes"] for case in found["cases"])],
-        **assets("text", "themes", "history"),
+        **assets(SCRIPT_FOLDER / "text.js", SCRIPT_FOLDER / "themes.js", HERE / "history.js"),
     )
     return text.encode(errors="backslashreplace")
 

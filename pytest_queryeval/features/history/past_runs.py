@@ -20,10 +20,10 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
+from pytest_queryeval.features.history.leaderboard import Mean, mean_of
 from pytest_queryeval.results.aggregation import costs, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.difference import MET, run_difference
-from pytest_queryeval.results.baseline.leaderboard import Mean, mean_of
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
 from pytest_queryeval.results.verdict import verdict
