@@ -314,6 +314,19 @@ def _almost(x: Cell, y: Cell) -> bool:
     return str(x)[:10].lower() == str(y)[:10].lower() or (x is None and y in ("", "None"))
 
 
+def _remembered(equal: CellsEqual) -> CellsEqual:
+    """Compare each two values of a pool once: fractions are slow."""
+    verdicts: dict[tuple[int, int], bool] = {}
+
+    def remembered(x: Cell, y: Cell) -> bool:
+        key = id(x), id(y)  # the pool keeps both: Decimal("1.1") is the same key as Decimal("1.10")
+        if key not in verdicts:
+            verdicts[key] = equal(x, y)
+        return verdicts[key]
+
+    return remembered
+
+
 def asymmetric_verdicts(pool: Pool, count: int, seed: int, verdict: Callable[[Table, Table], bool]) -> list[Pair]:
     """Return the pairs without ties that are equal one way round and different the other."""
     return [
@@ -328,6 +341,7 @@ def wrong_verdicts(
 ) -> tuple[list[Pair], list[Pair], Counter[str]]:
     """Return the pairs that are wrongly accepted, those wrongly rejected, and how many of each sort there were."""
     accepted, rejected, tally = [], [], Counter[str]()
+    equal = _remembered(equal)
     for pair in pairs(pool, count, seed):
         found = verdict(pair.gold, pair.predicted)
         tally[f"{pair.made}: {'equal' if found else 'different'}"] += 1

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from embedding_models import COMMIT, hub, linked_model, model_folder, needs_model, replaced
@@ -13,32 +14,45 @@ from pytest_queryeval.metrics.embeddings import Embedder, EmbeddingError
 
 pytestmark = pytest.mark.process
 
-ONE_RUN = """
+RUNS = """
 import json, sys
 from pathlib import Path
 from pytest_queryeval.metrics.embeddings import Embedder, EmbeddingError
-model, folder, other = sys.argv[1:]
-told, said = [], []
-embedder = Embedder(model, tell=told.append, folder=Path(folder))
-for _ in range(3):
-    try:
-        said.append(embedder.similarities([("Bound", other)]))
-    except EmbeddingError as error:
-        said.append(str(error))
-print(json.dumps([told, said]))
+for line in sys.stdin:
+    model, folder, other = json.loads(line)
+    told, said = [], []
+    embedder = Embedder(model, tell=told.append, folder=Path(folder))
+    for _ in range(3):
+        try:
+            said.append(embedder.similarities([("Bound", other)]))
+        except EmbeddingError as error:
+            said.append(str(error))
+    print(json.dumps([told, said]), flush=True)
 """
 PAIR = [("Bound", "Not Bound")]
 
 
-def run(tmp_path, model, other="Not Bound", before="", **environment):
-    """What was told and said, with a home of its own for the hub's library."""
-    command = [sys.executable, "-W", "error", "-c", before + ONE_RUN, str(model), str(tmp_path / "vectors"), other]
+@contextmanager
+def runs(tmp_path, before="", **environment):
+    """A function that asks a process, which loads the libraries once: what was told and said about a model.
+
+    The process has a home of its own for the hub's library.
+    """
     environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), **environment}
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "SENTENCE_TRANSFORMERS_HOME", "HF_HUB_OFFLINE"):
         environment.pop(name, None)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+    command = [sys.executable, "-W", "error", "-c", before + RUNS]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+
+        def ask(model, other="Not Bound", folder="vectors"):
+            process.stdin.write(json.dumps([str(model), str(tmp_path / folder), other]) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline() or "null")
+
+        yield ask
+        _, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, "")
 
 
 def refused(model, folder):
@@ -112,7 +126,8 @@ def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
 
-    told, said = run(tmp_path, tmp_path / "model", before=without)
+    with runs(tmp_path, before=without) as ask:
+        told, said = ask(tmp_path / "model")
 
     assert len(told) == 1
     assert set(said) == {
@@ -122,45 +137,38 @@ def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
 
 @needs_model
 @pytest.mark.slow
-def test_a_hub_out_of_reach_is_tried_once(tmp_path):
-    told, said = run(tmp_path, "org/mini", HF_ENDPOINT="http://127.0.0.1:9")
+def test_a_model_of_the_hub_is_fetched_once_and_a_hub_out_of_reach_is_tried_once(tmp_path):
+    with ExitStack() as process:
+        with hub() as (url, asked):
+            ask = process.enter_context(runs(tmp_path, HF_ENDPOINT=url))
+            told, said = ask("org/mini")
+            assert told == ["embedding model org/mini is being loaded", "texts to embed: 2"]
+            assert any(path.endswith("/model.safetensors") for path in asked)
+            asked.clear()
 
-    assert told == ["embedding model org/mini is being loaded"]
-    assert len(set(said)) == 1
-    assert said[0].startswith(
-        "embedding_model 'org/mini': it is no folder, not in the local cache of models, and not to"
-    )
+            assert ask("org/mini") == [[], said]
+            told, _ = ask("org/mini", "Lisbon")
+            assert told == ["embedding model org/mini is being loaded", "texts to embed: 1"]
+            assert asked == []
 
+        told, said = ask("org/mini2")
+        assert told == ["embedding model org/mini2 is being loaded"]
+        assert len(set(said)) == 1
+        assert said[0].startswith(
+            "embedding_model 'org/mini2': it is no folder, not in the local cache of models, and not to"
+        )
 
-@needs_model
-@pytest.mark.slow
-def test_a_model_of_the_hub_is_fetched_once_and_then_needs_no_network(tmp_path):
-    with hub() as (url, asked):
-        told, said = run(tmp_path, "org/mini", HF_ENDPOINT=url)
-        assert told == ["embedding model org/mini is being loaded", "texts to embed: 2"]
-        assert any(path.endswith("/model.safetensors") for path in asked)
-        asked.clear()
+        # A name without organization is looked for where the library looks.
+        snapshot = tmp_path / "hub/hub/models--sentence-transformers--mini/snapshots" / COMMIT
+        shutil.copytree(model_folder(), snapshot, symlinks=True)
+        reference = snapshot.parents[1] / "refs" / "main"
+        reference.parent.mkdir()
+        reference.write_text(COMMIT, encoding="utf-8")
+        told, said = ask("mini", folder="vectors of mini")
+        assert told == ["embedding model mini is being loaded", "texts to embed: 2"]
+        assert ask("mini", folder="vectors of mini") == [[], said]
 
-        assert run(tmp_path, "org/mini", HF_ENDPOINT=url) == [[], said]
-        told, _ = run(tmp_path, "org/mini", "Lisbon", HF_ENDPOINT=url)
-        assert told == ["embedding model org/mini is being loaded", "texts to embed: 1"]
-        assert asked == []
-
-
-@needs_model
-@pytest.mark.slow
-def test_a_name_without_organization_is_looked_for_where_the_library_looks(tmp_path):
-    snapshot = tmp_path / "hub/hub/models--sentence-transformers--mini/snapshots" / COMMIT
-    shutil.copytree(model_folder(), snapshot, symlinks=True)
-    reference = snapshot.parents[1] / "refs" / "main"
-    reference.parent.mkdir()
-    reference.write_text(COMMIT, encoding="utf-8")
-
-    told, said = run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9")
-    assert told == ["embedding model mini is being loaded", "texts to embed: 2"]
-    assert run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9") == [[], said]
-
-    reference.write_text("d" * 40, encoding="utf-8")
-    snapshot.rename(snapshot.with_name("d" * 40))
-    told, _ = run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9")
-    assert told[1:] == ["texts to embed: 2"]
+        reference.write_text("d" * 40, encoding="utf-8")
+        snapshot.rename(snapshot.with_name("d" * 40))
+        told, _ = ask("mini", folder="vectors of mini")
+        assert told[1:] == ["texts to embed: 2"]
