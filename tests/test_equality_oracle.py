@@ -99,6 +99,7 @@ NUMBERS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rel", "span"), [(None, None), (None, 1), (0, 0), (0.5, None), (0, 0.6)], ids=lambda value: str(value)
 )

@@ -120,7 +120,10 @@ def test_an_answer_in_a_code_block_is_read_and_said_to_be_so():
         ("[" * 100_000, "invalid", "nested deeper than 100 levels"),
         ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels"),
         ("[" + "1," * 1_000_001 + "1]", "too_large", "more than 1,000,000 values"),
-        ('"' + "x" * (32 * 2**20) + '"', "too_large", "characters, more than 33,554,432"),
+        pytest.param(
+            *('"' + "x" * (32 * 2**20) + '"', "too_large", "characters, more than 33,554,432"),
+            marks=pytest.mark.long,
+        ),
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("1e400", "invalid", "too large"),
         ("I cannot answer this.", "invalid", "not JSON"),

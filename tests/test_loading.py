@@ -306,6 +306,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=6))
 def test_no_value_of_any_key_raises_anything_but_a_suite_error(here, entries):

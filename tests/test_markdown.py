@@ -242,6 +242,7 @@ def test_a_report_of_many_cases_keeps_within_900_kib_and_fills_them(longest_text
     assert 800 * 1024 < len(longest_text.encode()) <= MAX_BYTES
 
 
+@pytest.mark.long
 def test_what_matters_most_fits_a_comment_and_is_whole(longest_text):
     head = longest_text.partition(REST)[0]
 

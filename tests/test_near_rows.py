@@ -64,7 +64,7 @@ def test_wrong_answers_of_near_numbers_are_refused_within_few_steps(gold, predic
     assert not both.is_unproven
 
 
-@pytest.mark.parametrize("columns", [15, 1_100])
+@pytest.mark.parametrize("columns", [15, pytest.param(1_100, marks=pytest.mark.long)])
 def test_right_answers_of_many_columns_are_accepted_in_any_order(columns):
     gold = [(value, *[0] * columns) for value in CHAIN]
     predicted = [(value + 0.1, *[0] * columns) for value in CHAIN]
@@ -72,7 +72,7 @@ def test_right_answers_of_many_columns_are_accepted_in_any_order(columns):
     assert equal_tables(table(gold), table(shuffled(predicted, 1)), DEFAULT)
 
 
-@pytest.mark.parametrize("rows", [600, 2_000, 20_000])
+@pytest.mark.parametrize("rows", [600, 2_000, pytest.param(20_000, marks=pytest.mark.long)])
 def test_noise_in_one_column_hides_no_partner_found_by_another(rows):
     chance = random.Random(rows)
     gold = [(0.1 + 1e-15 * chance.random(), 5e6 + 0.5 * row) for row in range(rows)]

@@ -118,6 +118,7 @@ def test_each_cell_of_a_chain_of_near_numbers_finds_its_neighbour() -> None:
     assert soft_f1(gold, predicted) == 0.75  # 1 is not near 1.0000012, and the other three cells are found
 
 
+@pytest.mark.long
 def test_many_numbers_that_are_near_many_others_stay_within_a_budget_and_the_score_says_so() -> None:
     numbers = [1.0 + n * 1.2e-9 for n in range(1100)]  # the first is not near the last
     gold = table(*[(number, n) for n, number in enumerate(numbers)])

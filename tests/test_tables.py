@@ -211,6 +211,7 @@ def test_a_missing_file_names_the_nearest():
     assert problem("question.xlsx") == "question.xlsx: no such file: did you mean 'questions.xlsx'?"
 
 
+@pytest.mark.long
 def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(monkeypatch):
     name = workbook(["id"], ["a"])
     with zipfile.ZipFile(name, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("xl/more.xml", "w") as part:
