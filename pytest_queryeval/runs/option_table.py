@@ -35,7 +35,7 @@ class Option(NamedTuple):
     """Other words that pytest accepts, and the choices that they stand for."""
     default: str | None = None
     setting: str = ""
-    """The description of the setting in ini files; empty for an option without a setting."""
+    """The description of the setting in ini files; empty for an option without one, as those with numbers are."""
     is_setting_only: bool = False
     """Whether pytest has only the setting and no option on the command line."""
 
