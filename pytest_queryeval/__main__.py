@@ -5,8 +5,6 @@ It imports all else where Ctrl-C is expected.
 
 import sys
 
-INTERRUPTED = 130
-
 
 def main() -> int:
     """Run the command that the arguments of this process name; return the exit status."""
@@ -15,6 +13,8 @@ def main() -> int:
 
         return cli.main()
     except KeyboardInterrupt:
+        from pytest_queryeval.core.interruption import INTERRUPTED
+
         sys.stderr.write("queryeval: interrupted\n")
         return INTERRUPTED
 

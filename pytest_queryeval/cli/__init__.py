@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
@@ -13,11 +11,12 @@ from typing import Any, NoReturn
 from pytest_queryeval.cli.command import Command
 from pytest_queryeval.cli.output import redacted_output, write_result
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.interruption import SigtermHandler
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.runs.garbage import RareCollection
 from pytest_queryeval.text.escaping import log_line
 
-USAGE_ERROR, INTERRUPTED = 2, 130
+USAGE_ERROR = 2
 
 
 COMMANDS: Registry[Command] = Registry(
@@ -84,24 +83,22 @@ def _summary(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0, what the command says, or 2 for a call that cannot be served.
 
-    Ctrl-C and SIGTERM end it with status 130, once it has removed its temporary files.
     `arguments` are those after the program's name, those of the process where None is given. Like argparse, this
-    raises `SystemExit` for an option that is unknown or incomplete, and for `--help`.
+    raises `SystemExit` for an option that is unknown or incomplete, and for `--help`. Ctrl-C and SIGTERM raise
+    `KeyboardInterrupt`, once the command has removed its temporary files.
     """
     parser = argparse.ArgumentParser(prog="queryeval", description="Works on suites and reports of pytest-queryeval.")
     parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name in COMMANDS:
         subparsers.add_parser(name, command=name, help=_summary(name))
-    is_main = threading.current_thread() is threading.main_thread()
-    ends_at_once = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    sigterm_handler = SigtermHandler()
     garbage_collection = RareCollection()
     try:
         options, unknown = parser.parse_known_args(arguments)  # imports the module of the command
         if unknown:
             options.parser.refuse(unknown[0])
-        if ends_at_once:  # and would leave copies of databases behind
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        sigterm_handler.begin()
         garbage_collection.begin()
         with redacted_output():
             result = options.run(options)
@@ -109,10 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except QueryEvalError as error:
         problems = error.problems if isinstance(error, SuiteError) else (error,)
         parser.exit(USAGE_ERROR, "".join(f"{log_line(str(problem))}\n" for problem in problems))
-    except KeyboardInterrupt:
-        parser.exit(INTERRUPTED, "queryeval: interrupted\n")
     finally:
         garbage_collection.end()
-        if ends_at_once:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sigterm_handler.end()
     return int(result.status)

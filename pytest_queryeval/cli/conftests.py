@@ -9,6 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning
+from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.suites.suites import Suite, load_suites, suite_files
 from pytest_queryeval.text.truncation import one_line
@@ -48,8 +49,8 @@ def _import(path: Path) -> None:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # also `sys.exit(0)`, which would look like a run in which all is right
+        if is_interruption(error):
+            raise
         del sys.modules[name]
         raise QueryEvalError(f"{path}: cannot be imported: {type(error).__name__}: {one_line(str(error))}") from error

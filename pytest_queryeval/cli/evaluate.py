@@ -18,6 +18,7 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
+from pytest_queryeval.core.interruption import INTERRUPTED
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
@@ -40,8 +41,8 @@ from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files, suites_below
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
-# The exit statuses of pytest, but for an interrupted run.
-OK, FAILED, INTERRUPTED = 0, 1, 130
+# The exit statuses of pytest; INTERRUPTED differs from it.
+OK, FAILED = 0, 1
 _tell = teller("evaluate")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ class Run:
                 tell=self.show_line,
                 recording=self.options.recording,
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
-                one_at_a_time=self._is_worker,
+                one_at_a_time=self.is_worker,
                 cause=self.options.cause,
             )
         return self._session
@@ -115,22 +116,27 @@ class Run:
     @property
     def repeats_warnings(self) -> bool:
         """Whether another worker of pytest-xdist gives the same warnings while collecting, as all but the first do."""
-        return self._is_worker and self.config.workerinput["workerid"] != "gw0"  # type: ignore[attr-defined]
+        return self.is_worker and self.config.workerinput["workerid"] != "gw0"  # type: ignore[attr-defined]
 
     @property
-    def _is_worker(self) -> bool:
+    def is_worker(self) -> bool:
+        """Whether this process is a worker of pytest-xdist."""
         return hasattr(self.config, "workerinput")
 
     def show_line(self, line: str) -> None:
         """Show a line while something takes long; workers of pytest-xdist have no terminal."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and not self._is_worker:
+        if reporter is not None and not self.is_worker:
             reporter.ensure_newline()
             reporter.write_line(line)
 
     def close(self) -> None:
-        """Stop what was opened."""
-        if self._session is not None:
+        """Stop what was opened; may be called again."""
+        if self._session is None:
+            return
+        from pytest_queryeval.core.interruption import uninterrupted
+
+        with uninterrupted() if self.is_worker else nullcontext():
             self._session.close()
 
     def check_collected(self, items: list[pytest.Item]) -> None:
@@ -141,17 +147,17 @@ class Run:
         if not self.has_suites:
             return
         cases = _cases(items)
-        workers = "-n" if self._is_worker else ""
+        workers = "-n" if self.is_worker else ""
         self.misuse = self.options.misuse(cases, self.suites.kinds, workers) or self._too_many_workers(cases)
         if not self.misuse:
             return
-        if not self._is_worker:
+        if not self.is_worker:
             raise pytest.UsageError(self.misuse)
         items.clear()
 
     def _too_many_workers(self, cases: list[Case]) -> str:
         """Return why the workers would make more calls at once than a predictor takes; empty where they would not."""
-        if not self._is_worker:
+        if not self.is_worker:
             return ""
         from pytest_queryeval.predictors import PREDICTORS
 

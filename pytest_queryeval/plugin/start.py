@@ -9,12 +9,12 @@ import pytest
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.folding import ErrorFolding
 from pytest_queryeval.plugin.garbage import GarbageCollection
+from pytest_queryeval.plugin.interruption import Interruption
 from pytest_queryeval.plugin.last_failed import LastFailed
 from pytest_queryeval.plugin.misnamed import Misnamed
 from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.plugin.stash import COLLECTOR, RUN
 from pytest_queryeval.plugin.terminal import VerdictPrinter
-from pytest_queryeval.plugin.termination import Termination
 
 if TYPE_CHECKING:
     from pytest_queryeval.runs.targets import ReportTargets
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def start(config: pytest.Config) -> None:
     """Create the run; on the controller also the collector, and pytest's own junit.xml in a folder of reports."""
     run = config.stash[RUN] = Run(config)
-    config.pluginmanager.register(Termination(config), "queryeval-termination")
+    config.pluginmanager.register(Interruption(config), "queryeval-interruption")
     config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
     config.pluginmanager.register(GarbageCollection(), "queryeval-garbage")
     if hasattr(config, "workerinput"):

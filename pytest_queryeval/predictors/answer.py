@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 import sysconfig
 import traceback
-from asyncio import CancelledError, current_task
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded, without_advice
+from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
+from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.model import Answer, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
@@ -82,32 +81,10 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
     except QueryEvalError:  # with a message of its own, and whether another call may help
         raise
     except BaseException as error:
-        if is_interrupt(error, in_task=in_task):
+        if is_interruption(error, in_task=in_task):
             raise
         text = f"{by} raised {type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
         raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
-
-
-def is_interrupt(error: BaseException, *, in_task: bool = False) -> bool:
-    """Return whether an exception out of a user's function has to reach its caller.
-
-    That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop, where no Ctrl-C arrives,
-    its cancellation and `pytest.exit()`.
-    """
-    pytest = sys.modules.get("pytest")  # which the core does not need
-    if pytest is not None and isinstance(error, pytest.exit.Exception):
-        return True
-    if in_task:
-        return isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _runs_in_task())
-    return isinstance(error, KeyboardInterrupt | TimeLimitExceeded)
-
-
-def _runs_in_task() -> bool:
-    """Return whether a task is at work here; a coroutine that is thrown away meets GeneratorExit outside of one."""
-    try:
-        return current_task() is not None
-    except RuntimeError:  # no loop is running
-        return False
 
 
 def user_frames(frames: traceback.StackSummary) -> str:

@@ -74,7 +74,7 @@ class Child:
         self.ready = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
         try:
-            # A session of its own keeps the terminal's Ctrl-C with the parent, which then kills the child.
+            # In a session of its own, no Ctrl-C of the terminal reaches it: `core/interruption.py`.
             self._process = Popen(  # noqa: S603 - our own interpreter and files
                 command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True, cwd=folder
             )

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -97,6 +98,30 @@ def test_report_is_written_before_workers_are_awaited(pytester, suite, write, re
     assert process.returncode == pytest.ExitCode.INTERRUPTED
 
 
+LEFT = """
+import os, pathlib, tempfile
+
+def pytest_keyboard_interrupt():
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folders = pathlib.Path(tempfile.gettempdir()).glob("queryeval-*")
+        pathlib.Path("left").write_text(" ".join(map(str, folders)))
+"""
+
+
+def test_an_interrupted_worker_leaves_nothing_to_remove_after_its_traceback_is_formatted(
+    pytester, suite, write, run, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("temporary")))
+    write("conftest.py", LEFT)
+    write("predict.py", f"def predict(case):\n    if case.id == 'last': raise KeyboardInterrupt\n    return {GOLD!r}\n")
+    suite(unpredicted("first"), unpredicted("last"), predictor="predict.py:predict")
+
+    run("-n1")
+
+    assert (pytester.path / "left").read_text() == ""
+
+
 def test_second_signal_kills(pytester, suite, write, monkeypatch):
     write("predict.py", STUBBORN)
     suite(unpredicted("slow"), predictor="predict.py:predict")
@@ -145,7 +170,7 @@ def test_children_have_no_handler_of_ours(pytester, suite, write, run, workers):
     run("-Wignore::DeprecationWarning", workers).assert_outcomes(passed=1)
 
     own, *children = (pytester.path / "found").read_text().splitlines()
-    assert "Termination" in own
+    assert "SigtermHandler" in own
     assert children == [repr(signal.SIG_DFL)] * 3
 
 

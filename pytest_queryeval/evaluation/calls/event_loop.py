@@ -62,7 +62,7 @@ class EventLoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         while not self._is_ending:
-            with suppress(SystemExit, KeyboardInterrupt):  # of something that a user's function left on the loop
+            with suppress(SystemExit, KeyboardInterrupt):  # of code of users: `core/interruption.py`
                 self._loop.run_forever()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()

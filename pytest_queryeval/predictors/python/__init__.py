@@ -19,11 +19,11 @@ from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import (
-    is_interrupt,
     prediction_of,
     refuse_awaitable,
     user_frames,
@@ -172,7 +172,7 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
         siblings = SiblingModules(path.parent) if path else None
         module = _import_file(path, siblings) if path and siblings else importlib.import_module(place)
     except BaseException as error:  # a module of the user's may raise anything while it is imported
-        if is_interrupt(error):
+        if is_interruption(error):
             raise
         hint = ""
         if isinstance(error, ModuleNotFoundError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
+from pytest_queryeval.core.interruption import leave_interruptions_to_parent
 from pytest_queryeval.runs.garbage import RareCollection
 from pytest_queryeval.runs.workers.chunks import close_idle_sessions
 from pytest_queryeval.runs.workers.dispatch import WorkerDied
@@ -96,8 +96,7 @@ class WorkerProcesses(Executor):
 
 def _serve(pipe: Connection) -> None:
     """Make the calls that come through a pipe, until its other end is closed or this process is terminated."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for the process that will then end this one
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    leave_interruptions_to_parent()
     RareCollection().begin()
     try:
         while True:

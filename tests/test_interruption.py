@@ -1,0 +1,65 @@
+"""What is an interruption, who handles it, and who leaves it to others; processes are in the tests of those."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pytest_queryeval.core.errors import TimeLimitExceeded
+from pytest_queryeval.core.interruption import SigtermHandler, is_interruption, uninterrupted
+
+
+@pytest.fixture(autouse=True)
+def default():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_interrupts_as_ctrl_c_does():
+    handler = SigtermHandler()
+    handler.begin()
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    handler.end()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_handler_of_somebody_else_stays():
+    signal.signal(signal.SIGTERM, print)
+    handler = SigtermHandler()
+
+    handler.begin()
+    handler.end()
+
+    assert signal.getsignal(signal.SIGTERM) is print
+
+
+def test_other_threads_set_no_handler():
+    thread = threading.Thread(target=SigtermHandler().begin)
+    thread.start()
+    thread.join()
+
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_ctrl_c_is_ignored_where_nothing_may_be_left_half_done():
+    before = signal.getsignal(signal.SIGINT)
+
+    with uninterrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TimeLimitExceeded(), pytest.exit.Exception("enough")])
+def test_interruptions_pass_through_code_of_users(error):
+    assert is_interruption(error)
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), ValueError(), pytest.skip.Exception("no")])
+def test_everything_else_that_users_raise_is_their_error(error):
+    assert not is_interruption(error)
