@@ -310,6 +310,66 @@ def test_the_command_writes_variants_that_a_suite_can_name(folder, capsys):
     assert first.read_text().startswith("-- A variant of music.sql")
 
 
+def name_variants(pattern):
+    """Write the suite again, with variants of its source."""
+    head = HEAD.replace("music.sql}", f"music.sql, variants: '{pattern}'}}")
+    write(f"{head}  - {{id: boundary, gold: {GOLDS['boundary']}}}\n")
+
+
+def summary_of_strength(capsys):
+    assert main(["strength", ".", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["summary"]
+
+
+def test_variants_that_the_source_names_kill_what_they_were_built_for(folder, capsys):
+    before = summary_of_strength(capsys)
+    main(["strengthen", ".", "-o", "variants"])
+    name_variants("variants/music-*.sql")
+    capsys.readouterr()
+
+    after = summary_of_strength(capsys)
+
+    assert before["survivors"] > 0
+    assert (after["survivors"], after["killed"]) == (0, before["killed"] + before["survivors"])
+    assert after["equivalent"] == before["equivalent"]
+    assert main(["strengthen", ".", "-o", "more"]) == 0
+    assert capsys.readouterr().out.endswith("passes on a SQLite or DuckDB source: nothing to build\n")
+
+
+def test_variants_that_are_replaced_do_not_count(folder, capsys):
+    main(["strengthen", ".", "-o", "variants"])
+    counts, advice = capsys.readouterr().out.splitlines()
+    scripts = [file.read_text() for file in sorted(Path("variants").iterdir())]
+    name_variants("variants/music-*.sql")
+
+    assert main(["strengthen", ".", "-o", "variants", "--force"]) == 0
+
+    assert "add to the source" in advice
+    assert capsys.readouterr().out.splitlines() == [counts]
+    assert [file.read_text() for file in sorted(Path("variants").iterdir())] == scripts
+
+
+def test_a_source_with_other_variants_is_told_to_match_both(folder, capsys):
+    Path("old.sqlite.sql").write_text(DDL + DATA, encoding="utf-8")
+    name_variants("old.sqlite.sql")
+
+    assert main(["strengthen", ".", "-o", "variants"]) == 0
+
+    assert capsys.readouterr().out.endswith(
+        'variants: "old.sqlite.sql": change this to a pattern that matches variants/music-*.sql as well\n'
+    )
+
+
+def test_a_gold_that_fails_on_a_variant_is_a_problem_of_its_place(folder, capsys):
+    Path("empty.sql").write_text("CREATE TABLE other (id);", encoding="utf-8")
+    name_variants("empty.sql")
+
+    assert main(["strength", "."]) == 1
+
+    place = "s.queryeval.yaml:4: gold query failed on the variant empty.sql (invalid): no such table: singer"
+    assert capsys.readouterr().out.startswith(place)
+
+
 def test_variants_keep_the_constraints_of_the_source_whatever_db_schema_lists(folder, capsys):
     listed = {
         "db_id": "music",

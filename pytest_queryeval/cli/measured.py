@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.progress import with_progress
 from pytest_queryeval.core.errors import GoldError, Location, SourceError
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.evaluation.evaluation import fault_location
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, measure_strength
@@ -45,10 +45,16 @@ class MeasuredCases:
         ]
 
 
-def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> MeasuredCases:
+def measure_cases(
+    path: Path,
+    session: Session,
+    tell: Callable[[str], None],
+    variants_of: Callable[[Source], Sequence[Source]] | None = None,
+) -> MeasuredCases:
     """Measure the strength of every case of a suite, or of the suites in a folder; `tell` is called with progress.
 
-    Raise `SuiteError` for suites that cannot be read.
+    `variants_of` returns the variants of a source that count, by default all that it names. Raise `SuiteError` for
+    suites that cannot be read.
     """
     suites, left_out = read_suites(path)
     for why in left_out:
@@ -57,7 +63,7 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
     cases = [case for suite in suites for case in suite.cases if case.skip is None]
     for case in with_progress(cases, tell, total=len(cases)):
         try:
-            strength = measure_strength(case, session)
+            strength = measure_strength(case, session, variants_of)
         except (GoldError, SourceError) as error:
             measured.add_problem(case, error)
         else:

@@ -20,6 +20,7 @@ from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.variants import VARIANTS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
 from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
@@ -70,14 +71,21 @@ def run(arguments: argparse.Namespace) -> Result:
     folder: Path = arguments.output
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for file in sorted(folder.glob("*-[0-9][0-9].sql")):
+    earlier = sorted(folder.glob("*-[0-9][0-9].sql"))
+    for file in earlier:
         if not arguments.force:
             raise QueryEvalError(f"{file}: is there already: name another folder, or replace variants with --force")
         if not file.is_file() or not file.read_bytes().startswith(HEAD.encode()):
             raise QueryEvalError(f"{file}: is there already, and is no variant by this command: name another folder")
     done: list[Strengthened] = []
+    replaced = {file.resolve() for file in earlier}
     with Session(_tell) as session:
-        measured = measure_cases(arguments.path, session, _tell)
+
+        def kept_variants(source: Source) -> list[Source]:
+            variants = session.variants(source)
+            return [variant for variant in variants if (source.folder / variant.name).resolve() not in replaced]
+
+        measured = measure_cases(arguments.path, session, _tell, kept_variants)
         by_source: dict[tuple[str, str], list[CaseStrength]] = {}
         for one in measured.strengths:
             if one.case.settings.source is not None and ENGINES[one.case.settings.source.engine].build is not None:
@@ -160,8 +168,11 @@ def _lines(done: Sequence[Strengthened]) -> Iterator[str]:
             f"{one.source.name}: {one.killed:,} of {pluralize(one.survivors, 'wrong variant')} that pass in the source "
             f"do not in {pluralize(len(one.variants), 'variant')}"
         )
-        if one.variants:
-            place = one.source.location
-            yield f'  add to the source{f" at {place}" if place else ""}: variants: "{one.pattern}"'
+        named = one.source.settings.get(VARIANTS)
+        source = f"the source at {one.source.location}" if one.source.location else "the source"
+        if one.variants and named is None:
+            yield f'  add to {source}: variants: "{one.pattern}"'
+        elif one.variants and named != one.pattern:
+            yield f'  {source} has variants: "{named}": change this to a pattern that matches {one.pattern} as well'
     if not done:
         yield "no wrong variant of a query passes on a SQLite or DuckDB source: nothing to build"

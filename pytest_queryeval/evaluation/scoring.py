@@ -12,7 +12,7 @@ from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score, States
-from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
 from pytest_queryeval.evaluation.session import Session
@@ -146,9 +146,7 @@ class Scoring:
                 case = replace(self._case, settings=replace(self._case.settings, source=variant))
                 found = self._session.execute_cached(QueryOrAnswer(query=gold), case)
                 if found.error is not None:
-                    place = next((stated.location for stated in case.golds if stated.query == gold), None)
-                    problem = f"gold query failed on the variant {variant.name} ({found.error.kind})"
-                    raise GoldError(f"{problem}: {found.error.message}", place)
+                    raise variant_gold_error(found.error, gold, case)
                 other = self._session.execute(QueryOrAnswer(query=predicted), case)
                 yield variant.name, Scoring(case, found, other, self._prediction, self._session).value(name)
 
@@ -264,3 +262,10 @@ def _finite(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         value = type(value).__name__
     raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")
+
+
+def variant_gold_error(failure: Failure, gold: str, case: Case) -> GoldError:
+    """Return the error of a gold that fails on a variant of its source, which is the source of `case`."""
+    place = next((stated.location for stated in case.golds if stated.query == gold), None)
+    variant = "" if case.settings.source is None else case.settings.source.name
+    return GoldError(f"gold query failed on the variant {variant} ({failure.kind}): {failure.message}", place)

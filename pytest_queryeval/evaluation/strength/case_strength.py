@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.core.errors import GoldColumnError
-from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.evaluation import gold_error
-from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.scoring import Scoring, variant_gold_error
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.query_language import QueryLanguage
@@ -22,8 +23,9 @@ MAX_TIMEOUTS = 3  # of the mutants of a case; those after it are not run
 class CaseStrength:
     """What became of the mutants of a case's gold query.
 
-    `killed` answer otherwise than gold or fail. `survivors` and `equivalent` answer as gold does on the source, the
-    latter on any data that keeps its constraints. There are none of a gold that cannot be read, as `unreadable` says.
+    `killed` answer otherwise than gold or fail, on the source or on one of its variants. `survivors` and `equivalent`
+    answer as gold does, the latter on any data that keeps the constraints of the source. There are none of a gold that
+    cannot be read, as `unreadable` says.
     """
 
     case: Case
@@ -40,11 +42,14 @@ class CaseStrength:
         return len(self.killed) / run if run else None
 
 
-def measure_strength(case: Case, session: Session) -> CaseStrength | None:
+def measure_strength(
+    case: Case, session: Session, variants_of: Callable[[Source], Sequence[Source]] | None = None
+) -> CaseStrength | None:
     """Run the mutants of the first gold that is a query; a mutant survives where it would be right by any gold.
 
-    None where no gold is a query that a source runs. Raise `GoldError` where a gold does not run, and `SourceError`
-    where the source cannot answer.
+    It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. None
+    where no gold is a query that a source runs. Raise `GoldError` where a gold does not run, and `SourceError` where
+    the source or a variant cannot answer.
     """
     kind = KINDS[case.settings.kind]
     query = next((gold.query for gold in case.golds if gold.query is not None and gold.answer is None), None)
@@ -54,6 +59,8 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
     for index, gold in enumerate(golds):
         if gold.error is not None:
             raise gold_error(gold.error, case, index, session)
+    variants = (variants_of or session.variants)(case.settings.source)
+    variant_cases = [replace(case, settings=replace(case.settings, source=variant)) for variant in variants]
 
     def run(text: str) -> Table | None:
         answer = session.execute_cached(QueryOrAnswer(query=text), case, is_derived=True).answer
@@ -70,8 +77,11 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
         timeouts += answered.error is not None and answered.error.kind == "timeout"
         if not is_right(answered, golds, case, session):
             killed.append(mutant)
+        elif mutant.equivalent:
+            equivalent.append(mutant)
         else:
-            (equivalent if mutant.equivalent else survivors).append(mutant)
+            is_alive = all(_passes(mutant, variant_case, session) for variant_case in variant_cases)
+            (survivors if is_alive else killed).append(mutant)
     return CaseStrength(
         case=case,
         gold=query,
@@ -80,6 +90,16 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
         equivalent=tuple(equivalent),
         unreadable=kind.read_problem(query, case.settings.dialect),
     )
+
+
+def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
+    """Return whether a mutant answers as a gold does on a variant, which is the source of `case`."""
+    golds = [session.execute_cached(gold, case) for gold in case.golds]
+    for gold in golds:
+        if gold.error is not None and gold.query is not None:
+            raise variant_gold_error(gold.error, gold.query, case)
+    answered = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+    return is_right(answered, golds, case, session)
 
 
 def is_right(answered: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
