@@ -1,0 +1,70 @@
+"""What is left of the package without a feature, or without all of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_queryeval.features
+
+ROOT = Path(__file__).parents[2]
+FEATURES = sorted(
+    path.name for path in Path(pytest_queryeval.features.__file__).parent.iterdir() if (path / "__init__.py").exists()
+)
+# An import of a module that is None fails as if it were not there.
+WITHOUT = (
+    "import sys; names = sys.argv.pop(1).split(); "
+    "sys.modules.update(dict.fromkeys([f'pytest_queryeval.features.{name}' for name in names])); "
+)
+PYTEST = f"{WITHOUT}import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+COMMAND = f"{WITHOUT}from pytest_queryeval import cli; sys.exit(cli.main(sys.argv[1:]))"
+
+
+def run_without(features, program, *arguments):
+    command = [sys.executable, "-c", program, " ".join(features), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def test_every_feature_says_what_it_is_for():
+    folder = Path(pytest_queryeval.features.__file__).parent
+
+    assert FEATURES
+    assert [name for name in FEATURES if not (folder / name / "README.md").is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "features",
+    [FEATURES, *(pytest.param([name], marks=pytest.mark.slow) for name in FEATURES)],
+    ids=" ".join,
+)
+def test_a_sql_suite_runs_without_features(tmp_path, features):
+    reports = tmp_path / "reports"
+
+    done = run_without(
+        features, PYTEST, "example_suite/sql", "-q", "-p", "no:cacheprovider", f"--queryeval-report={reports}"
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (reports / "report.json").is_file()
+    assert (reports / "report.xlsx").is_file() == ("excel" not in features)
+
+
+def test_a_command_of_a_feature_that_is_not_installed_is_named_with_it():
+    done = run_without(["history"], COMMAND, "compare", "a.json", "b.json")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "command 'compare' needs the feature history, which is not installed\n"
+
+
+def test_the_other_commands_are_there():
+    done = run_without(FEATURES, COMMAND, "check", "example_suite/sql", "--no-run")
+
+    assert done.returncode in (0, 1), done.stderr
+
+
+def test_a_report_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
+    done = run_without(["excel"], PYTEST, "example_suite/sql", "-q", f"--queryeval-report={tmp_path}/report.xlsx")
+
+    assert done.returncode == 4
+    assert "report format 'xlsx' needs the feature excel, which is not installed" in done.stderr
