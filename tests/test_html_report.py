@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from report_maker import HOSTILE, make_compared, make_report
-from samples import HEAD, entry
+from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
@@ -169,7 +169,12 @@ def test_all_of_a_case_is_in_the_page():
     details = [own for piece in pieces for own in piece]
 
     assert listed["id"] == [case["id"] for case in report["cases"]]
-    assert [set(own.get("details", {})) for own in details] == [set(case["details"]) for case in report["cases"]]
+    assert [set(own.get("details", {})) for own in details] == [
+        set(case["details"]) - {"notes", "violations"} for case in report["cases"]
+    ]
+    for own, case in zip(details, report["cases"], strict=True):
+        notes = (*case["details"].get("notes", ()), *case["details"].get("violations", ()))
+        assert {*notes} <= {text for _, text in own.get("notes", ())}
     assert [own.get("predicted", {}).get("query") for own in details] == [
         (case["predicted"] or {}).get("query") for case in report["cases"]
     ]
@@ -234,10 +239,24 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
 
 
 def test_thresholds_of_a_case_stand_with_its_details():
-    fingerprint = {"thresholds": {"m": {"min": 0.5, "max": None}}, "gold": "0f"}
-    page = page_of(aggregate([case(fingerprint=fingerprint)], gates=(), about=HEAD | {"created": "2025-01-01"}))
+    fingerprint = FINGERPRINT | {"thresholds": {"m": {"min": 0.5, "max": None}}}
+    scored = case(fingerprint=fingerprint, scores={"m": 1.0, "n": 1.0})
+    page = page_of(aggregate([scored], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
-    assert page.packed[1][0]["thresholds"] == fingerprint["thresholds"]
+    assert page.packed[1][0]["needs"] == {"m": "at least 0.5"}
+
+
+def test_what_metrics_and_the_verdict_note_stands_with_the_details_of_a_case():
+    details = {"notes": ["#1"], "violations": ["x is no number"], "exact_set_match": {"differs": ["where"]}, "n": 1}
+    page = page_of(aggregate([case(details=details, depends_on_tie=True)], gates=(), about=HEAD))
+
+    assert page.packed[1][0]["notes"] == [
+        ["violation", "x is no number"],
+        ["texts", "differ in where"],
+        ["note", "predicted is right only because a LIMIT of gold cuts through rows that tie"],
+        ["note", "#1"],
+    ]
+    assert page.packed[1][0]["details"] == {"exact_set_match": {"differs": ["where"]}, "n": "#1"}
 
 
 def test_small_cases_take_less_than_two_hundred_bytes_each():

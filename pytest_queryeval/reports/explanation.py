@@ -100,7 +100,7 @@ def _answer_lines(answer: Answer, width: int) -> Iterator[str]:
     yield f"{INDENT}{answer.shape}, {answer.ran}"
     if answer.rows and answer.columns:
         yield from _rows(answer.columns, answer.rows, width)
-    if answer.more:
+    if answer.rows and answer.more:
         yield f"{INDENT}{answer.more}"
 
 

@@ -56,7 +56,7 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[Row]
     more: str
-    """How many more rows there are; empty for none."""
+    """How many more rows the table has; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,12 +173,12 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield Cause(edits=edits, repaired_query=cause["repaired_query"])
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
-    if notes := list(_notes(case)):
-        yield Notes(notes)
-    if scores := list(_scores(case)):
+    if noted := list(notes(case)):
+        yield Notes(noted)
+    if scored := list(scores(case)):
         compare = case["fingerprint"]["compare"] if case["fingerprint"] is not None else {}
         settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
-        yield Scores(scores, settings)
+        yield Scores(scored, settings)
     if case["trials"]:
         yield Trials([Trial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]])
 
@@ -213,7 +213,7 @@ def answer_of(query: QueryReport) -> Answer | None:
         ran=f"{query['seconds']:.3f} s" if query["seconds"] else "not run",
         columns=query["columns"],
         rows=query["sample"],
-        more=f"… {pluralize(left, 'more row')}" if left > 0 and query["sample"] else "",
+        more=f"… {pluralize(left, 'more row')}" if left > 0 else "",
     )
 
 
@@ -234,7 +234,7 @@ def differing_rows(
         yield DifferingRow(label="repeated", row=row, times=f"{times:,} in gold, {predicted_times:,} in predicted")
 
 
-def _notes(case: CaseReport) -> Iterator[Note]:
+def notes(case: CaseReport) -> Iterator[Note]:
     """Yield what metrics tell, and whether predicted is right by a tie only."""
     details = case["details"]
     # What these hold is up to metrics, and to whoever wrote the report.
@@ -250,10 +250,10 @@ def _notes(case: CaseReport) -> Iterator[Note]:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
         yield Note("note", "predicted is right only because a LIMIT of gold cuts through rows that tie")
-    yield from (Note("note", note) for note in details.get("notes", ()))
+    yield from (Note("note", str(note)) for note in details.get("notes", ()))
 
 
-def _scores(case: CaseReport) -> Iterator[Score]:
+def scores(case: CaseReport) -> Iterator[Score]:
     """Yield the scores with what is needed of them."""
     thresholds = case["fingerprint"]["thresholds"] if case["fingerprint"] is not None else {}
     needs = {name: limits_text(limits["min"], limits["max"]) for name, limits in thresholds.items()}

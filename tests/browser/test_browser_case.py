@@ -108,6 +108,7 @@ CASES = [
         side("SELECT 2", ["n"], [[4]]),
         fingerprint={
             "trials": 3,
+            "compare": {},
             "thresholds": {"path_f1": {"min": 0.5, "max": None}, "json_equal": {"min": None, "max": 1}},
         },
         scores={"valid_query": 1.0, "path_f1": 0.75, "json_equal": 0.0, "execution_accuracy": 0.0},
@@ -262,7 +263,7 @@ def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_n
         ["extra", "null", None, "5"],
         ["gold", "a", "2025-02-01 00:00:00", None],
         ["predicted", "a", "2025-02-01", ""],
-        ["1 \u00d7 in gold3 \u00d7 in predicted", "b", None, "12.0"],
+        ["1 in gold3 in predicted", "b", None, "12.0"],
     ]
     assert browser.texts("#case [data-section=differences] ins") == ["2025-02-01 00:00:00", "NULL"]
     assert browser.texts("#case [data-section=differences] del")[0] == "2025-02-01"
@@ -327,7 +328,13 @@ def test_missed_scores_come_first_and_trials_are_a_table(opened):
     assert [row[3] for row in scores] == ["missed", "met", "met", ""]
     assert [row[:5] for row in browser.run(CELLS, "#case [data-section=trials] tbody tr")] == [
         ["1", "passed", "1.000", "1.50 s", "SELECT <b>2</b>SELECT <b>2</b>tokens7"],
-        ["2", "failed", "n/a", "1.50 s", "invalid: no such column: binvalid no such column: bSELECT <b>2</b>tokens7"],
+        [
+            "2",
+            "did not pass",
+            "n/a",
+            "1.50 s",
+            "invalid: no such column: binvalid no such column: bSELECT <b>2</b>tokens7",
+        ],
     ]
 
 

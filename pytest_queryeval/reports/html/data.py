@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
-from pytest_queryeval.core.report import CaseReport, EarlierCase, PredictionReport, QueryReport, Report
+from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.reports.cells import metric_names
+from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, notes, scores
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
@@ -27,7 +28,7 @@ FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
-NOT_DETAILS = frozenset({*LISTED, "features", "nodeid", "scores", "fingerprint"})
+NOT_DETAILS = frozenset({*LISTED, "features", "nodeid", "scores", "fingerprint", "depends_on_tie"})
 
 
 def packed(text: str) -> str:
@@ -158,22 +159,34 @@ def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
 
 def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, object]:
     """Return what only the page of a case shows; what is empty is left out."""
-    fingerprint = case["fingerprint"]
-    found: dict[str, object] = {
+    page: dict[str, object] = {
         **case,
         "question": _whole(case["question"]),
         "message": _whole(case["message"]),
         "why": _whole(_why(case)),
-        "gold": _side(case["gold"]),
-        "predicted": _side(case["predicted"]),
+        "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
+        "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _side(case["prediction"]),
         "difference": exact(case["difference"]),
-        "trials": [{**trial, "prediction": _side(trial["prediction"])} for trial in case["trials"]],
-        "details": exact(case["details"]),
-        "thresholds": fingerprint["thresholds"] if fingerprint is not None else None,
+        "trials": [
+            {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _side(trial["prediction"])}
+            for trial in case["trials"]
+        ],
+        "details": exact(_without_notes(case["details"])),
+        "notes": [(note.name, note.text) for note in notes(case)],
+        "needs": {score.metric: score.needs for score in scores(case) if score.needs},
         "earlier": earlier,
     }
-    return {name: value for name, value in found.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
+    return {name: value for name, value in page.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
+
+
+def _without_notes(details: DetailsReport) -> dict[str, object]:
+    """Return the details of metrics without those that the story of a case has as its notes."""
+    return {
+        name: value
+        for name, value in details.items()
+        if name not in ("notes", "violations") or not isinstance(value, list)
+    }
 
 
 def _whole(text: str) -> str:
@@ -181,12 +194,13 @@ def _whole(text: str) -> str:
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
-def _side(part: QueryReport | PredictionReport | None) -> dict[str, object] | None:
+def _side(part: QueryReport | PredictionReport | None, answer: Answer | None = None) -> dict[str, object] | None:
     """Return an execution or a prediction with a short time; what came from a database or a system is `exact`."""
     if part is None:
         return None
     untrusted = {name: exact(value) for name, value in part.items() if name in ("sample", "metadata")}
-    return {**part, **untrusted, "seconds": _short(part["seconds"])}
+    words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
+    return {**part, **untrusted, **words, "seconds": _short(part["seconds"])}
 
 
 def _short(seconds: float) -> float:

@@ -5,9 +5,7 @@ function section(title, ...children) {
   return inside.length ? make("section", { "data-section": title.toLowerCase() }, make("h3", {}, title), inside) : null;
 }
 
-function bullets(items) {
-  if (items === undefined || items === null) return null;
-  const texts = [items].flat().map(valueText);
+function bullets(texts) {
   return texts.length ? make("ul", {}, texts.map((text) => make("li", {}, text))) : null;
 }
 
@@ -16,28 +14,22 @@ function facts(pairs) {
   return known.length ? make("dl", { class: "facts" }, known.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))) : null;
 }
 
-function need({ min, max }) {
-  const low = min === null || min === undefined ? null : `at least ${min}`;
-  const high = max === null || max === undefined ? null : `at most ${max}`;
-  return [low, high].filter(Boolean).join(" and ");
-}
-
 // Missed thresholds first, then those that are met, then what is only measured.
 function scoreTable(cases, place, details) {
-  const violations = new Map((details.violations ?? []).map((own) => [own.metric, own]));
-  const thresholds = new Map(Object.entries(details.thresholds ?? {}));
+  const missed = new Set((details.violations ?? []).map(({ metric }) => metric));
+  const needs = new Map(Object.entries(details.needs ?? {}));
   const found = [...cases.scores]
-    .map(([name, values]) => ({ name, value: values[place], threshold: violations.get(name) ?? thresholds.get(name) }))
-    .filter(({ value, threshold }) => value !== null || threshold)
-    .map((own) => ({ ...own, word: violations.has(own.name) ? "missed" : own.threshold && own.value !== null ? "met" : "" }))
+    .map(([name, values]) => ({ name, value: values[place], need: needs.get(name) }))
+    .filter(({ value, need }) => value !== null || need)
+    .map((own) => ({ ...own, word: missed.has(own.name) ? "missed" : own.need && own.value !== null ? "met" : "" }))
     .sort((one, other) => ["missed", "met", ""].indexOf(one.word) - ["missed", "met", ""].indexOf(other.word));
-  const rows = found.map(({ name, value, threshold, word }) =>
+  const rows = found.map(({ name, value, need, word }) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, oneLine(name, 80)),
       make("td", { class: "number" }, score(value)),
-      make("td", {}, threshold ? need(threshold) : ""),
+      make("td", {}, need ?? ""),
       make("td", {}, word && make("span", { class: `chip ${word}` }, word)),
     ),
   );
@@ -207,26 +199,22 @@ function answers({ gold, predicted }, { missing = [], extra = [], changed = [] }
 }
 
 function shape(execution) {
-  if (!execution?.columns) return null;
-  const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
-  return make("p", { class: "quiet shape" }, `${counted(execution.row_count, "row")} of ${counted(execution.columns.length, "column")}`);
+  return execution?.shape ? make("p", { class: "quiet shape" }, execution.shape) : null;
 }
 
 function answer(execution, marks, terms) {
   if (!execution?.columns) return make("p", { class: "quiet" }, "no answer");
-  const { row_count: rows, columns } = execution;
   const sample = exact(execution.sample ?? []);
-  const left = rows - sample.length;
   return [
-    sample.length ? sampleTable(columns, sample, marks, terms) : null,
-    left > 0 ? make("p", { class: "quiet more" }, `… ${number(left)} more row${left === 1 ? "" : "s"}`) : null,
+    sample.length ? sampleTable(execution.columns, sample, marks, terms) : null,
+    execution.more ? make("p", { class: "quiet more" }, execution.more) : null,
   ];
 }
 
 function trials(kind, entries) {
   if (!entries?.length) return null;
   const names = [...new Set(entries.flatMap((trial) => Object.keys(trial.scores ?? {})))];
-  const rows = entries.map(({ passed, scores = {}, violations = [], predicted, prediction }, place) => {
+  const rows = entries.map(({ passed, verdict, scores = {}, violations = [], predicted, prediction }, place) => {
     const missed = new Set(violations.map(({ metric }) => metric));
     const query = predicted?.query ? tokens(withoutMargins(predicted.query), kind) : null;
     const facts_ = facts(predictionFacts(prediction).slice(2));
@@ -235,7 +223,7 @@ function trials(kind, entries) {
       "tr",
       {},
       make("th", { scope: "row" }, number(place + 1)),
-      make("td", {}, chip(passed === null ? "no threshold" : passed ? "passed" : "failed")),
+      make("td", {}, make("span", { class: `chip ${{ true: "passed", false: "failed" }[passed] ?? ""}` }, verdict)),
       names.map((name) => make("td", { class: missed.has(name) ? "number some" : "number" }, score(scores[name]))),
       make("td", { class: "number" }, seconds(prediction?.seconds)),
       make("td", {}, query || predicted?.error || facts_ ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "del") : null, facts_) : ""),
@@ -302,7 +290,8 @@ function overview(cases, place, details, headline) {
 function casePage(cases, place, details) {
   const { list } = cases;
   const kind = list.kind[place];
-  const { notes, violations, indicator_selection: selection, ...others } = exact(details.details ?? {});
+  const { indicator_selection: selection, ...others } = exact(details.details ?? {});
+  const told = (name) => (details.notes ?? []).filter(([own]) => own === name).map(([, text]) => text);
   const difference = exact(details.difference ?? {});
   const { gold, predicted } = details;
   const terms = kind === "sparql" ? new Terms(gold?.query, predicted?.query) : undefined;
@@ -324,8 +313,9 @@ function casePage(cases, place, details) {
     section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),
-    section("Violations", bullets(violations)),
-    section("Notes", bullets(notes)),
+    section("Violations", bullets(told("violation"))),
+    section("Texts", bullets(told("texts"))),
+    section("Notes", bullets(told("note"))),
     section(
       "Prediction and times",
       facts([...predictionFacts(details.prediction), ["gold ran", ran(gold)], ["predicted ran", ran(predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),

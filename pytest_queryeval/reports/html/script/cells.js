@@ -109,7 +109,7 @@ function differenceTable(difference, columns, terms) {
     const left = amount(counts?.[side]) - shown - changed.length;
     return left > 0 ? make("tr", { class: side }, make("td", { class: "more", colspan: places.length + 1 }, `… ${number(left)} more ${side} row${left === 1 ? "" : "s"}`)) : null;
   };
-  const times = (count, side) => `${valueText(count)} × in ${side}`;
+  const times = (count, side) => `${valueText(count)} in ${side}`;
   const heads = (texts) => columnHeads(chosen(texts), chosen(areNumbers));
   const isRenamed = names.some((name, place) => name !== others[place]);
   const bodies = [
