@@ -236,3 +236,33 @@ def test_numbers_are_equal_as_the_table_of_the_documentation_says(gold, predicte
 
     assert tuple(accepted((gold,), (predicted,), policy) for policy in policies) == equal
     assert not accepted((10,), (11,), Policy(abs=1.0))
+
+
+def test_stored_answers_are_compared_as_the_documentation_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gold.csv").write_text("n\n1234567.89\n0.10\n1000000.00\n")
+    (tmp_path / "gold.json").write_text('{"columns": ["n"], "rows": [[1234567.89], [0.10], [1000000.00]]}')
+    stored = [
+        case(line).golds[0].answer
+        for line in (
+            "gold_table: {columns: [n], rows: [[1234567.89], [0.10], [1000000.00]]}",
+            "gold_file: gold.csv",
+            "gold_file: gold.json",
+        )
+    ]
+    cents, exact = Policy(rel=0.0, abs=0.001), Policy(rel=0.0, abs=0.0)
+    right, other_cents, other_whole = (
+        column(*map(Decimal, numbers))
+        for numbers in (
+            ("1234567.89", "0.10", "1000000.00"),
+            ("1234568.89", "0.10", "1000000.00"),
+            ("1234567.89", "0.10", "1000001.00"),
+        )
+    )
+
+    for gold in stored:
+        verdicts = [
+            [execution_accuracy(gold, predicted, policy=policy) for policy in (DEFAULT, cents, exact)]
+            for predicted in (right, other_cents, other_whole)
+        ]
+        assert verdicts == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]

@@ -21,8 +21,9 @@ def hook_misuse(error: Exception) -> pytest.UsageError | None:
     if not isinstance(error, PluginValidationError):
         return None
     for name in dir(error.plugin):
-        hook = getattr(error.plugin, name)
-        if not name.startswith("pytest_queryeval") or not inspect.isroutine(hook):
+        # As in pytest, other attributes are not touched: they may be computed, and fail.
+        hook = getattr(error.plugin, name) if name.startswith("pytest_queryeval") else None
+        if not inspect.isroutine(hook):
             continue
         code = inspect.unwrap(hook).__code__
         place = f"{file_at(code.co_filename).shown}:{code.co_firstlineno}"

@@ -6,6 +6,13 @@ import pytest
 from singers import GOLD, case, unpredicted
 
 ANSWER = f"    return {GOLD!r}\n"
+FAILING_ATTRIBUTE = """
+def __dir__():
+    return [*globals(), "absent"]
+
+def __getattr__(name):
+    raise RuntimeError if name == "absent" else AttributeError(name)
+"""
 PREDICT = "write `def pytest_queryeval_predict(case, config)`"
 
 
@@ -40,14 +47,16 @@ def test_a_misnamed_hook_is_told_before_suites_that_need_it_are_read(suite, writ
     assert "no prediction" not in result.stdout.str()
 
 
-def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run):
+@pytest.mark.parametrize("contents", ["", FAILING_ATTRIBUTE], ids=["", "an attribute that fails"])
+def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run, contents):
     suite(case("one"))
-    write("conftest.py", "def pytest_of_nobody():\n    pass\n")
+    write("conftest.py", "def pytest_of_nobody():\n    pass\n" + contents)
 
     result = run()
 
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     result.stdout.fnmatch_lines(["*unknown hook 'pytest_of_nobody'*"])
+    result.stdout.no_fnmatch_line("*RuntimeError*")
 
 
 @pytest.mark.parametrize(
