@@ -12,8 +12,8 @@ from pytest_queryeval.core.selection import DatasetStructure, Dimension, Structu
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 
 
-def json_schema(kind, *, file="a.json", others=None):
-    return JsonSchema(file=Path(file), document={"type": kind}, others=others or {})
+def json_schema(kind, *, file="a.json", resources=None):
+    return JsonSchema(file=Path(file), document={"type": kind}, resources=resources or {})
 
 
 def structure(code):
@@ -31,9 +31,9 @@ def schemas_of(**schemas):
         ("json_schema", json_schema("object"), json_schema("object", file="b/a.json"), json_schema("array")),
         (
             "json_schema",
-            json_schema("object", others={"u": {"a": 1}}),
-            json_schema("object", others={"u": {"a": 1}}),
-            json_schema("object", others={"u": {"a": 2}}),
+            json_schema("object", resources={"u": {"a": 1}}),
+            json_schema("object", resources={"u": {"a": 1}}),
+            json_schema("object", resources={"u": {"a": 2}}),
         ),
         ("structure", structure("FR"), structure("FR"), structure("DE")),
         (

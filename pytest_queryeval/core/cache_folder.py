@@ -34,10 +34,10 @@ def private_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         raise OSError(f"{error.strerror}: {folder}") from error
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
         raise OSError(f"{folder} is somebody else's")
     return folder
 

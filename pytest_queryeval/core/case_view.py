@@ -13,7 +13,7 @@ from pytest_queryeval.core.model import Case, Message
 
 NO_GOLD = "predictors do not see gold"
 _GOLD = frozenset({"gold", "gold_any", "gold_file", "gold_table", "golds"})
-_HIDDEN = frozenset({*(known.name for known in fields(Case)), "predicted_file", "predicted_table"})
+_HIDDEN = frozenset({*(field.name for field in fields(Case)), "predicted_file", "predicted_table"})
 
 
 class _LazySchema:
@@ -54,7 +54,7 @@ class CaseView(_LazySchema):
                 return self.schema
             if name in _GOLD:
                 raise AttributeError(NO_GOLD)
-            visible = [known.name for known in fields(self)]
+            visible = [field.name for field in fields(self)]
             if name in _HIDDEN:
                 raise AttributeError(f"{NO_GOLD} or '{name}': they see {', '.join(visible)}")
             raise AttributeError(f"a case has no '{name}'{did_you_mean(name, visible)}")

@@ -95,18 +95,18 @@ class QueryEdits(Protocol):
         """Return the predicted query after these edits; None where that cannot be a query."""
 
 
-def in_order(areas: Sequence[Hashable], whole: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+def in_order(areas: Sequence[Hashable], replaces_clause: Sequence[bool]) -> Iterator[tuple[int, ...]]:
     """Yield which edits to try together: each alone, then pairs that do not replace what the other one changes.
 
-    `areas` are the clauses that the edits change, and `whole` ones replace theirs, in which several things differ. Such
-    a replacement is not tried alone where a pair of edits says the same with less.
+    `areas` are the clauses that the edits change; one that `replaces_clause` does so where several things differ in it.
+    Such a replacement is not tried alone where a pair of edits says the same with less.
     """
     numbers = range(len(areas))
-    fine = Counter(area for area, replaces in zip(areas, whole, strict=True) if not replaces)
-    yield from ((number,) for number in numbers if not (whole[number] and fine[areas[number]] == 2))
+    fine = Counter(area for area, replaces in zip(areas, replaces_clause, strict=True) if not replaces)
+    yield from ((number,) for number in numbers if not (replaces_clause[number] and fine[areas[number]] == 2))
     pairs = [
-        (one, other)
-        for one, other in combinations(numbers, 2)
-        if areas[one] != areas[other] or not (whole[one] or whole[other])
+        (first, second)
+        for first, second in combinations(numbers, 2)
+        if areas[first] != areas[second] or not (replaces_clause[first] or replaces_clause[second])
     ]
-    yield from sorted(pairs, key=lambda pair: sum(whole[number] for number in pair))
+    yield from sorted(pairs, key=lambda pair: sum(replaces_clause[number] for number in pair))

@@ -37,10 +37,10 @@ def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
     tables: dict[str, dict[str, None]] = {}
     keys: dict[tuple[Column, Column], None] = {}
     for table, column, _, other_table, other_column in described:
-        own = (str(table).lower(), str(column).lower())
-        tables.setdefault(own[0], {})[own[1]] = None
+        referring = (str(table).lower(), str(column).lower())
+        tables.setdefault(referring[0], {})[referring[1]] = None
         if other_table and other_column:
-            keys[own, (str(other_table).lower(), str(other_column).lower())] = None
+            keys[referring, (str(other_table).lower(), str(other_column).lower())] = None
     return Schema(tables={name: tuple(columns) for name, columns in tables.items()}, foreign_keys=tuple(keys))
 
 
@@ -64,7 +64,7 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
 
     keys = tuple((column(first), column(second)) for first, second in entry.get("foreign_keys", ()))
     return Schema(
-        tables={name: tuple(found) for name, found in tables.items()},
+        tables={name: tuple(columns) for name, columns in tables.items()},
         foreign_keys=keys,
         definitions=_definitions(entry),
     )
@@ -81,13 +81,13 @@ def _definitions(entry: Mapping[str, Any]) -> tuple[TableDefinition, ...]:
     foreign_keys: dict[int, list[ForeignKey]] = defaultdict(list)
     for (table, name), type_ in zip(columns, types, strict=True):
         of_table[table].append(ColumnDefinition(name, str(type_)))
-    for number in entry.get("primary_keys", ()):
-        for each in number if isinstance(number, list) else [number]:
-            table, name = _at(columns, each, "column")
+    for key in entry.get("primary_keys", ()):
+        for number in key if isinstance(key, list) else [key]:
+            table, name = _at(columns, number, "column")
             primary_keys[table].append(name)
     for first, second in entry.get("foreign_keys", ()):
-        (table, name), (other, referred) = (_at(columns, number, "column") for number in (first, second))
-        foreign_keys[table].append(ForeignKey((name,), _at(names, other, "table"), (referred,)))
+        (table, name), (target, target_name) = (_at(columns, number, "column") for number in (first, second))
+        foreign_keys[table].append(ForeignKey((name,), _at(names, target, "table"), (target_name,)))
     return tuple(
         TableDefinition(name, tuple(of_table[at]), tuple(primary_keys[at]), tuple(foreign_keys[at]))
         for at, name in enumerate(names)

@@ -138,7 +138,7 @@ def without_advice(error: Exception) -> str:
     return "a number has too many digits" if "sys.set_int_max_str_digits()" in text else text
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
 
     Where the known words are few, one that is not much like `word` is no guess.
@@ -152,7 +152,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("column_order", ["columns", "row_order"])
     ': choose from columns, row_order'
     """
-    names = sorted(known)
+    names = sorted(names)
     if near := nearest(word, names):
         return f": did you mean '{near}'?"
     return f": choose from {', '.join(names)}" if 0 < len(names) <= MAX_LISTED else ""
@@ -172,7 +172,7 @@ def nearest(word: str, names: Collection[str]) -> str:
 def names_beside(path: Path, name: str) -> list[str]:
     """Return `name`, which led to `path`, for each file in the same folder; none where that cannot be listed."""
     with suppress(OSError, ValueError):
-        return [str(Path(name).with_name(other.name)) for other in path.parent.iterdir()]
+        return [str(Path(name).with_name(file.name)) for file in path.parent.iterdir()]
     return []
 
 
@@ -181,12 +181,12 @@ def nearest_file(path: Path) -> str:
 
     It has the same suffix, but may be compressed where the missing one is not, or the other way round.
     """
-    wanted, beside = _unpacked(path), dict[str, str]()
+    unpacked, names = _unpacked(path), dict[str, str]()
     with suppress(OSError, ValueError):
-        others = [(_unpacked(other), other.name) for other in path.parent.iterdir()]
-        beside |= {other.stem.lower(): name for other, name in others if other.suffix == wanted.suffix}
-    near = difflib.get_close_matches(wanted.stem.lower(), beside, n=1)
-    return f": did you mean '{beside[near[0]]}'?" if near else ""
+        files = [(_unpacked(file), file.name) for file in path.parent.iterdir()]
+        names |= {file.stem.lower(): name for file, name in files if file.suffix == unpacked.suffix}
+    near = difflib.get_close_matches(unpacked.stem.lower(), names, n=1)
+    return f": did you mean '{names[near[0]]}'?" if near else ""
 
 
 def _unpacked(path: Path) -> Path:

@@ -23,11 +23,11 @@ def selected(path: str, document: Any) -> list[Any]:
     steps = _steps(path)
     if steps is not None:
         return _walked(steps, document)
-    found = compiled(path)
+    json_path = compiled(path)
     if isinstance(document, str):  # which the library would read as JSON, and which has nothing to select in it
         return []
     try:
-        return list(found.findall(document))
+        return list(json_path.findall(document))
     except JSONPathError as error:
         raise ValueError(f"`{path}` cannot be followed: {error.args[0] if error.args else error}") from error
 
@@ -63,12 +63,12 @@ def names_one(path: str) -> bool:
 def compiled(path: str) -> JSONPath:
     """Return the compiled path; raise ValueError for what is no JSONPath."""
     try:
-        found = _PATHS.compile(path)
+        json_path = _PATHS.compile(path)
     except JSONPathError as error:
         raise ValueError(f"`{path}` is no JSONPath: {error.args[0] if error.args else error}") from error
-    if not isinstance(found, JSONPath):
+    if not isinstance(json_path, JSONPath):
         raise ValueError(f"`{path}` is several JSONPaths")
-    return found
+    return json_path
 
 
 def kind_of(value: Any) -> str:

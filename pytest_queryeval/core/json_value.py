@@ -21,9 +21,9 @@ class JsonAnswer:
 class JsonSchema:
     """A JSON Schema, and the file that it was read from as messages show it.
 
-    `others` are the documents of the files that it refers to, by the URIs that lead to them.
+    `resources` are the documents of the files that it refers to, by the URIs that lead to them.
     """
 
     file: Path
     document: JsonValue
-    others: Mapping[str, JsonValue] = field(default_factory=dict)
+    resources: Mapping[str, JsonValue] = field(default_factory=dict)

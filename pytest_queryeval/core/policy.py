@@ -56,11 +56,11 @@ class Policy:
         """Return the policies of gold's columns that have a tolerance of their own, by position."""
         if not self.column_numbers:
             return {}
-        own = {numbers.name.casefold(): numbers for numbers in self.column_numbers}
+        numbers_by_name = {numbers.name.casefold(): numbers for numbers in self.column_numbers}
         return {
             place: replace(self, rel=numbers.rel, abs=numbers.abs, column_numbers=())
             for place, name in enumerate(gold.columns)
-            if (numbers := own.get(name.casefold())) is not None
+            if (numbers := numbers_by_name.get(name.casefold())) is not None
         }
 
     def without_columns(self) -> Policy:

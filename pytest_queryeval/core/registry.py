@@ -88,14 +88,14 @@ class Registry(Mapping[str, T]):
         member = self._members[name]
         if isinstance(member, str):
             try:
-                found = resolve_name(member)
+                target = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
                 if isinstance(error, ModuleNotFoundError) and (feature := _FEATURE.fullmatch(error.name or "")):
                     problem = f"{self.noun} '{name}' needs the feature {feature[1]}, which is not installed"
                     raise MissingFeatureError(problem) from error
                 problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
                 raise QueryEvalError(problem) from error
-            member = self._members[name] = self._admit(found)
+            member = self._members[name] = self._admit(target)
         return member
 
     def _admit(self, member: Any) -> T:

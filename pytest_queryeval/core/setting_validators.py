@@ -67,14 +67,14 @@ def pattern_shape(pattern: str) -> Shape:
     return {"type": "string", "pattern": f"{pattern}|{VARIABLE['pattern']}"}
 
 
-def validate_settings(settings: Mapping[str, JsonValue], known: Mapping[str, SettingValidator]) -> None:
+def validate_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting that is unknown or does not pass its validator."""
     for name, value in settings.items():
-        if name not in known:
-            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
-        if not known[name].accepts(value):
-            raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
-        if known[name].names_files:  # which messages and reports show
+        if name not in validators:
+            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, validators)}")
+        if not validators[name].accepts(value):
+            raise SettingError(name, f"'{name}' is not {validators[name].words}{validators[name].suggestion(value)}")
+        if validators[name].names_files:  # which messages and reports show
             files = value.values() if isinstance(value, dict) else texts(value)
             if any(may_hold_secrets(str(file)) for file in files):
                 raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")

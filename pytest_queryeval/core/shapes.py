@@ -40,8 +40,8 @@ def shape(of: Shape | Callable[[], Shape]) -> Callable[[Function], Function]:
 def shape_of(read: Callable[..., Any]) -> Shape:
     """Return the shape of what a reader accepts: anything where none is attached."""
     of = getattr(read, "shape", ANYTHING)
-    found: Shape = of() if callable(of) else of
-    return found
+    attached: Shape = of() if callable(of) else of
+    return attached
 
 
 def one_of(names: Iterable[str]) -> Shape:
@@ -61,8 +61,8 @@ def either(*shapes: Shape) -> Shape:
 
 def mapping_shape(entries: Mapping[str, Shape], *, required: Iterable[str] = ()) -> Shape:
     """Return the shape of a mapping that has these keys at most, and the `required` ones among them."""
-    found = {"type": "object", "properties": dict(entries), "additionalProperties": False}
-    return {**found, "required": list(required)} if required else found
+    mapping = {"type": "object", "properties": dict(entries), "additionalProperties": False}
+    return {**mapping, "required": list(required)} if required else mapping
 
 
 def described_shapes(readers: Mapping[str, Callable[..., Any]], descriptions: Mapping[str, str]) -> dict[str, Shape]:

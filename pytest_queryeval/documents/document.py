@@ -90,8 +90,8 @@ class File:
 
 def file_at(path: str | Path) -> File:
     """Return the file at `path`; messages show it relative to the current folder when it is below that."""
-    absolute, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - resolve() would follow links
-    return File(absolute, absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+    absolute, current_folder = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - resolve() would follow links
+    return File(absolute, absolute.relative_to(current_folder) if absolute.is_relative_to(current_folder) else absolute)
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which would double the time to create one

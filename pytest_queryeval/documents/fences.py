@@ -46,15 +46,15 @@ def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
     >>> unfenced("SELECT 1")
     ('SELECT 1', 1)
     """
-    named: list[_Block] = []
+    blocks: list[_Block] = []
     only: _Block | None = None
     for number, block in enumerate(_blocks(text)):
         only = block if number == 0 else None
         if _first_word(block.info) in languages:
-            named.append(block)
-        if (number and not languages) or len(named) > 1:
+            blocks.append(block)
+        if (number and not languages) or len(blocks) > 1:
             return text, 1
-    chosen = only or (named[0] if named else None)
+    chosen = only or (blocks[0] if blocks else None)
     return (text, 1) if chosen is None else (_content(text, chosen), text.count("\n", 0, chosen.start - 1) + 2)
 
 

@@ -48,17 +48,17 @@ def yaml_entries(text: str, line: int, id_: str) -> dict[str, EntryPlace]:
 
 
 def _mappings(root: Any) -> Iterator[yaml.MappingNode]:
-    left, seen = [root], set()
-    while left:
-        node = left.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+    pending, visited = [root], set()
+    while pending:
+        node = pending.pop()
+        if id(node) in visited or not isinstance(node, yaml.CollectionNode):
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
             yield node
-            left += [value for _, value in node.value]
+            pending += [value for _, value in node.value]
         else:
-            left += node.value
+            pending += node.value
 
 
 def _entry(text: str, key: yaml.Node, value: Any, mapping: yaml.MappingNode) -> EntryPlace:
@@ -84,7 +84,7 @@ def _end(text: str, node: Any) -> int:
 def json_entries(text: str) -> dict[str, EntryPlace]:
     """Return the entries of the JSON object that a text is, which could be read."""
     decoder = json.JSONDecoder()
-    found = {}
+    places = {}
     at = _after_space(text, text.index("{") + 1)
     while text[at] != "}":
         name, end = decoder.raw_decode(text, at)
@@ -92,10 +92,10 @@ def json_entries(text: str) -> dict[str, EntryPlace]:
         start = _after_space(text, colon)
         value, end = decoder.raw_decode(text, start)
         last = len(text[: end - 1].rstrip()) if isinstance(value, list) and value else None
-        found[name] = EntryPlace(start=at, column=0, after_colon=colon, end=end, in_flow=True, last=last)
+        places[name] = EntryPlace(start=at, column=0, after_colon=colon, end=end, in_flow=True, last=last)
         at = _after_space(text, end)
         at = _after_space(text, at + 1) if text[at] == "," else at
-    return found
+    return places
 
 
 def _after_space(text: str, at: int) -> int:

@@ -41,9 +41,9 @@ class Problems(list[CaseError]):
         by_text: dict[str, list[CaseError]] = {}
         for problem in {str(problem): problem for problem in self}.values():
             by_text.setdefault(problem.problem, []).append(problem)
-        shown: list[CaseError] = []
+        errors: list[CaseError] = []
         for alike in by_text.values():
-            shown += alike[:MAX_ALIKE]
+            errors += alike[:MAX_ALIKE]
             if more := len(alike[MAX_ALIKE:]):
-                shown[-1] = CaseError(shown[-1].location, f"{shown[-1].problem} (and so at {more:,} more places)")
-        return SuiteError(shown)
+                errors[-1] = CaseError(errors[-1].location, f"{errors[-1].problem} (and so at {more:,} more places)")
+        return SuiteError(errors)

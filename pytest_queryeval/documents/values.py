@@ -98,11 +98,11 @@ def json_mapping(node: Node) -> dict[str, JsonValue]:
 
 
 @shape({"type": "number"})
-def number(node: Node, wanted: str = "a number") -> float:
-    """Read a finite number; `wanted` is what messages say is expected."""
+def number(node: Node, expected: str = "a number") -> float:
+    """Read a finite number; `expected` says in messages what should be there."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise unexpected(node, wanted, _number_hint(node))
+        raise unexpected(node, expected, _number_hint(node))
     try:
         return float(value)
     except OverflowError as error:
@@ -112,20 +112,20 @@ def number(node: Node, wanted: str = "a number") -> float:
 @shape({"type": "number", "exclusiveMinimum": 0})
 def positive_number(node: Node) -> float:
     """Read a number above 0."""
-    wanted = "a number above 0"
-    value = number(node, wanted)
+    expected = "a number above 0"
+    value = number(node, expected)
     if value <= 0:
-        raise unexpected(node, wanted)
+        raise unexpected(node, expected)
     return value
 
 
 @shape({"type": "number", "minimum": 0})
 def number_from_zero(node: Node) -> float:
     """Read a number that is not negative."""
-    wanted = "a number from 0 on"
-    value = number(node, wanted)
+    expected = "a number from 0 on"
+    value = number(node, expected)
     if value < 0:
-        raise unexpected(node, wanted)
+        raise unexpected(node, expected)
     return value
 
 
@@ -139,8 +139,8 @@ def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
         if isinstance(value, bool) or not isinstance(value, int) or not fits(value):
-            wanted = f"a whole number from {minimum} {'on' if maximum is None else f'to {maximum:,}'}"
-            raise unexpected(node, wanted, _number_hint(node, fits))
+            expected = f"a whole number from {minimum} {'on' if maximum is None else f'to {maximum:,}'}"
+            raise unexpected(node, expected, _number_hint(node, fits))
         return value
 
     return read
@@ -251,8 +251,8 @@ def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
 
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
     """Read all entries of a mapping with their names; raise `SuiteError` with the problems of those that fail."""
-    named = entries(node)
-    return dict(zip(named, each(named.items(), lambda entry: read(*entry)), strict=True))
+    nodes = entries(node)
+    return dict(zip(nodes, each(nodes.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
@@ -281,21 +281,21 @@ def mapping_of(
     return read_mapping
 
 
-def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:
+def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
     """Return the error of a node that is not what is wanted; `hint` says how to write that in YAML."""
     if node.empty and not hint:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
     remedy = hint if node.file.is_yaml else ""
-    return node.problem(f"{key}expected {wanted}, found {_shown(node)}{remedy}")
+    return node.problem(f"{key}expected {expected}, found {_shown(node)}{remedy}")
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
     """Return how to write what was likely meant as a number: `95%`, `30s`, `0,5`, `1_000`, `"5"` are texts in YAML."""
     written = str(node.value).replace("_", "")
     written = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
-    found = _ALMOST_NUMBER.fullmatch(written)
-    value = float(found["number"]) / (100 if found["unit"] == "%" else 1) if found else math.nan
+    match = _ALMOST_NUMBER.fullmatch(written)
+    value = float(match["number"]) / (100 if match["unit"] == "%" else 1) if match else math.nan
     return f": write {value:.15g}" if fits(value) else ""
 
 
@@ -304,5 +304,5 @@ def _shown(node: Node) -> str:
         return _FORMS[node.form]
     if node.empty or not node.value.strip():
         return "nothing"
-    shown = one_line(node.value, MAX_SHOWN)
-    return f"'{shown}'" if node.plain else f"the text '{shown}'"
+    excerpt = one_line(node.value, MAX_SHOWN)
+    return f"'{excerpt}'" if node.plain else f"the text '{excerpt}'"

@@ -84,12 +84,12 @@ def syntax_error(problem: str, context: str, place: Place, start: Place, text: s
 
 def character_error(reason: str, text: str, file: File) -> CaseError:
     """Return the error of a text with a character that YAML does not allow."""
-    found = _UNPRINTABLE.search(text)
-    if found is None:
+    character = _UNPRINTABLE.search(text)
+    if character is None:
         return file.problem(f"not YAML: {reason}")
-    before = text[: found.start()]
-    problem = f"not YAML: {reason}: delete U+{ord(found.group()):04X}"
-    return file.problem(problem, before.count("\n") + 1, found.start() - before.rfind("\n"))
+    before = text[: character.start()]
+    problem = f"not YAML: {reason}: delete U+{ord(character.group()):04X}"
+    return file.problem(problem, before.count("\n") + 1, character.start() - before.rfind("\n"))
 
 
 def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
@@ -193,13 +193,13 @@ def _indentation(failure: _Failure) -> tuple[Place, str] | None:
     if not _has_colon(lines[place.line]) and not lines[place.line].lstrip(" ").startswith("- "):
         return _no_colon(lines, place.line)
     columns = _open_columns(lines[: place.line])
-    here = next((column for column in columns if column.column == place.column), None)
-    if here is None:
+    open_column = next((column for column in columns if column.column == place.column), None)
+    if open_column is None:
         return _misindented(lines, place.line)
-    if not here.is_list:
+    if not open_column.is_list:
         return place, "a list item among the keys of a mapping: put it under a key"
     keys = next((column.column for column in columns if column.column > place.column), place.column + 2)
-    problem = f"a key in line with the `- ` of line {here.line + 1}"
+    problem = f"a key in line with the `- ` of line {open_column.line + 1}"
     return place, f"{problem}: indent it by {keys} spaces, or begin another item by `- `"
 
 
@@ -249,7 +249,7 @@ def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
     if not columns or not _BLOCK.match(lines[columns[-1].line]):
         return None
     place, key = Place(number, _indent(lines[number])), columns[-1]
-    block = [own for own in lines[key.line + 1 : number] if own.strip()]
+    block = [line for line in lines[key.line + 1 : number] if line.strip()]
     indent = _indent(block[0]) if block else key.column + 2
     if indent <= place.column:
         return None

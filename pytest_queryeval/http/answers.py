@@ -26,9 +26,9 @@ def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
     repeating: list[DuplicateKeyObject] = []
 
     def read_object(pairs: Pairs) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
+        values = dict(pairs)
+        if len(values) == len(pairs):
+            return values
         names = dedupe_names([name for name, _ in pairs])
         repeating.append(DuplicateKeyObject(zip(names, (value for _, value in pairs), strict=True)))
         return repeating[-1]

@@ -30,11 +30,11 @@ _FORMATS = {"xml": "XML", "csv": "CSV", "tab-separated": "TSV", "turtle": "Turtl
 
 def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, service: str = "the service") -> str:
     """Return the problem of a body of the content type `kind`, for which a reader of `expected` raised `error`."""
-    found = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
+    description = f"{kind or 'no description type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
     if "html" in kind:
-        return f"a web page came back: is the URL that of {service}? ({found})"
+        return f"a web page came back: is the URL that of {service}? ({description})"
     name = next((name for part, name in _FORMATS.items() if part in kind), "XML" if _XML.match(body) else "")
     if name:
         remedy = "set what makes the server send JSON, such as `format=json` in the URL or `Accept` under `headers`"
-        return f"the answer is {name} and no {expected}, although JSON was asked for: {remedy} ({found})"
-    return f"the answer is no whole {expected}: {error} ({found})"
+        return f"the answer is {name} and no {expected}, although JSON was asked for: {remedy} ({description})"
+    return f"the answer is no whole {expected}: {error} ({description})"

@@ -134,10 +134,11 @@ class RetryingRequest:
             if not trusted and not self._policy.may_leave:
                 raise Fault("a redirect leads to another origin, which is not followed")
             headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
-            with self._send(request.method, url, request.data, headers, self._auth if trusted else NoAuth()) as found:
-                if not found.is_redirect:
-                    return self._read(found)
-                url = urljoin(url, found.headers["Location"])
+            auth = self._auth if trusted else NoAuth()
+            with self._send(request.method, url, request.data, headers, auth) as response:
+                if not response.is_redirect:
+                    return self._read(response)
+                url = urljoin(url, response.headers["Location"])
         raise Fault(f"more than {REDIRECTS} redirects")
 
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
@@ -179,30 +180,30 @@ class RetryingRequest:
         except (requests.RequestException, ValueError, OSError) as error:
             raise Fault(reason(error)) from error
 
-    def _read(self, found: requests.Response) -> tuple[Mapping[str, str], bytes]:
-        body = self._body(found)
-        if found.status_code in self._policy.answers:
-            return found.headers, body
-        problem = f"HTTP {found.status_code} {found.reason or ''}".rstrip()
-        problem += message(found.headers.get("Content-Type", ""), body)
-        if found.status_code in self._policy.invalid:
+    def _read(self, response: requests.Response) -> tuple[Mapping[str, str], bytes]:
+        body = self._body(response)
+        if response.status_code in self._policy.answers:
+            return response.headers, body
+        problem = f"HTTP {response.status_code} {response.reason or ''}".rstrip()
+        problem += message(response.headers.get("Content-Type", ""), body)
+        if response.status_code in self._policy.invalid:
             raise QueryFailed("invalid", problem)
-        if found.status_code in TIME_LIMITS:
+        if response.status_code in TIME_LIMITS:
             stopped = QueryFailed("timeout", f"the server stopped the query: {problem}")
-            raise RetryableError(stopped, retry_after(found.headers), attempts=2)
-        if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
-            problem += f" ({describe_auth(self._settings['auth'], found)})"
-        of_query = found.status_code >= 500 or found.status_code in self._policy.rejected
+            raise RetryableError(stopped, retry_after(response.headers), attempts=2)
+        if response.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
+            problem += f" ({describe_auth(self._settings['auth'], response)})"
+        of_query = response.status_code >= 500 or response.status_code in self._policy.rejected
         error = QueryFailed("rejected", problem) if of_query else Fault(problem)
-        if found.status_code in (502, 503, 504):
-            raise RetryableError(error, retry_after(found.headers))
+        if response.status_code in (502, 503, 504):
+            raise RetryableError(error, retry_after(response.headers))
         raise error
 
-    def _body(self, found: requests.Response) -> bytes:
+    def _body(self, response: requests.Response) -> bytes:
         parts = []
         room = self._room
         try:
-            for chunk in found.raw.stream(CHUNK_BYTES, decode_content=True):
+            for chunk in response.raw.stream(CHUNK_BYTES, decode_content=True):
                 room -= len(chunk)
                 if room < 0:
                     raise QueryFailed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")

@@ -43,7 +43,7 @@ def placeholders(*templates: Any) -> set[str]:
 
 def bare_placeholders(*templates: Any) -> list[str]:
     """Return the names of the placeholders that are the whole of a text, in their order."""
-    return [whole[1] for text in _texts(templates) if (whole := _PLACEHOLDER.fullmatch(text))]
+    return [match[1] for text in _texts(templates) if (match := _PLACEHOLDER.fullmatch(text))]
 
 
 def render(template: Any, values: Mapping[str, Any]) -> Any:
@@ -75,7 +75,7 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
 
 def render_text(text: str, values: Mapping[str, Any]) -> str:
     """Return a text with values in place of its placeholders, in one pass; those of other names stay as they are."""
-    return _PLACEHOLDER.sub(lambda found: _as_text(values.get(found[1], found[0])), text)
+    return _PLACEHOLDER.sub(lambda match: _as_text(values.get(match[1], match[0])), text)
 
 
 def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:

@@ -78,7 +78,7 @@ class _SharedSchema:
 def _schema_digest(shared: _SharedSchema) -> str:
     """Return the digest of a schema's content, wherever its file is."""
     schema = shared.schema
-    return _digest([schema.document, dict(schema.others)] if isinstance(schema, JsonSchema) else asdict(schema))
+    return _digest([schema.document, dict(schema.resources)] if isinstance(schema, JsonSchema) else asdict(schema))
 
 
 def _gold_content(gold: QueryOrAnswer) -> Any:

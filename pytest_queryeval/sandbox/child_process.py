@@ -115,14 +115,14 @@ class Child:
 
     def _read(self, size: int, deadline: float) -> bytearray:
         data = bytearray(size)
-        rest = memoryview(data)
-        while rest:
+        unread = memoryview(data)
+        while unread:
             if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError("no sign of life in time")
-            count = os.readv(self._replies, [rest])
+            count = os.readv(self._replies, [unread])
             if not count:
                 raise EOFError("it closed its pipe")
-            rest = rest[count:]
+            unread = unread[count:]
         return data
 
     def wait(self) -> int:

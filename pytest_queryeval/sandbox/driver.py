@@ -68,12 +68,12 @@ def make_answer(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> An
 def read_header(path: str, size: int) -> bytes:
     """Return the first bytes of a file; raises `Fault` unless it is a regular file with content, OSError as `open`."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - as in `signature`
+        status = os.stat(path)  # noqa: PTH116 - as in `signature`
     except FileNotFoundError as error:
         raise Fault("no such file") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise Fault("a directory, not a file" if stat.S_ISDIR(found.st_mode) else "not a regular file")
-    if not found.st_size:
+    if not stat.S_ISREG(status.st_mode):
+        raise Fault("a directory, not a file" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+    if not status.st_size:
         raise Fault("the file is empty")
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         return file.read(size)
@@ -82,10 +82,10 @@ def read_header(path: str, size: int) -> bytes:
 def signature(path: str) -> tuple[int, ...]:
     """Return inode, size and time (ns) of the file at `path`, one of which changes with it; () without a file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
+        status = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
     except FileNotFoundError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def limit(name: int, amount: int) -> None:

@@ -105,16 +105,16 @@ class Host:
     def _answer(
         self, action: str, settings: Mapping[str, Any], payload: object, timeout: float, max_rows: int, runs: int = 1
     ) -> Execution:
-        whole = min(timeout * runs, MAX_WAIT_SECONDS)
-        request = (action, dict(settings), payload, whole, max_rows, RESULT_BYTES)
+        seconds = min(timeout * runs, MAX_WAIT_SECONDS)
+        request = (action, dict(settings), payload, seconds, max_rows, RESULT_BYTES)
         with self._lock:
             child = self._running_child()
             began = time.monotonic()
-            rows, last = self._exchange(child, request, whole)
+            rows, last = self._exchange(child, request, seconds)
             elapsed = time.monotonic() - began
             if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
                 # It may have been killed before it read the query: a second child shows that.
-                rows, last = self._exchange(self._running_child(), request, whole - elapsed)
+                rows, last = self._exchange(self._running_child(), request, seconds - elapsed)
         if last == ("failure", "timeout", ""):
             last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
         return self._execution(rows, last, time.monotonic() - began)

@@ -95,7 +95,7 @@ def time_pairs(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Ite
 
     while True:
         for order in sample([(0, 1), (1, 0)] * (BALANCED // 2), BALANCED):
-            seconds = [measure(driver, (gold, predicted)[which], timeout) for which in order]
+            seconds = [measure(driver, (gold, predicted)[place], timeout) for place in order]
             yield seconds[order.index(0)], seconds[order.index(1)]
 
 

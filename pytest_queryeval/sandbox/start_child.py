@@ -22,9 +22,9 @@ def load(path: str) -> ModuleType:
 
 
 if __name__ == "__main__":
-    program, count, *rest = sys.argv[1:]
+    program, count, *arguments = sys.argv[1:]
     # In front of the site packages: the parent may have imported from other folders.
     place = next((at for at, folder in enumerate(sys.path) if folder.endswith("-packages")), len(sys.path))
-    sys.path[place:place] = rest[: int(count)]
-    sys.argv = [program, *rest[int(count) :]]
+    sys.path[place:place] = arguments[: int(count)]
+    sys.argv = [program, *arguments[int(count) :]]
     sys.exit(load(program).main())

@@ -29,13 +29,13 @@ def mask_credentials(text: str) -> str:
     scheme = _SCHEME.search(text)
     if scheme is None:
         return "…" if may_hold_secrets(text) else text
-    rest = text[scheme.end() :]
-    if not scheme.group().lower().startswith("http") or not _CLEAN_AUTHORITY.match(rest):
+    address = text[scheme.end() :]
+    if not scheme.group().lower().startswith("http") or not _CLEAN_AUTHORITY.match(address):
         # Passwords may hold `/`, `?` or `#` where the driver forgives it, so the last @ counts.
-        rest = rest.rpartition("@")[2]
-    clean = _CLEAN_AUTHORITY.match(rest)
+        address = address.rpartition("@")[2]
+    clean = _CLEAN_AUTHORITY.match(address)
     if clean is None:
-        host = _HOST.match(rest)
+        host = _HOST.match(address)
         return f"{scheme.group()}{host.group() if host else ''}/…"
-    path = re.split("[?#]", rest[clean.end() :], maxsplit=1)[0]
+    path = re.split("[?#]", address[clean.end() :], maxsplit=1)[0]
     return scheme.group() + clean.group() + ("/…" if may_hold_secrets(path) else path)

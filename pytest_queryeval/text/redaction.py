@@ -117,10 +117,10 @@ def _secrets_in_url(text: str) -> Iterator[str]:
     """Yield user info and parameters of secret names in a URL or a form, as they are written and decoded."""
     # Of other URLs the last @ counts: their passwords may hold what ends an address.
     is_web = text.lower().startswith("http")
-    found = _USER_INFO.match((_WEB.match(text) or [""])[0] if is_web else text)
+    user_info = _USER_INFO.match((_WEB.match(text) or [""])[0] if is_web else text)
     values = []
-    if found:
-        user, password = found["user"], found["password"]
+    if user_info:
+        user, password = user_info["user"], user_info["password"]
         if password not in NO_PASSWORD:
             values += [password, f"{user}:{password}"]
         elif is_web:

@@ -26,27 +26,27 @@ def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
     columns as fit, at least one.
     """
     table = [header, *rows]
-    wide = [max(len(row[place]) for row in table) for place in range(len(header))]
-    wide[0] = _name_width(wide, width)
-    named = [[one_line_with_end(row[0], wide[0]), *row[1:]] for row in table]
-    return [Part(_lines(named, wide, (0, *places)), len(places)) for places in _places(wide, width)]
+    widths = [max(len(row[place]) for row in table) for place in range(len(header))]
+    widths[0] = _name_width(widths, width)
+    rows_with_names = [[one_line_with_end(row[0], widths[0]), *row[1:]] for row in table]
+    return [Part(_lines(rows_with_names, widths, (0, *places)), len(places)) for places in _places(widths, width)]
 
 
-def _name_width(wide: Sequence[int], width: int) -> int:
+def _name_width(widths: Sequence[int], width: int) -> int:
     """Return the room for names beside all columns, or where these do not fit anyway, a third of the width."""
-    beside_all = width - sum(len(GAP) + one for one in wide[1:])
-    return min(wide[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
+    beside_all = width - sum(len(GAP) + column_width for column_width in widths[1:])
+    return min(widths[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
 
 
-def _places(wide: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
+def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
     """Yield the places of the columns of each part, without that of the names."""
     part: list[int] = []
-    used = wide[0]
-    for place in range(1, len(wide)):
-        needed = len(GAP) + wide[place]
+    used = widths[0]
+    for place in range(1, len(widths)):
+        needed = len(GAP) + widths[place]
         if part and used + needed > width:
             yield tuple(part)
-            part, used = [], wide[0]
+            part, used = [], widths[0]
         part.append(place)
         used += needed
     yield tuple(part)

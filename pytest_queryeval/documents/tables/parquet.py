@@ -36,18 +36,18 @@ def open_parquet(file: File) -> Iterator[Table]:
     with duckdb.connect(":memory:", config=_CONFIG) as connection:
         pattern = _GLOB.sub(r"[\g<0>]", str(file.path))  # matches this file only
         try:
-            found = connection.execute("FROM read_parquet(?)", [pattern])
+            relation = connection.execute("FROM read_parquet(?)", [pattern])
         except duckdb.Error as error:
             raise file.problem(f"is no Parquet file that can be read: {error}") from error
-        yield table_of(TableFile(file.path, file.shown), _numbered_cells(found, file), value_text)
+        yield table_of(TableFile(file.path, file.shown), _numbered_cells(relation, file), value_text)
 
 
-def _numbered_cells(found: duckdb.DuckDBPyConnection, file: File) -> NumberedCells:
-    yield 1, [column[0] for column in found.description or ()]
+def _numbered_cells(relation: duckdb.DuckDBPyConnection, file: File) -> NumberedCells:
+    yield 1, [column[0] for column in relation.description or ()]
     number = 0
     while True:
         try:
-            rows = found.fetchmany(_ROWS_AT_ONCE)
+            rows = relation.fetchmany(_ROWS_AT_ONCE)
         except duckdb.Error as error:
             raise file.problem(f"is damaged: {error}") from error
         for cells in rows:

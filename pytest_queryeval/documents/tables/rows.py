@@ -119,8 +119,8 @@ class Table:
         """
         names = [one_line(name, MAX_HEADER_CHARACTERS) for name in self.places]
         hint = did_you_mean(header, names)
-        if len(names) == 1 and (other := next((mark for mark in ";\t|," if mark in names[0]), None)):
-            mark = "\\t" if other == "\t" else other
+        if len(names) == 1 and (delimiter := next((mark for mark in ";\t|," if mark in names[0]), None)):
+            mark = "\\t" if delimiter == "\t" else delimiter
             hint, remedy = f": the header is one cell, '{names[0]}': write `delimiter: \"{mark}\"` beside the file", ""
         return self.file.problem(f"there is no column '{header}'{hint}{remedy}", self.header_row)
 
@@ -132,8 +132,8 @@ class Table:
         lowered = {header.lower() for header in headers}
         for number, cells in islice(self.numbered_cells, ROWS_SEARCHED):
             if lowered <= {str(cell).strip().lower() for cell in cells}:
-                shown = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
-                missing = f"there is no column {shown}" if len(headers) == 1 else f"there are no columns {shown}"
+                names = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
+                missing = f"there is no column {names}" if len(headers) == 1 else f"there are no columns {names}"
                 remedy = f"row {number} looks like the header: write `header_row: {number}` {place}"
                 return self.file.problem(f"{missing}: {remedy}", self.header_row)
         return None
@@ -167,8 +167,8 @@ def table_of(
         except ValueError as error:
             raise file.problem(str(error), number, place + 1) from error
         if header and header in headers:
-            shown = one_line(header, MAX_HEADER_CHARACTERS)
-            raise file.problem(f"two columns are called '{shown}': rename one", number)
+            name = one_line(header, MAX_HEADER_CHARACTERS)
+            raise file.problem(f"two columns are called '{name}': rename one", number)
         headers.append(header)
     places = {header: place for place, header in enumerate(headers) if header}
     return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_cells, fit)

@@ -28,10 +28,10 @@ _ROWS_AT_ONCE = 1000
 @contextmanager
 def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row: int | None) -> Iterator[Table]:
     """Open a file of rows whose cells are separated by `delimiter`."""
-    named = TableFile(file.path, file.shown, numbers_lines=number_lines)
+    table_file = TableFile(file.path, file.shown, numbers_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        yield table_of(named, _numbered_cells(lines, named), str, header_row, partial(_fit, named))
+        yield table_of(table_file, _numbered_cells(lines, table_file), str, header_row, partial(_fit, table_file))
 
 
 def _numbered_cells(lines: Any, file: TableFile) -> NumberedCells:

@@ -69,10 +69,11 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int
         name = sheet if sheet is not None else default_sheet if default_sheet in sheets else [*visible, *sheets][0]
         if name not in sheets:
             raise TableSettingError("sheet", file.location(), f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
-        named = TableFile(file.path, file.shown, name)
-        with _workbook_errors(named), archive.open(parts[name]) as part:
+        table_file = TableFile(file.path, file.shown, name)
+        with _workbook_errors(table_file), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place
-        yield table_of(named, _numbered_cells(sheets[name], named), _text, header_row, partial(_fit, problems))
+        cells = _numbered_cells(sheets[name], table_file)
+        yield table_of(table_file, cells, _text, header_row, partial(_fit, problems))
 
 
 @contextmanager

@@ -75,9 +75,9 @@ def _lines(found: Iterable[Sequence[Any]]) -> tuple[str, ...]:
 def _compiled(schema: JsonSchema) -> Any:
     from pytest_queryeval.languages.json import schema_child
 
-    return schema_child.compiled(schema.document, schema.others)
+    return schema_child.compiled(schema.document, schema.resources)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _packed(schema: JsonSchema) -> bytes:
-    return marshal.dumps((schema.document, dict(schema.others)))
+    return marshal.dumps((schema.document, dict(schema.resources)))

@@ -42,10 +42,10 @@ def read_schema(file: File) -> JsonSchema:
     document = json_value(read_json(file))
     try:
         with deep_stack():
-            others = _Links(file, document).others
+            resources = _Links(file, document).resources
     except TooDeep as error:
         raise file.problem(str(error)) from error
-    return JsonSchema(file.shown, document, others)
+    return JsonSchema(file.shown, document, resources)
 
 
 class _Outside(Exception):  # noqa: N818 - it becomes an error with its reference
@@ -64,7 +64,7 @@ class _Links:
     """All references of a schema, and in `others` the documents of other files by their URIs."""
 
     def __init__(self, file: File, document: JsonValue) -> None:
-        self.others: dict[str, JsonValue] = {}
+        self.resources: dict[str, JsonValue] = {}
         self._draft = _checked_draft(document, file, Draft202012Validator)
         self._name = self._draft.ID_OF(self._draft.META_SCHEMA)
         self._specification = specification_with(self._name)
@@ -118,17 +118,17 @@ class _Links:
 
     def _retrieved(self, uri: str) -> Resource[Any]:
         """Return the content of the file that a URI refers to."""
-        if uri not in self.others:
+        if uri not in self.resources:
             name = urlsplit(uri.removeprefix(self._base))
             path = normpath(unquote(name.path))
             if name.scheme or name.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
                 raise _Outside(uri)
             file = file_at(self._file.folder / path)
-            self.others[uri] = document = json_value(read_json(file))
+            self.resources[uri] = document = json_value(read_json(file))
             _checked_draft(document, file, self._draft)
             resource = Resource.from_contents(document, self._specification)
             self._walk(resource, self._registry.resolver(uri), file)
-        return Resource.from_contents(self.others[uri], self._specification)
+        return Resource.from_contents(self.resources[uri], self._specification)
 
 
 def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
