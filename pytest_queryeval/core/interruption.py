@@ -1,32 +1,33 @@
 """What Ctrl-C and SIGTERM do in the processes of a run.
 
-A run that is interrupted keeps the results of completed cases, writes its reports, and removes its child processes and
-temporary files. Ctrl-C is SIGINT, which a terminal sends to all processes of its session; SIGTERM comes from `timeout`,
-schedulers and CI services, to one process or to all of them. In Python, both are a `KeyboardInterrupt` in the main
-thread.
+An interrupted run keeps the results of completed cases, writes its reports, and removes its child processes and
+temporary files. A terminal sends Ctrl-C as SIGINT to all processes of its session; `timeout`, schedulers and CI
+services send SIGTERM, to one process or to all of them. Python raises `KeyboardInterrupt` in the main thread on
+SIGINT, and here on SIGTERM as well.
 
-**pytest** (`plugin/interruption.py`). pytest handles Ctrl-C. The plugin lets SIGTERM do the same once suites are
-collected, unless somebody else handles it. The exit status is 2. A second SIGTERM kills the run. One that arrives while
-reports are written changes the exit status only. The collector notes that the run was interrupted, and the verdict
-says so.
+**pytest**: pytest itself handles Ctrl-C. Once suites are collected, the plugin lets SIGTERM do the same, unless another
+handler is set (`plugin/interruption.py`). The exit status is 2, and the verdict is INTERRUPTED. A second SIGTERM kills
+the process. A first one while reports are written lets them be completed, and changes only the exit status.
 
-**Workers of pytest-xdist** ignore SIGTERM, since they end with their controller, which writes the reports first. Then
-execnet sends each worker SIGINT if it has not ended after 5 seconds, and SIGKILL after 10. So a worker stops what it
-has started as soon as it is interrupted, before pytest formats the traceback, and without a further interruption.
+**Workers of pytest-xdist** ignore SIGTERM, since they end with their controller. It writes the reports, then asks them
+to end; execnet sends SIGINT to a worker that has not ended 5 seconds later, and the controller kills it after 10. So an
+interrupted worker first stops what it has started, before pytest formats the traceback, which may take seconds on a
+machine under load. Further SIGINTs do not disturb that.
 
-**Commands** (`cli/__init__.py`) end with status 130 on Ctrl-C and SIGTERM, as `__main__.py` says in one line, which
-also covers the import of the command. `queryeval evaluate` catches the interruption of its cases itself, and writes its
-reports before it ends with this status. `evaluate` in Python closes what it has opened, and raises.
+**Commands** exit with 130 after Ctrl-C or SIGTERM and one line on stderr, also while modules are imported
+(`__main__.py`, `cli/__init__.py`). `queryeval evaluate` catches the interruption of its cases, writes the reports, and
+exits with 130. `evaluate` in Python closes what it has opened and lets `KeyboardInterrupt` pass.
 
-**Worker processes** of `queryeval evaluate --workers` leave Ctrl-C to their parent, which terminates them.
+**Worker processes** of `queryeval evaluate --workers` ignore Ctrl-C; their parent ends them by SIGTERM, on which they
+close what they have opened (`runs/workers/processes.py`).
 
-**Child processes** that run queries, and programs of predictors, are in sessions of their own, where no Ctrl-C of the
-terminal arrives; the process that has started them kills them. Programs that run scripts and parse files are not, and
-end with it.
+**Child processes** that run queries, and the programs of command predictors, are in sessions of their own, which Ctrl-C
+does not reach; the process that started them ends them. Short programs that only build a database are in the session
+of the run and end with it.
 
-**Code of users**, such as predictors, may raise anything. What has to end the run, or the call, is told apart by
-`is_interruption`; everything else is an error of the case. On event loops, which are in threads, no Ctrl-C arrives: a
-`KeyboardInterrupt` is one that code of users has raised, and no interruption.
+**Code of users**, such as predictors, may raise anything. `is_interruption` tells which exceptions end the run or the
+call; all others are errors of the case. Ctrl-C never reaches an event loop, which runs in a thread: a
+`KeyboardInterrupt` there comes from code of users and is one of these errors.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ INTERRUPTED = 130  # the exit status of commands
 
 
 def interrupt() -> None:
-    """Do as Ctrl-C does."""
+    """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt("SIGTERM")
 
 

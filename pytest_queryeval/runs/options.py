@@ -135,22 +135,22 @@ class RunOptions(OptionValues):
         """How many cases are chosen at random, and the seed; None for all."""
         if self.sample is None:
             return None
-        found = SAMPLE.fullmatch(self.sample)
-        if found is None:
+        match = SAMPLE.fullmatch(self.sample)
+        if match is None:
             expected = "expected N or N:SEED, whole numbers of at most 15 digits, N from 1 on"
             raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{one_line(self.sample, MAX_QUOTED)}'")
-        return int(found["number"]), int(found["seed"] or 0)
+        return int(match["number"]), int(match["seed"] or 0)
 
     @cached_property
     def stop_seed(self) -> int | None:
         """The seed of the order of cases in a run that stops once its gates are decided; None for other runs."""
         if self.stop is None or self.stop == "off":
             return None
-        found = STOP.fullmatch(self.stop)
-        if found is None:
+        match = STOP.fullmatch(self.stop)
+        if match is None:
             expected = "expected decided, decided:SEED with a whole number of at most 15 digits, or off"
             raise QueryEvalError(f"{self.prefix}stop: {expected}, found '{one_line(self.stop, MAX_QUOTED)}'")
-        return int(found["seed"] or 0)
+        return int(match["seed"] or 0)
 
     @cached_property
     def recording(self) -> Recording | None:
