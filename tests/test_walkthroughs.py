@@ -22,11 +22,16 @@ LEFT_OUT = "…"
 
 
 def walkthroughs():
-    """The pages that have a file to write."""
-    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
+    """The pages that have a file to write.
+
+    Tutorials are slow, since they have many commands; `test_docs_examples.py` checks commands and suites of all pages.
+    """
+    pages = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     files = re.compile(FILE, STEP.flags)
     return [
-        pytest.param(text, id=path.relative_to(DOCS).as_posix()) for path, text in pages.items() if files.search(text)
+        pytest.param(text, id=name, marks=[pytest.mark.slow] if name.startswith("tutorials/") else [])
+        for name, text in pages.items()
+        if files.search(text)
     ]
 
 

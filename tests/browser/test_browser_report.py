@@ -41,7 +41,10 @@ def tab_to(browser, selector):
     raise AssertionError(f"Tab does not reach {selector}")
 
 
-@pytest.mark.parametrize("name", ["small_page", "large_page", "hostile_page", "example_page"])
+EXAMPLE_PAGE = pytest.param("example_page", marks=pytest.mark.slow)  # much the same as the small one, but of a run
+
+
+@pytest.mark.parametrize("name", ["small_page", "large_page", "hostile_page", EXAMPLE_PAGE])
 def test_a_page_opens_without_a_word_on_the_console_or_a_request(browser, request, name):
     page = request.getfixturevalue(name)
     browser.requests()
@@ -420,7 +423,7 @@ def test_the_button_changes_the_colours(browser, small_page):
     assert again == before
 
 
-@pytest.mark.parametrize("page", ["small_page", "hostile_page", "example_page"])
+@pytest.mark.parametrize("page", ["small_page", "hostile_page", EXAMPLE_PAGE])
 def test_axe_finds_no_serious_fault_in_a_page_nor_low_contrast_in_light_or_dark(browser, axe, request, page):
     path, few = request.getfixturevalue(page), "#show=missed"  # rows: axe looks at each of them
     open_all = "for (const details of document.querySelectorAll('details')) details.open = true"

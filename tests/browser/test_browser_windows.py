@@ -36,7 +36,7 @@ return [...document.querySelectorAll(".scroll")]
 
 
 @pytest.mark.parametrize("width", [1000, 500])
-@pytest.mark.parametrize("page", ["example_page", "hostile_page"])
+@pytest.mark.parametrize("page", [pytest.param("example_page", marks=pytest.mark.slow), "hostile_page"])
 def test_nothing_is_cut_in_a_narrow_window_without_a_bar_in_sight(browser, request, page, width):
     with browser.window(width):
         browser.open(request.getfixturevalue(page))

@@ -49,10 +49,10 @@ def evaluations(request: pytest.FixtureRequest, records: Records, conformance: P
 
 
 Evaluations = list[tuple[Pair, CaseResult]]
-every_file = pytest.mark.parametrize("evaluations", ["dail_gpt4", "c3_chatgpt", "graphix_t5", "edge"], indirect=True)
-predictions_of_systems = pytest.mark.parametrize(
-    "evaluations", ["dail_gpt4", "c3_chatgpt", "graphix_t5"], indirect=True
-)
+# In each run one system of three, and the pairs for rare cases.
+SYSTEMS = ("dail_gpt4", *(pytest.param(name, marks=pytest.mark.slow) for name in ("c3_chatgpt", "graphix_t5")))
+every_file = pytest.mark.parametrize("evaluations", [*SYSTEMS, "edge"], indirect=True)
+predictions_of_systems = pytest.mark.parametrize("evaluations", SYSTEMS, indirect=True)
 
 
 @every_file
