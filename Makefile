@@ -51,7 +51,8 @@ test-slow: $(TEST)/.installed
 test-engines: $(TEST)/.installed
 	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]' 'pyspark[connect]'
 	$(TEST)/bin/python $(PIP) 'clickhouse-sqlalchemy>=0.3' 'trino[sqlalchemy]'
-	$(TEST)/bin/python -m pytest -rs $(patsubst %,tests/test_%.py,clickhouse spark sql_engines sql_order virtuoso warehouses)
+	$(TEST)/bin/python -m pytest -rs $(patsubst %,tests/test_%.py,clickhouse sql_engines sql_order virtuoso warehouses) \
+		tests/features/scale/test_spark.py
 
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \

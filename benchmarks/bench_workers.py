@@ -96,7 +96,7 @@ def opened(way: str):
     else:
         from distributed import LocalCluster
 
-        from pytest_queryeval.runs.workers.dask import dask_executor
+        from pytest_queryeval.features.scale.dask import dask_executor
 
         settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "host": "127.0.0.1"}
         with (

@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 from samples import answer, make_case, query
 
 from pytest_queryeval import METRICS, ExecutorBroken, QueryEvalError, evaluate, load_cases, register_secret, score_pairs
+from pytest_queryeval.cli import main
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import Location, SourceError
 from pytest_queryeval.core.model import Source
@@ -25,7 +25,6 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
 from pytest_queryeval.runs.workers import dispatch
 from pytest_queryeval.runs.workers.chunks import Job
-from pytest_queryeval.runs.workers.dask import dask_executor
 from pytest_queryeval.runs.workers.dispatch import Dispatcher, WorkerDied
 from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
@@ -431,25 +430,13 @@ def test_an_error_in_a_worker_is_raised_with_its_traceback(own_processes):
     assert "_serve" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["tcp://a:1", "dask://", "dask://a:1/x", "localhost:8786", "dask://a", "dask://a:b", "dask://a:1?b", "dask://[::1"],
-)
-def test_an_address_that_is_none_of_a_scheduler_is_refused(address):
-    with pytest.raises(QueryEvalError, match=f"expected dask://HOST:PORT, .* found '{re.escape(address)}'"):
-        dask_executor(address).__enter__()
+@pytest.mark.parametrize("address", ["tcp://a:1", "localhost:8786", "dask", "dask:/a:1"])
+def test_an_address_of_no_cluster_is_refused(capsys, address):
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", str(EXAMPLES / "sql"), "--on", address])
 
-
-def test_the_password_in_an_address_is_in_no_message():
-    with pytest.raises(QueryEvalError, match=r"found 'dask://a:1'$"):
-        dask_executor("dask://me:swordfish@a:1").__enter__()
-
-
-def test_dask_that_is_not_installed_is_an_error_with_its_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-
-    with pytest.raises(QueryEvalError, match=r"dask://a:1 needs the package 'distributed', .*: pip install 'pytest-q"):
-        dask_executor("dask://a:1").__enter__()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"--on: expected the address of a cluster, dask://…, found '{address}'\n"
 
 
 class InlineExecutor(Executor):

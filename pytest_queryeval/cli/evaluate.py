@@ -29,6 +29,7 @@ from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluated
+from pytest_queryeval.runs.clusters import CLUSTERS
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.option_table import OPTIONS
 from pytest_queryeval.runs.options import RunOptions
@@ -39,6 +40,8 @@ from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files, suites_below
+from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest; INTERRUPTED differs from it.
@@ -203,9 +206,11 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
 def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
     """Return what runs queries: processes of this machine, a cluster, or neither, which is this process."""
     if address is not None:
-        from pytest_queryeval.runs.workers.dask import dask_executor
-
-        return dask_executor(address)
+        scheme, separator, _ = address.partition("://")
+        if not separator or scheme.lower() not in CLUSTERS:
+            examples, stated = " or ".join(f"{name}://…" for name in CLUSTERS), one_line(mask_credentials(address))
+            raise QueryEvalError(f"--on: expected the address of a cluster, {examples}, found '{stated}'")
+        return CLUSTERS[scheme.lower()](address)
     if workers is None:
         return nullcontext()
     if workers < 1:

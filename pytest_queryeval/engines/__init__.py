@@ -175,6 +175,5 @@ ENGINES = EngineRegistry(
         "endpoint": f"{__name__}.endpoint:ENDPOINT",
         "http": f"{__name__}.http:HTTP",
         "sqlalchemy": f"{__name__}.sqlalchemy:SQLALCHEMY",
-        "spark": f"{__name__}.spark:SPARK",
     },
 )

@@ -19,7 +19,8 @@ from servers import free_port, unvisited
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import ENGINES, spark
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.features.scale import spark
 from pytest_queryeval.sandbox.host import Hosts
 
 SECONDS = 120.0  # for queries of no time: each runs as a job of Spark

@@ -13,7 +13,7 @@ from test_workers import assert_same, deadly_cases, messages, registries  # noqa
 
 from pytest_queryeval import ExecutorBroken, QueryEvalError, evaluate
 from pytest_queryeval.cli import main
-from pytest_queryeval.runs.workers.dask import dask_executor
+from pytest_queryeval.features.scale.dask import dask_executor
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*:ResourceWarning")]
 
@@ -66,7 +66,7 @@ def test_the_command_evaluates_suites_on_a_cluster(address, tmp_path, monkeypatc
 
 
 def test_a_worker_that_is_stopped_does_not_hold_up_the_end(address, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.runs.workers.dask.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr("pytest_queryeval.features.scale.dask.CLOSE_SECONDS", 0.5)
     began = time.monotonic()
     with ExitStack() as stack, dask_executor(address) as executor:
         worker = executor.submit(os.getpid).result()
@@ -105,7 +105,7 @@ def test_a_scheduler_that_dies_breaks_the_executor_with_the_report_of_what_was_d
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_with_its_remedy(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.runs.workers.dask.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("pytest_queryeval.features.scale.dask.CONNECT_SECONDS", 0.5)
 
     with pytest.raises(QueryEvalError, match=r"no Dask scheduler at dask://127\.0\.0\.1:9: .*: start one with"):
         dask_executor("dask://127.0.0.1:9").__enter__()

@@ -1,0 +1,1 @@
+"""Large runs: the engine `spark`, and cases on the workers of a Dask cluster."""
