@@ -21,7 +21,7 @@ def report_of(*cases, gates=(), **about):
         {"message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case | {"nodeid": f"a::{case['id']}"}
         for case in cases
     ]
-    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={"name": ""} | about)
+    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=HEAD | about)
 
 
 def summary(*cases, width=80, verbosity=0, command="pytest", **about):

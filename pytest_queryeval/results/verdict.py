@@ -66,9 +66,9 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     """Return the state of the run, and the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
     faults = list(_faults(report, quoted))
-    if report.get("interrupted"):
+    if report["interrupted"]:
         return INTERRUPTED, ["the run was interrupted", *faults]
-    if report.get("stopped"):
+    if report["stopped"]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
         return FAILED, faults
@@ -155,16 +155,16 @@ def counts_of_cases(report: Report) -> str:
     """Return in words how many cases there are, and how many had each outcome."""
     totals = report["totals"]
     words = {"not_run": "not run"} | ({"errors": "error"} if totals["errors"] == 1 else {})
-    counts = [f"{totals[name]:,} {words.get(name, name)}" for name in TOTAL_OF.values() if totals.get(name)]
+    counts = [f"{totals[name]:,} {words.get(name, name)}" for name in TOTAL_OF.values() if totals[name]]
     return f"{cases_text(report)}: {', '.join(counts) or 'none ran'}"
 
 
 def cases_text(report: Report) -> str:
     """Return in words how many cases there are, and of how many cases and trials where not all were run."""
     totals, stop, trials = report["totals"], report.get("stop"), report.get("decided_trials")
-    collected = sum(report.get("collected", {}).values())
+    collected = sum(report["collected"].values())
     text = pluralize(totals["cases"], "case")
-    if report.get("stopped") and not report.get("selected") and collected > totals["cases"]:
+    if report["stopped"] and not report["selected"] and collected > totals["cases"]:
         text = f"{totals['cases']:,} of {pluralize(collected, 'case')}"
     elif totals["not_run"] and stop:
         text = f"decided after {stop['after']:,} of {pluralize(stop['of'], 'case')}"
@@ -174,7 +174,7 @@ def cases_text(report: Report) -> str:
 def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         yield f"{pluralize(missed, 'gate')} missed"
-    if unreadable := len(report.get("unreadable_files", ())):
+    if unreadable := len(report["unreadable_files"]):
         yield f"{pluralize(unreadable, 'suite file')} with errors"
     if changes := changes_text(report, quoted):
         yield changes
@@ -198,7 +198,7 @@ def changes_text(report: Report, quoted: Quote) -> str:
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """Yield what makes the run fail, the most serious first."""
     totals = report["totals"]
-    if unreadable := report.get("unreadable_files"):
+    if unreadable := report["unreadable_files"]:
         more = f" and {len(unreadable) - 1:,} more" if unreadable[1:] else ""
         yield f"{quoted(unreadable[0])}{more} could not be read"
     if totals["errors"]:

@@ -89,7 +89,7 @@ def _candidates(column: Published, names: Collection[str]) -> list[str]:
 def time_of(report: Report) -> str | None:
     """Return which measure of a run is its time: what systems reported, else what was measured, else None."""
     names = ("metadata[total_execution_time]", "prediction_seconds")
-    return next((name for name in names if name in report.get("measures", {})), None)
+    return next((name for name in names if name in report["measures"]), None)
 
 
 def details_note(column: Published, report: Report) -> str:

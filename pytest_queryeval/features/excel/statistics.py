@@ -46,7 +46,7 @@ def _blocks(report: Report) -> Iterator[Block]:
         yield "Dimensions", ("dimension", "metric", *HEADER[1:-1]), _dimensions(report["dimensions"])
     if kinds.keys() != {SDMX}:
         yield "Metrics", HEADER, _metrics(report["metrics"])
-    if report.get("measures"):
+    if report["measures"]:
         measured = [[name, *_spread(found), found["sum"], found["p95"]] for name, found in report["measures"].items()]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
     if "trials" in report:

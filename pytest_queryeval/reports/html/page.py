@@ -197,14 +197,13 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
     """Yield what is known about the run, for the foot of the page."""
-    if "created" in report:
-        yield "Created", report["created"]
-    if sources := report.get("predictor", {}).get("sources"):
+    yield "Created", report["created"]
+    if sources := report["predictor"]["sources"]:
         yield "Predictions by", ", ".join(map(line, sources))
-    for name, value in report.get("environment", {}).items():
+    for name, value in report["environment"].items():
         if name != "parts":
             yield name.replace("_", "-"), _named(value)
-    if parts := report.get("environment", {}).get("parts"):
+    if parts := report["environment"].get("parts"):
         yield "Merged with runs on", "; ".join(_named(part) for part in parts)
 
 
