@@ -6,8 +6,9 @@ each case. It chooses some of them and their layout. Texts are as reports have t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.core.report import (
@@ -165,12 +166,8 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
         answer = answer_of(predicted)
         yield Query(name="predicted", origin=origin, text=predicted["query"], answer=answer, failure=failure)
-    if (cause := case["cause"]) is not None:
-        # The cause of a failed prediction has its message again.
-        edits: Sequence[CausingEditReport] = cause["edits"]
-        if failure:
-            edits = [{**edit, "change": ""} for edit in edits]
-        yield Cause(edits=edits, repaired_query=cause["repaired_query"])
+    if case["cause"] is not None:
+        yield Cause(edits=causing_edits(case), repaired_query=case["cause"]["repaired_query"])
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
     if noted := list(notes(case)):
@@ -191,11 +188,22 @@ def finding(case: CaseReport) -> str:
     return f"{edit_line(edit, EDIT_CHARACTERS)}; {first_line(case)}"
 
 
+def causing_edits(case: CaseReport) -> list[CausingEditReport]:
+    """Return the edits that make predicted right; that of a failed prediction without its message, which is told."""
+    edits = case["cause"]["edits"] if case["cause"] is not None else []
+    has_failed = case["predicted"] is not None and case["predicted"]["error"] is not None
+    return [{**edit, "change": ""} for edit in edits] if has_failed else edits
+
+
 def edit_line(edit: CausingEditReport, characters: int) -> str:
-    """Return one step from predicted to gold in one line: where it is, what changes, and its label."""
-    place_and_change = one_line(": ".join(filter(None, (edit["clause"], edit["change"]))), characters)
-    label = one_line(edit["label"], characters)
-    return f"{place_and_change} ({label})" if place_and_change else label
+    """Return `edit_text` in one line for a terminal or a log, truncated."""
+    return edit_text(edit, partial(one_line, characters=characters))
+
+
+def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> str:
+    """Return one step from predicted to gold: its place, what changes, and its label; `quoted` makes them safe."""
+    place_and_change = quoted(": ".join(filter(None, (edit["clause"], edit["change"]))))
+    return f"{place_and_change} ({quoted(edit['label'])})" if place_and_change else quoted(edit["label"])
 
 
 def failure_text(error: FailureReport | None) -> str:

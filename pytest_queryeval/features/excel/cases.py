@@ -9,6 +9,7 @@ from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.cells import part
 from pytest_queryeval.reports.sections import by_weight
+from pytest_queryeval.reports.story import causing_edits, edit_text
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.verdict import first_line
 
@@ -38,8 +39,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
 
 
 def _cause(case: CaseReport) -> str | None:
-    edits = part(case, "cause", "edits") or ()
-    return "\n".join(f"{edit['label']}: {edit['clause']} {edit['change']}" for edit in edits) or None
+    return "\n".join(map(edit_text, causing_edits(case))) or None
 
 
 def _seconds(name: str) -> Callable[[CaseReport], Any]:

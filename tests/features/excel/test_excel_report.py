@@ -215,7 +215,7 @@ def test_the_cause_of_a_wrong_answer_has_a_column_where_a_case_has_one():
     found = cases(make_report(known, case(2)))
 
     assert [row["cause"] for row in found] == [
-        "wrong-join-type: FROM JOIN → LEFT JOIN\nwrong-value: WHERE =30 → 40",
+        "FROM: JOIN → LEFT JOIN (wrong-join-type)\nWHERE: =30 → 40 (wrong-value)",
         None,
     ]
     assert "cause" not in cases(make_report(case(2)))[0]
