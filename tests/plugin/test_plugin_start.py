@@ -8,6 +8,8 @@ import sys
 import pytest
 from singers import case
 
+from pytest_queryeval.runs.option_table import OPTIONS
+
 RUN = """
 import sys, pytest
 
@@ -93,24 +95,10 @@ def test_a_run_that_does_not_start_leaves_no_finder_of_modules(suite, pytester, 
     assert "FINDERS restored" in lines
 
 
-def test_help_names_every_option():
+def test_help_names_every_option_and_every_setting():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    options = (
-        "report=PATH",
-        "predictor=SPEC",
-        "threshold=METRIC=VALUE",
-        "limit=N",
-        "sample=N[:SEED]",
-        "stop=decided[:SEED]",
-    )
-    for option in (*options, "name=TEXT", "cause=auto|off|full"):
-        assert f"--queryeval-{option}" in result.stdout
-    for setting in (
-        "queryeval_report",
-        "queryeval_gates",
-        "queryeval_excel_layout",
-        "queryeval_cause",
-        "queryeval_stop",
-    ):
-        assert setting in result.stdout
+    for option in OPTIONS:
+        usage = f"--queryeval-{option.flag}={option.metavar or '|'.join(option.choices)}"
+        assert (usage in result.stdout) != option.is_setting_only
+        assert (f"queryeval_{option.name} (" in result.stdout) == bool(option.setting)
