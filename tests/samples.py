@@ -20,6 +20,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
+from pytest_queryeval.groups import groups_of
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_json import unknown_case
 
@@ -153,7 +154,8 @@ def entry(**changes):
         "outcome": "passed",
     } | changes
     nodeid = f"{known['path']}::{known['id']}"
-    return unknown_case(nodeid=nodeid, message="") | known
+    made = {name: value for name, value in unknown_case(nodeid=nodeid, message="").items() if name != "groups"} | known
+    return {"groups": {name: list(values) for name, values in groups_of(made).items() if values}} | made
 
 
 class FakeEngine:

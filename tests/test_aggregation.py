@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import HEAD, entry
 
-from pytest_queryeval.results.aggregation import aggregate, group_values, metric_statistics, statistics, totals
+from pytest_queryeval.groups import group_values
+from pytest_queryeval.results.aggregation import aggregate, metric_statistics, statistics, totals
 
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run")
 SCORES = st.lists(st.floats(0, 1) | st.floats(-100, 100), min_size=1, max_size=40)

@@ -30,6 +30,7 @@ LAYERS = (
     "http",
     "comparison",
     "languages",
+    "groups",
     "metrics",
     "engines",
     "predictors",

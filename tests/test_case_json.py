@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, query, table
 
+from pytest_queryeval import register_secret
 from pytest_queryeval.core.model import (
     Execution,
     Failure,
@@ -20,8 +21,9 @@ from pytest_queryeval.core.model import (
     ThresholdViolation,
 )
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.groups import groups_of, values_of
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_json
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redacted, result_json
 from pytest_queryeval.text.redaction import MARK
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
@@ -30,7 +32,20 @@ MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(min
 KEYS = {
     "depends_on_tie",
     "scoring",
-    *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
+    *(
+        "id",
+        "nodeid",
+        "path",
+        "line",
+        "kind",
+        "tags",
+        "difficulty",
+        "source",
+        "groups",
+        "question",
+        "outcome",
+        "scores",
+    ),
     *("violations", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
     "fingerprint",
     "cause",
@@ -101,6 +116,27 @@ def test_a_case_without_a_result_has_every_key_and_no_scores():
     }
     assert (made["outcome"], made["message"], made["scores"]) == ("error", "the database is locked", {})
     assert made["gold"] is made["predicted"] is made["difference"] is None
+
+
+def test_a_case_has_its_groups_as_a_report_without_them_tells_them():
+    gold = query("SELECT a.x FROM a JOIN b ORDER BY a.x")
+    case = make_case(golds=(gold,), tags=("x", "y", "x"), difficulty="hard", source=fake_source("concerts.db"))
+
+    made = case_json(case, **PLACE, outcome="skipped")
+
+    assert made["groups"] == groups_of({name: value for name, value in made.items() if name != "groups"})
+    assert made["groups"]["feature"] == ["join", "order"]
+    assert made["groups"] == {name: [*values_of(case, PLACE["path"], name)] for name in made["groups"]}
+
+
+@pytest.mark.parametrize(
+    ("group", "is_hidden"), [("difficulty", True), ("owner", True), ("tag", False), ("file", False)]
+)
+def test_secrets_are_removed_from_groups_but_for_names_of_cases(group, is_hidden):
+    register_secret("hunter2-hunter2")
+    case = case_json(make_case(), **PLACE, outcome="skipped") | {"groups": {group: ["hunter2-hunter2"]}}
+
+    assert ("hunter2" not in str(redacted(case)["groups"])) is is_hidden
 
 
 def test_a_case_has_the_features_of_its_gold_where_it_has_any():

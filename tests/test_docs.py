@@ -11,11 +11,12 @@ import pytest
 
 from pytest_queryeval.cli import COMMANDS
 from pytest_queryeval.core.cause import CauseLabel
-from pytest_queryeval.core.model import GROUPS, FailureKind, Outcome
+from pytest_queryeval.core.model import FailureKind, Outcome
 from pytest_queryeval.core.policy import DEFAULT_ABS, DEFAULT_REL, Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS
 from pytest_queryeval.features.transfer.importers import IMPORTERS
+from pytest_queryeval.groups import GROUPS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.suites.keys import COMPARE, KEYS
@@ -51,7 +52,7 @@ def test_every_label_of_a_cause_is_documented():
     assert {*labels} - {"--queryeval-cause", "auto", "full", "off"} == {*get_args(CauseLabel)}
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", GROUPS.names())
 def test_what_gates_can_ask_for_is_documented(group):
     assert f"`{group}`" in PAGES["suites"].partition("A gate is")[2]
 

@@ -11,9 +11,10 @@ from samples import make_case as make_suite_case
 
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.groups import GROUPS
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.results.aggregation import GROUPS, aggregate
+from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
@@ -22,7 +23,7 @@ from pytest_queryeval.results.report_schema import problem_in
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
 # What stands right below these is called as one likes: one name of each is enough.
-NAMED = frozenset(("metrics", "measures", "dimensions", "spider_table", "scores", "thresholds", *GROUPS))
+NAMED = frozenset(("metrics", "measures", "dimensions", "spider_table", "scores", "thresholds", "groups", *GROUPS))
 SPIDER = {"hardness": "easy", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
 
 

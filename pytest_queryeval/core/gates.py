@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
@@ -92,6 +92,10 @@ class GateRule(ABC):
 
         Gates of different runs with the same folder, metric, `where` and names of requirements are the same gate.
         """
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        """Return the keys that a gate of the rule has in a report and gates of other rules may lack."""
+        return ()
 
     def shape(self, metric: Callable[[Any], str]) -> Shape:
         """Return the shape of its gates beside those of their keys."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
@@ -27,21 +27,8 @@ MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
-GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source", "feature"]
-GROUPS: tuple[GroupName, ...] = get_args(GroupName)
-# The cases that have these values of groups, each of GROUPS once more; `not` leaves out those that have all of its own.
-Where = TypedDict(
-    "Where",
-    {
-        "kind": NotRequired[str],
-        "difficulty": NotRequired[str],
-        "tag": NotRequired[str],
-        "file": NotRequired[str],
-        "source": NotRequired[str],
-        "feature": NotRequired[str],
-        "not": NotRequired["Where"],
-    },
-)
+# The cases that have these values of groups, by name; `not` leaves out those that have all of its own.
+Where: TypeAlias = dict[str, str | dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
+from pytest_queryeval.core.model import FailureKind, Outcome, TrialsRule, Where
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
 ComponentName: TypeAlias = Literal[
@@ -462,6 +462,8 @@ class CaseReport(TypedDict):
     features: NotRequired[list[str]]
     """What the first gold is made of; present if it is a query that has any features."""
     source: str | None
+    groups: NotRequired[dict[str, list[str]]]
+    """The values of the case by group, of those in which it has any; older reports lack it."""
     question: str
     conversation: NotRequired[list[MessageReport]]
     """Present if something was said before the question."""
@@ -734,5 +736,5 @@ class Report(RunResults, ReportTables):
     """The number of right answers that fail on a variant of the source."""
     causes: dict[str, int]
     """The number of cases by the first label of their cause."""
-    groups: dict[GroupName, dict[str, GroupReport]]
-    """By group and its value; `feature` may be absent."""
+    groups: dict[str, dict[str, GroupReport]]
+    """By group, such as kind and difficulty, and its value; older reports lack newer groups."""

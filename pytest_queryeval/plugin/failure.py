@@ -12,6 +12,7 @@ from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, tex
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.reports.story import (
     Cause,
@@ -67,6 +68,9 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield _line("missed", ", ".join(violation.metric for violation in result.violations))
     if case.question:
         yield _line("question", case.question)
+    for name, group in groups_shown("failure").items():
+        if values := group_values(report, name):
+            yield _line(group.heading, ", ".join(values))
     if (number := len(case.golds)) > 1:
         yield _line("golds", f"{number}, of which gold_any[{result.shown.gold_index}] is the closest")
     yield from _story_lines(list(case_story(report)), result)

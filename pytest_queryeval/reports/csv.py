@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.cells import TIMES, guarded, metric_names, part
 
 PART_CHARACTERS = 2**20
-COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
+PLACE: dict[str, Callable[[CaseReport], Any]] = {
     "path": lambda case: case["path"],
     "line": lambda case: case["line"],
     "row": lambda case: case.get("row"),
     "id": lambda case: case["id"],
     "nodeid": lambda case: case["nodeid"],
-    "kind": lambda case: case["kind"],
-    "difficulty": lambda case: case["difficulty"],
-    "tags": lambda case: " ".join(case["tags"]),
-    "features": lambda case: " ".join(case.get("features", ())),
-    "source": lambda case: case["source"],
+}
+ANSWERS: dict[str, Callable[[CaseReport], Any]] = {
     "question": lambda case: case["question"],
     "outcome": lambda case: case["outcome"],
     "message": lambda case: case["message"],
@@ -46,7 +44,8 @@ def render_csv(report: Report) -> bytes:
     """Return CSV as in RFC 4180, in UTF-8.
 
     There is no byte order mark, which readers take for a part of the first name; Excel has the workbook.
-    The header has COLUMNS, TIMES and all metrics of the run; a metric with the name of a column is `score_NAME`.
+    The header has PLACE, the groups, ANSWERS, TIMES and all metrics of the run; a metric with the name of another
+    column is `score_NAME`.
     """
     return b"".join(_parts(report))
 
@@ -54,12 +53,13 @@ def render_csv(report: Report) -> bytes:
 def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
-    taken = {*COLUMNS, *TIMES}
+    columns = {**PLACE, **_groups(), **ANSWERS}
+    taken = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow([*COLUMNS, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
+    writer.writerow([*columns, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
     for case in report["cases"]:
-        values = [read(case) for read in COLUMNS.values()]
+        values = [read(case) for read in columns.values()]
         values += [part(case, "prediction", "metadata", name) for name in TIMES]
         values += [case["scores"].get(name) for name in metrics]
         writer.writerow([guarded(value) for value in values])
@@ -68,6 +68,13 @@ def _parts(report: Report) -> Iterator[bytes]:
             file.seek(0)
             file.truncate()
     yield file.getvalue().encode()
+
+
+def _groups() -> dict[str, Callable[[CaseReport], str]]:
+    def values(name: str) -> Callable[[CaseReport], str]:
+        return lambda case: " ".join(group_values(case, name))
+
+    return {group.heading: values(name) for name, group in groups_shown("csv").items()}
 
 
 CSV = ReportFormat(render=render_csv, write=lambda report, path: write_whole(path, _parts(report)))

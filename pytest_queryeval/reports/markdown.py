@@ -15,7 +15,6 @@ from pytest_queryeval.reports.markdown_text import code_span, table_head, table_
 from pytest_queryeval.reports.sections import (
     CHANGE,
     CHANGE_NOTE,
-    GROUPS_SHOWN,
     amounts_table,
     causes,
     cautions,
@@ -25,6 +24,7 @@ from pytest_queryeval.reports.sections import (
     first_names,
     flips,
     group_table,
+    groups_in_tables,
     headline,
     interval_note,
     metrics_table,
@@ -152,7 +152,7 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
     if baseline:
         changed = changes_table(baseline)
         yield _table("changes of metrics", changed, 8_000, foot=("", CHANGE_NOTE), is_folded=True)
-    for group in GROUPS_SHOWN:
+    for group in groups_in_tables():
         table = group_table(report, group)
         shown = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
         yield _table(f"by {group}", shown, 12_000, is_folded=True)

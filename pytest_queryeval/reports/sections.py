@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import (
     BaselineReport,
     CauseChange,
@@ -18,6 +17,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
+from pytest_queryeval.groups import groups_shown, in_order_of_words
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
 from pytest_queryeval.results.baseline.changes import is_foreign
@@ -25,7 +25,6 @@ from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, Sides
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
-GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind", "feature")
 CHANGE = "change in cases of both"
 MAX_NAMES = 20  # of cases that changed sides
 MAX_CAUTIONED = 5  # names of cases whose score may be too good
@@ -80,7 +79,12 @@ def interval_note(report: Report) -> str:
     return f"95 % intervals: clustered by {pluralize(len(report['groups']['source']), 'source')}{some}"
 
 
-def group_table(report: Report, group: GroupName) -> Table:
+def groups_in_tables() -> list[str]:
+    """Return the names of the groups that have tables, in the order of these."""
+    return in_order_of_words(groups_shown("tables"))
+
+
+def group_table(report: Report, group: str) -> Table:
     """Return the means by a group, the metrics of most weight first; without rows where the group has one value."""
     members = report["groups"].get(group, {})
     names = group_metrics(by_weight(report), members)

@@ -19,6 +19,7 @@ from pytest_queryeval.core.report import (
     QueryReport,
     Row,
 )
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.formatting import limits_text, pluralize
 from pytest_queryeval.text.truncation import cell_text, one_line
@@ -42,7 +43,7 @@ class Ending:
 class Fact:
     """What the suite says of a case, and where it does."""
 
-    name: Literal["question", "evidence", "source", "kind", "difficulty", "tags", "suite"]
+    name: str
     text: str
 
 
@@ -275,9 +276,10 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
         Fact("question", case["question"]),
         Fact("evidence", case["evidence"]),
         Fact("source", case["source"] or ""),
-        Fact("kind", case["kind"] or ""),
-        Fact("difficulty", case["difficulty"] or ""),
-        Fact("tags", ", ".join(case["tags"])),
+        *(
+            Fact(group.heading, ", ".join(group_values(case, name)))
+            for name, group in groups_shown("explanation").items()
+        ),
         Fact("suite", f"{case['path']}:{case['line']}" + (f" ({case['place']})" if "place" in case else "")),
     )
     return (fact for fact in facts if fact.text)

@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (
-    GROUPS_SHOWN,
     amounts_table,
     baseline_blocks,
     baseline_sentences,
@@ -21,6 +20,7 @@ from pytest_queryeval.reports.sections import (
     changes_besides,
     dimensions_table,
     group_table,
+    groups_in_tables,
     headline,
     interval_note,
     metrics_table,
@@ -70,7 +70,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
     if note := interval_note(report):
         yield one_line(note, width), {}
     if not is_short:
-        groups = [table for group in GROUPS_SHOWN if (table := group_table(report, group)).rows]
+        groups = [table for group in groups_in_tables() if (table := group_table(report, group)).rows]
         for table in groups if is_whole else groups[:1]:
             yield from _table(table, width, is_whole=is_whole, max_parts=1)
         if groups[1:] and not is_whole:

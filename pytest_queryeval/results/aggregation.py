@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import GROUPS, OF_TRIALS, GroupName, Outcome
+from pytest_queryeval.core.model import OF_TRIALS, Outcome
 from pytest_queryeval.core.report import (
     CaseReport,
     Decision,
@@ -29,6 +29,7 @@ from pytest_queryeval.core.report import (
     TrialsReport,
 )
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
+from pytest_queryeval.groups import GROUPS, groups_of
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.case_store import in_report_order
 from pytest_queryeval.results.clusters import Z95, clustered_interval
@@ -86,7 +87,7 @@ def aggregate(
         "ties": counts.ties,
         "accidental": counts.accidental,
         "causes": everything["causes"],
-        "groups": {group: counts.group_reports(group, everything) for group in GROUPS},
+        "groups": {group: counts.group_reports(group, everything) for group in counts.groups},
         **tables,
         "gates": list(gates),
         "cases": ordered,
@@ -163,7 +164,7 @@ class CaseCounts:
         self.has_spider = False
         self.decided_trials: Decision = {"after": 0, "of": 0}
         self._outcomes: list[TotalName] = []
-        self._members: dict[GroupName, list[Sequence[str]]] = {group: [] for group in GROUPS}
+        self._members: dict[str, list[Sequence[str]]] = {group: [] for group in GROUPS.names()}
         self._columns: dict[Counted, defaultdict[str, Column]] = {
             kind: defaultdict(Column.empty) for kind in get_args(Counted)
         }
@@ -171,8 +172,11 @@ class CaseCounts:
         known: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
         for place, case in enumerate(cases):
             self._outcomes.append(TOTAL_OF[case["outcome"]])
+            groups = groups_of(case)
+            for group in groups.keys() - self._members.keys():  # of a package that is not installed here
+                self._members[group] = [()] * place
             for group, members in self._members.items():
-                values = group_values(case, group)
+                values = tuple(groups.get(group, ()))
                 members.append(known.setdefault(values, values))
             for kind, name, number in _numbers(case):
                 if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
@@ -193,7 +197,12 @@ class CaseCounts:
         nothing: GroupReport = {"totals": _totals(Counter()), "metrics": {}, "measures": {}, "causes": {}}
         return self._reports([("",)] * len(self._outcomes)).get("", nothing)
 
-    def group_reports(self, group: GroupName, everything: GroupReport) -> dict[str, GroupReport]:
+    @property
+    def groups(self) -> Sequence[str]:
+        """The names of the groups that are registered, then of others that cases have."""
+        return list(self._members)
+
+    def group_reports(self, group: str, everything: GroupReport) -> dict[str, GroupReport]:
         """Return the report of each value of a group; a value that all cases have gets a copy of `everything`.
 
         Levels of difficulty are in the order of Spider and BIRD, other values by name.
@@ -331,16 +340,6 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
 def shown_interval(found: ScoreStatistics) -> list[float] | None:
     """Return the interval that reports show: by clusters where there is one, as the plain one is too narrow then."""
     return found.get("ci95_clustered") or found["ci95"]
-
-
-def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:
-    """Return the values that a case has in a group: none, one, or several tags or features."""
-    if group == "tag":
-        return tuple(dict.fromkeys(case["tags"]))
-    if group == "feature":
-        return tuple(case.get("features", ()))
-    value = case["path"] if group == "file" else case[group]
-    return () if value is None else (value,)
 
 
 def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:

@@ -23,6 +23,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
+from pytest_queryeval.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.languages import KINDS, difficulty_of, features_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
@@ -69,6 +70,7 @@ def _blank(nodeid: str, message: str) -> CaseReport:
         "tags": [],
         "difficulty": None,
         "source": None,
+        "groups": {"file": [path]},
         "question": "",
         "evidence": "",
         "outcome": "error",
@@ -126,6 +128,7 @@ def _without_answers(
         "tags": list(case.tags),
         "difficulty": difficulty_of(case),
         "source": case.settings.source.name if case.settings.source else None,
+        "groups": stored_groups(case, path),
         "question": case.question,
         "evidence": case.evidence,
         "outcome": outcome,
@@ -315,7 +318,8 @@ def _redacted(case: CaseReport) -> CaseReport:
 
 def redacted(case: CaseReport) -> CaseReport:
     """Return a case without the secrets that this process knows."""
-    return cast("CaseReport", {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()})
+    shown = {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()}
+    return cast("CaseReport", {**shown, "groups": redacted_groups(groups_of(case))})
 
 
 def _redacted_value(value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.model import GROUPS, Where
 from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
+from pytest_queryeval.results.gates.rules import rule_of
 from pytest_queryeval.text.truncation import one_line
 
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
@@ -28,10 +28,7 @@ MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
-KEYS_OF_GATES: Mapping[str, tuple[str, ...]] = {
-    "no_regression": ("no_regression", "better"),
-    "max_regressions": ("max_regressions",),
-}
+ALL_HAVE_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # reports of earlier versions lack others
 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:
@@ -165,8 +162,8 @@ def _head_problem(report: Report) -> str:
     for place, time in times.items():
         if not _is_time(time):
             return f"{place}: expected a time in the form of ISO 8601"
-    for group in GROUPS:
-        if group not in report["groups"] and group != "feature":  # reports of earlier versions have none
+    for group in ALL_HAVE_GROUPS:
+        if group not in report["groups"]:
             return f"groups: '{group}' is missing"
     problems = (
         f"gates[{number}]{problem}" for number, gate in enumerate(report["gates"]) if (problem := _gate_problem(gate))
@@ -176,15 +173,10 @@ def _head_problem(report: Report) -> str:
 
 def _gate_problem(gate: GateReport) -> str:
     """Return what is wrong with a gate whose values have the right types; empty where nothing is."""
-    where: Where | None = gate["where"]
-    while where:  # a key that was left out would make the gate one about more cases
-        if not where.keys() <= Where.__annotations__.keys():
-            return ".where: has an unknown key"
-        where = where.get("not")
-    keys = KEYS_OF_GATES.get(gate["type"], ())
-    if gate["type"] == "no_regression" and gate["value"] is not None:
-        keys += ("before", "after", "p", "detectable")
-    return next((f": '{key}' is missing" for key in keys if key not in gate), "")
+    for group, value in gate["where"].items():  # what is no condition would make the gate one about more cases
+        if isinstance(value, str) is (group == "not"):
+            return f".where.{group}: expected {'an object' if group == 'not' else 'a text'}"
+    return next((f": '{key}' is missing" for key in rule_of(gate).stored_keys(gate) if key not in gate), "")
 
 
 def _is_time(value: str) -> bool:

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from pytest_queryeval.core.model import GROUPS, GroupName, Where
+from pytest_queryeval.core.model import Where
+from pytest_queryeval.groups import GROUPS, in_order_of_words
 
 
 @lru_cache(maxsize=4_096)  # as many cases are in a file
@@ -23,7 +24,7 @@ class _Scope(NamedTuple):
     """The number of a scope, and what its `where` requires beside the value by which the scope is looked up."""
 
     number: int
-    conditions: Sequence[tuple[GroupName, str]]
+    conditions: Sequence[tuple[str, str]]
 
 
 class ScopeIndex:
@@ -37,21 +38,28 @@ class ScopeIndex:
     def __init__(self, scopes: Iterable[tuple[str, Where]]) -> None:
         scopes = list(scopes)
         # Scopes by folder, then by one group of `where` and its value, which is empty where no group is named.
-        self._scopes: dict[str, dict[GroupName | None, dict[str, list[_Scope]]]] = {}
+        self._scopes: dict[str, dict[str | None, dict[str, list[_Scope]]]] = {}
         self._folders_above: dict[str, Sequence[str]] = {}
-        values = {group: {where[group] for _, where in scopes if group in where} for group in GROUPS}
+        values: dict[str, set[str]] = {}
+        for _, where in scopes:
+            for name, value in conditions_of(where).items():
+                values.setdefault(name, set()).add(value)
         for number, (folder, where) in enumerate(scopes):
-            conditions = {group: where[group] for group in GROUPS if group in where}
+            conditions = conditions_of(where)
             # The group with the most values leaves the fewest scopes to try.
             group = max(conditions, key=lambda name: len(values[name]), default=None)
             value = "" if group is None else conditions.pop(group)
             by_group = self._scopes.setdefault(str(PurePosixPath(folder)), {})
             by_group.setdefault(group, {}).setdefault(value, []).append(_Scope(number, tuple(conditions.items())))
-        excluded = [(number, folder, where["not"]) for number, (folder, where) in enumerate(scopes) if where.get("not")]
+        excluded = [
+            (number, folder, left_out)
+            for number, (folder, where) in enumerate(scopes)
+            if (left_out := exclusions_of(where))
+        ]
         self._excluded_numbers = [number for number, _, _ in excluded]
         self._excluded = ScopeIndex((folder, where) for _, folder, where in excluded) if excluded else None
 
-    def scopes_of(self, path: str, values: Callable[[GroupName], Sequence[str]]) -> list[int]:
+    def scopes_of(self, path: str, values: Callable[[str], Sequence[str]]) -> list[int]:
         """Return the numbers of the scopes that a case is in, in order; `values` are those that it has of a group."""
         numbers = {
             scope.number
@@ -77,26 +85,39 @@ class ScopeIndex:
         return self._folders_above[path]
 
 
-def where_text(where: Mapping[str, object]) -> str:
+def conditions_of(where: Where) -> dict[str, str]:
+    """Return the values of groups that cases have."""
+    return {name: value for name, value in where.items() if isinstance(value, str)}
+
+
+def exclusions_of(where: Where) -> Where:
+    """Return the values of groups by which cases are left out."""
+    excluded = where.get("not", {})
+    return {} if isinstance(excluded, str) else {**excluded}
+
+
+def where_text(where: Where) -> str:
     """Return in words which cases a gate is about; empty where it is about all.
 
     >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
     ' of sql cases on shop but not hard slow cases'
     """
-    named = _cases_text(where)
-    if isinstance(excluded := where.get("not"), Mapping) and excluded:
-        return f" of {f'{named} but not' if named else 'all but'} {_cases_text(excluded)}"
+    named = _cases_text(conditions_of(where))
+    if excluded := exclusions_of(where):
+        return f" of {f'{named} but not' if named else 'all but'} {_cases_text(conditions_of(excluded))}"
     return f" of {named}" if named else ""
 
 
-def _cases_text(where: Mapping[str, object]) -> str:
-    words = [str(where[group]) for group in ("difficulty", "tag", "kind") if group in where]
-    places = [
-        f"{word} {where[group]}"
-        for group, word in (("feature", "with"), ("source", "on"), ("file", "in"))
-        if group in where
-    ]
-    return " ".join([*words, "cases", *places]) if words or places else ""
+def _cases_text(conditions: Mapping[str, str]) -> str:
+    before: list[str] = []
+    behind: list[str] = []
+    for name in in_order_of_words(conditions):
+        group = GROUPS.get(name)
+        if group is not None and group.position != "phrase":
+            before.append(conditions[name])
+        else:
+            behind.append(f"{group.preposition if group and group.preposition else f'with {name}'} {conditions[name]}")
+    return " ".join([*before, "cases", *behind]) if conditions else ""
 
 
 def folder_text(folder: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey
-from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE
+from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Where
 from pytest_queryeval.core.shapes import Shape, either, shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
@@ -21,13 +20,23 @@ from pytest_queryeval.documents.values import (
     text,
     unexpected,
 )
+from pytest_queryeval.groups import GROUPS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.metric_keys import known_metric, metric_shape, read_limits
 
 DEFAULT_RULE = "limits"
 _WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is written as text, as in `pass_rate >= 0.8`
-GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GROUPS, required_text)
-WHERE = GateKey(mapping_of({**GATE_WHERE, "not": mapping_of(GATE_WHERE)}), "which cases count")
+
+
+def _where_readers() -> dict[str, Reader[Any]]:
+    groups: dict[str, Reader[Any]] = dict.fromkeys(GROUPS.names(), required_text)
+    return {**groups, "not": mapping_of(groups)}
+
+
+@shape(lambda: shape_of(mapping_of(_where_readers())))
+def read_where(node: Node) -> Where:
+    """Read the values of groups that cases have, and under `not` those by which they are left out."""
+    return known_entries(node, _where_readers())
 
 
 @shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
@@ -43,7 +52,7 @@ def gate_keys() -> dict[str, GateKey]:
     for rule_name in GATE_RULES.names():
         for name, key in GATE_RULES[rule_name].keys(read_gate_metric).items():
             keys.setdefault(name, key)
-    return {**keys, "where": WHERE}
+    return {**keys, "where": GateKey(read_where, "which cases count", is_required=False)}
 
 
 def _gate_shape() -> Shape:

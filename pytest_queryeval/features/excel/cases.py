@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports.cells import part
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.reports.story import causing_edits, edit_text
@@ -21,8 +23,9 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
-    about, times_and_place = ([each for each in columns if each not in empty] for columns in (ABOUT, TIMES_AND_PLACE))
-    lower, taken = costs(report["metrics"]), {column.header for column in (*ABOUT, *TIMES_AND_PLACE)}
+    columns = (*ABOUT, *_groups()), TIMES_AND_PLACE
+    about, times_and_place = ([each for each in part_ if each not in empty] for part_ in columns)
+    lower, taken = costs(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
             header=f"score {name}" if name in taken else name,
@@ -40,6 +43,16 @@ def write_cases(sheet: Sheet, report: Report) -> int:
 
 def _cause(case: CaseReport) -> str | None:
     return "\n".join(map(edit_text, causing_edits(case))) or None
+
+
+def _groups() -> Iterator[Column]:
+    """Yield a column for each group."""
+
+    def values(name: str) -> Callable[[CaseReport], Any]:
+        return lambda case: ", ".join(group_values(case, name)) or None
+
+    for name, group in groups_shown("workbook").items():
+        yield Column(header=group.heading, read=values(name), width=20)
 
 
 def _seconds(name: str) -> Callable[[CaseReport], Any]:
@@ -61,10 +74,6 @@ ABOUT = (
         width=44,
     ),
     CAUSE,
-    Column(header="difficulty", read=at("difficulty")),
-    Column(header="kind", read=at("kind")),
-    Column(header="source", read=at("source"), width=20),
-    Column(header="tags", read=lambda case: ", ".join(case["tags"]) or None, width=20),
 )
 TIMES_AND_PLACE = (
     Column(header="prediction (s)", read=_seconds("prediction"), style="seconds", note="How long the prediction took."),

@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import PASS_RATE, GroupName, Outcome
+from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, ScoreStatistics, SuiteChange, Totals
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.results.aggregation import (
     costs,
-    group_values,
     metric_statistics,
     shown_interval,
     statistics_of,
@@ -38,7 +38,6 @@ EASED: Mapping[str, IsChanged] = {
     XFAIL: CASE_CHANGES[XFAIL],
     METRICS: CASE_CHANGES[METRICS],
 }
-GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source", "feature")
 MIN_GROUP = 10  # cases, below which the means of a group say little
 Reason: TypeAlias = Literal[
     "not in the report", "not run", "skipped", "in error", "expected to fail", "without a score"
@@ -117,7 +116,7 @@ class Leaderboard(TypedDict):
     scored: int
     common: int
     systems: list[System]
-    groups: dict[GroupName, dict[str, GroupMeans]]
+    groups: dict[str, dict[str, GroupMeans]]
     differing: Differing
     baseline: NotRequired[BaselineReport]
 
@@ -265,10 +264,10 @@ def _eased(to_best: RunDifference) -> list[SuiteChange]:
 
 def _groups(
     best: Report, common: Iterable[CaseReport], values: Mapping[str, Sequence[float]], sign: float
-) -> dict[GroupName, dict[str, GroupMeans]]:
+) -> dict[str, dict[str, GroupMeans]]:
     """Return the means by the groups of the best system's report, in its order."""
-    found: dict[GroupName, dict[str, GroupMeans]] = {}
-    every: dict[GroupName, defaultdict[str, list[int]]] = {group: defaultdict(list) for group in GROUPS}
+    found: dict[str, dict[str, GroupMeans]] = {}
+    every: dict[str, defaultdict[str, list[int]]] = {group: defaultdict(list) for group in groups_shown("comparison")}
     for place, case in enumerate(common):
         for group, places in every.items():
             for value in group_values(case, group):

@@ -35,6 +35,7 @@ UNUSED: Mapping[str, object] = {
     **dict.fromkeys(("gold", "predicted", "prediction", "scoring", "difference", "cause")),
     **dict.fromkeys(("trials", "violations"), ()),
     "details": {},
+    "groups": {},
     "message": "",
 }
 # A metric's scores of all cases, one list for each run.

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
+from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, notes, scores
 from pytest_queryeval.results.aggregation import is_accidental
@@ -28,7 +29,7 @@ FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
-NOT_DETAILS = frozenset({*LISTED, "features", "nodeid", "scores", "fingerprint", "depends_on_tie"})
+NOT_DETAILS = frozenset({*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie"})
 
 
 def packed(text: str) -> str:
@@ -62,7 +63,8 @@ def exact(value: Any) -> Any:
 def listed(report: Report) -> dict[str, object]:
     """Return what the table of cases shows, sorts and searches: a list for each column, in the order of the report.
 
-    `scores` has such a list for each metric. A `nodeid` is None where it is the path and the id. `worst` are the places
+    `scores` has such a list for each metric. `groups` has the values of each group, and such a list of the places that
+    those of a case have among them. A `nodeid` is None where it is the path and the id. `worst` are the places
     of the cases that come first, `views` those of the cases that a filter shows.
     """
     cases = report["cases"]
@@ -72,7 +74,7 @@ def listed(report: Report) -> dict[str, object]:
     worst = [*worst_first(report), *others]
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
-        "features": [case.get("features", []) for case in cases],
+        "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
@@ -107,6 +109,16 @@ def views(report: Report) -> dict[str, list[int]]:
         "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
         "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
     }
+
+
+def _members(report: Report, name: str, plural: str) -> dict[str, object]:
+    """Return the values of a group in the order of the report, and of each case the places of its own among them."""
+    members = [group_values(case, name) for case in report["cases"]]
+    values = {value for of_case in members for value in of_case}
+    # The report of an earlier version lacks groups.
+    ordered = [value for value in report["groups"].get(name, sorted(values)) if value in values]
+    places = {value: place for place, value in enumerate(ordered)}
+    return {"plural": plural, "values": ordered, "members": [[places[value] for value in own] for own in members]}
 
 
 def _why(case: CaseReport) -> str:

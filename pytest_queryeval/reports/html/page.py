@@ -19,7 +19,6 @@ from pytest_queryeval.reports.html.data import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.html.templates import HERE, line, template
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
-    GROUPS_SHOWN,
     amounts_table,
     by_weight,
     cautions,
@@ -28,6 +27,7 @@ from pytest_queryeval.reports.sections import (
     faults,
     gate_rows,
     group_metrics,
+    groups_in_tables,
     headline,
     interval_note,
     metrics_table,
@@ -173,7 +173,7 @@ def _views(report: Report) -> list[View]:
 
 def _groups(report: Report) -> Iterator[dict[str, object]]:
     """Yield the groups that tell cases apart: of many values those with the most cases, of many metrics the first."""
-    for name in GROUPS_SHOWN:
+    for name in groups_in_tables():
         members = report["groups"].get(name, {})
         largest = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
         shown = {value: member for value, member in members.items() if value in largest}

@@ -11,21 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias, assert_never, cast
+from typing import Literal, TypeAlias, cast
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import NO_CASE, Gate
-from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE, Case, GroupName
+from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Case
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
-from pytest_queryeval.languages import difficulty_of, features_of
+from pytest_queryeval.groups import group_values, values_of
 from pytest_queryeval.metrics import applies_to, need_answers
-from pytest_queryeval.results.aggregation import group_values
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates.rules import UNKNOWN, rule_of
-from pytest_queryeval.results.scope import ScopeIndex, is_below
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.results.scope import ScopeIndex, conditions_of, is_below
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.redaction import redact
 
 NO_BASELINE = "no baseline was given"
 OFF = "gates are off"
@@ -78,34 +75,13 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
             # All of these gates are above the suite, wherever its cases are: their folders do not matter.
             indexes[key] = [metric for metric, _ in adding], ScopeIndex(("", where) for _, where in adding)
         of_gates, index = indexes[key]
-        numbers = index.scopes_of("", partial(_values_of, case, path))
+        numbers = index.scopes_of("", partial(values_of, case, path))
         added = dict.fromkeys(of_gates[number] for number in numbers)
         if added:
             metrics_of_case = (*case.settings.metrics, *added)
             case = replace(case, settings=replace(case.settings, metrics=metrics_of_case))
         scored.append(case)
     return scored
-
-
-def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
-    """Return what `group_values` returns, for a case that has not run."""
-    value: str | None
-    match group:
-        case "tag":
-            return case.tags
-        case "feature":
-            return features_of(case)
-        case "file":
-            value = path
-        case "difficulty":
-            value = difficulty_of(case)
-        case "source":
-            value = utf8_safe(redact(case.settings.source.name)) if case.settings.source else None
-        case "kind":
-            value = case.settings.kind
-        case _:
-            assert_never(group)
-    return () if value is None else (value,)
 
 
 def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
@@ -160,7 +136,7 @@ def gates_about(index: ScopeIndex, case: CaseReport) -> list[int]:
 
 def gates_to_be_about(index: ScopeIndex, case: Case, path: str) -> list[int]:
     """Return the numbers of the gates about a case that has not run; `path` is that of its file."""
-    return index.scopes_of(path, partial(_values_of, case, path))
+    return index.scopes_of(path, partial(values_of, case, path))
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
@@ -215,10 +191,10 @@ class GroupValues:
     """The values that cases have, below the folders of gates and of the groups that their `where` names."""
 
     def __init__(self, gates: Iterable[PendingGate]) -> None:
-        self._by_folder: dict[str, dict[GroupName, dict[str, None]]] = {}
+        self._by_folder: dict[str, dict[str, dict[str, None]]] = {}
         for gate in gates:
             by_group = self._by_folder.setdefault(gate["folder"], {})
-            by_group.update({group: {} for group in GROUPS if group in gate["where"]})
+            by_group.update({group: {} for group in conditions_of(gate["where"])})
         self._folders = list(self._by_folder)
         self._index = ScopeIndex((folder, {}) for folder in self._folders)
 
@@ -228,7 +204,7 @@ class GroupValues:
             for group, values in self._by_folder[self._folders[number]].items():
                 values.update(dict.fromkeys(group_values(case, group)))
 
-    def below(self, folder: str) -> Mapping[GroupName, Collection[str]]:
+    def below(self, folder: str) -> Mapping[str, Collection[str]]:
         """Return the values of the cases below the folder of a gate, by group."""
         return self._by_folder[folder]
 
@@ -264,7 +240,7 @@ class GateEvidence:
         gate: PendingGate,
         unreadable_files: Iterable[str],
         mode: GateMode,
-        existing: Mapping[GroupName, Collection[str]],
+        existing: Mapping[str, Collection[str]],
         decision: EarlyDecision | None,
     ) -> GateReport:
         """Return a gate with its result.
@@ -310,12 +286,11 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _why_nothing(self, existing: Mapping[GroupName, Collection[str]]) -> str:
+    def _why_nothing(self, existing: Mapping[str, Collection[str]]) -> str:
         """Return why a gate has no value though none of its cases was left out."""
-        where = self.gate["where"]
-        for group, values in existing.items():
-            if group in where and where[group] not in values:
-                return f"no case in this run has the {group} '{where[group]}'{did_you_mean(where[group], values)}"
+        for group, value in conditions_of(self.gate["where"]).items():
+            if value not in existing[group]:
+                return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing[group])}"
         return self._rule.why_nothing(self.gate) if self._is_evaluated else NO_CASE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError
@@ -25,6 +25,9 @@ class MaxRegressions(GateRule):
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         return {**requirement("regressions"), "max_regressions": fields["max_regressions"]}
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        return ("max_regressions",)
 
     def evidence(self, gate: PendingGate) -> Regressions:
         return Regressions()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError
@@ -66,6 +66,10 @@ class NoRegression(GateRule):
             "no_regression": {"alpha": stated.get("alpha", ALPHA), "max_drop": stated.get("max_drop", 0.0)},
             "better": "higher" if metric == PASS_RATE else better_of(metric),
         }
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        measured = () if gate["value"] is None else ("before", "after", "p", "detectable")
+        return ("no_regression", "better", *measured)
 
     def evidence(self, gate: PendingGate) -> ScorePairs:
         return ScorePairs(gate["metric"])

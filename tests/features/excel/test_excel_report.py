@@ -33,7 +33,7 @@ DETAILS = [
 ]
 OWN = ["Outcome", "Predictor", "Prediction (s)"]
 ABOUT = [
-    *("id", "question", "gold", "predicted", "outcome", "what is wrong", "difficulty", "kind", "source", "tags"),
+    *("id", "question", "gold", "predicted", "outcome", "what is wrong", "kind", "difficulty", "tags", "source"),
 ]
 TIMES_AND_PLACE = ["prediction (s)", "gold (s)", "predicted (s)", "file", "line"]
 PUBLISHED_SCORES = {
@@ -169,11 +169,11 @@ def test_cases_have_plain_headers_and_a_column_for_each_metric_that_has_a_score(
 
     assert header == [*ABOUT, "soft_f1", "execution_accuracy", "ves", *TIMES_AND_PLACE]
     assert first == [
-        *("c1", "How many?", "SELECT 1\n", "SELECT 2", "passed", None, "easy", "sql", "concerts.db", "nightly, joins"),
+        *("c1", "How many?", "SELECT 1\n", "SELECT 2", "passed", None, "sql", "easy", "nightly, joins", "concerts.db"),
         *(0.5, 1, None),
         *(2, 0.5, 0.25, "music/s.queryeval.yaml", 4),
     ]
-    assert second[ABOUT.index("tags") :][:4] == [None, 0, None, None]
+    assert second[ABOUT.index("tags") :][:5] == [None, "concerts.db", 0, None, None]
 
 
 def test_cases_that_did_not_pass_come_first_and_say_what_is_wrong():

@@ -4,7 +4,6 @@ const ROWS = 100;
 const SCORES_SHOWN = 4;
 const SYSTEMS_SHOWN = 6;
 const FAULTS = ["failed", "missed", "error"];
-const LEVELS = ["easy", "simple", "medium", "moderate", "hard", "challenging", "extra"];
 const SHORTEST = 0.001; // seconds; if all predictions took less, as from a file, the page does not show the times
 const PREDICTION = "prediction seconds";
 const TEXT_COLUMNS = new Map([["id", "Case"], ["question", "Question"], ["why", "What is wrong"]]);
@@ -21,6 +20,7 @@ class Cases {
     this.list = list;
     this.size = list.id.length;
     this.scores = new Map(Object.entries(list.scores));
+    this.groups = Object.entries(list.groups);
     this.hasKinds = unique(list.kind).length > 1;
     this.isTimed = list.seconds.some((taken) => taken >= SHORTEST);
     this.order = [...new Set([...list.worst, ...list.id.keys()])];
@@ -75,16 +75,14 @@ class Cases {
   }
 
   matching(state) {
-    const { q = "", show = this.first, kind, tag, difficulty, feature, label } = state;
+    const { q = "", show = this.first, label } = state;
+    const chosen = this.groups.filter(([name]) => state[name]).map(([name, { values, members }]) => [members, values.indexOf(state[name])]);
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const { list } = this;
     const found = this.order.filter(
       (place) =>
         this.shows(show, place) &&
-        (!kind || list.kind[place] === kind) &&
-        (!tag || list.tags[place].includes(tag)) &&
-        (!feature || list.features[place].includes(feature)) &&
-        (!difficulty || list.difficulty[place] === difficulty) &&
+        chosen.every(([members, value]) => members[place].includes(value)) &&
         (!label || list.label[place] === label) &&
         words.every((word) => this.texts[place].includes(word)),
     );
@@ -120,12 +118,8 @@ function filters(cases, change) {
     event.preventDefault();
     input.focus();
   });
-  const levels = (level) => (LEVELS.includes(level) ? LEVELS.indexOf(level) : LEVELS.length);
   const selects = [
-    choice("kind", "kinds", unique(list.kind), change),
-    choice("difficulty", "difficulties", unique(list.difficulty).sort((one, other) => levels(one) - levels(other)), change),
-    choice("tag", "tags", unique(list.tags.flat()).sort(), change),
-    choice("feature", "features", unique(list.features.flat()).sort(), change),
+    ...cases.groups.map(([name, { plural, values }]) => choice(name, plural, values, change)),
     choice("label", "causes", unique(list.label).sort(), change),
   ].filter(Boolean);
   document.getElementById("choices").append(...selects);

@@ -1,6 +1,6 @@
 // The page comes to life: the table, and cases by their address.
 
-const FILTERS = ["q", "show", "kind", "difficulty", "tag", "feature", "label"];
+const FILTERS = ["q", "show", "label"];
 
 function printing() {
   let opened = [];
@@ -30,7 +30,7 @@ function follow(cases) {
     found = showTable(cases, withoutCase(), change, check);
   };
   function change(changes) {
-    const isFilter = FILTERS.some((name) => name in changes) || "sort" in changes;
+    const isFilter = [...FILTERS, ...cases.groups.map(([name]) => name)].some((name) => name in changes) || "sort" in changes;
     state = { ...state, ...(isFilter && { page: "" }), ...changes };
     for (const name of Object.keys(state)) if (state[name] === "") delete state[name];
     history.replaceState(null, "", fragment(state));

@@ -1,0 +1,155 @@
+"""Groups: what cases have in common, by which reports tell them apart and gates name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.languages import difficulty_of, features_of
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.redaction import redact
+
+# Tables of means, filters of the page, columns of the CSV file and of the workbook, lines of `queryeval explain` and of
+# failures, tables of a comparison of systems.
+Surface: TypeAlias = Literal["tables", "filters", "csv", "workbook", "explanation", "failure", "comparison"]
+# How `where` is put into words: a value before the word "cases", next to it as in "sql cases", or behind it.
+Position: TypeAlias = Literal["adjective", "noun", "phrase"]
+POSITIONS: Sequence[Position] = get_args(Position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What cases may have in common, such as their difficulty."""
+
+    values: Callable[[Case, str], Sequence[str]]
+    """Return the values of a case, each once, and none where it has none; the text is the path of its file."""
+    heading: str
+    """Its name above a column: `tags`."""
+    plural: str
+    """Its values in one word, as in `all difficulties`."""
+    position: Position = "phrase"
+    preposition: str = ""
+    """What stands before a value of a phrase: `on` in `cases on shop`."""
+    is_name: bool = False
+    """Whether its values identify cases: they stay as they are, even where they look like a secret."""
+    shown: frozenset[Surface] = frozenset(get_args(Surface))
+
+
+KIND = Group(
+    values=lambda case, _: (case.settings.kind,),
+    heading="kind",
+    plural="kinds",
+    position="noun",
+    is_name=True,
+    shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
+)
+DIFFICULTY = Group(
+    values=lambda case, _: tuple(filter(None, [difficulty_of(case)])),
+    heading="difficulty",
+    plural="difficulties",
+    position="adjective",
+    shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
+)
+TAG = Group(
+    values=lambda case, _: tuple(dict.fromkeys(case.tags)),
+    heading="tags",
+    plural="tags",
+    position="adjective",
+    is_name=True,
+    shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
+)
+FEATURE = Group(
+    values=lambda case, _: features_of(case),
+    heading="features",
+    plural="features",
+    preposition="with",
+    shown=frozenset({"tables", "filters", "csv", "comparison"}),
+)
+SOURCE = Group(
+    values=lambda case, _: (case.settings.source.name,) if case.settings.source else (),
+    heading="source",
+    plural="sources",
+    preposition="on",
+    shown=frozenset({"csv", "workbook", "comparison"}),
+)
+FILE = Group(
+    values=lambda _, path: (path,),
+    heading="file",
+    plural="files",
+    preposition="in",
+    is_name=True,
+    shown=frozenset(),
+)
+
+
+GROUPS: Registry[Group] = Registry(
+    "group",
+    group="pytest_queryeval.groups",
+    members={
+        "kind": KIND,
+        "difficulty": DIFFICULTY,
+        "tag": TAG,
+        "feature": FEATURE,
+        "source": SOURCE,
+        "file": FILE,
+    },
+)
+
+
+def groups_shown(surface: Surface) -> dict[str, Group]:
+    """Return the groups that are shown there, by name."""
+    return {name: group for name, group in GROUPS.items() if surface in group.shown}
+
+
+def in_order_of_words(names: Iterable[str]) -> list[str]:
+    """Return the names of groups in the order in which their values stand in a sentence; unknown ones come last."""
+    order = sorted(GROUPS.names(), key=lambda name: POSITIONS.index(GROUPS[name].position))
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def groups_of(case: CaseReport) -> Mapping[str, Sequence[str]]:
+    """Return the values of a case by group; a report without stored groups has those of this package."""
+    if "groups" in case:
+        return case["groups"]
+    groups: dict[str, Sequence[str | None]] = {
+        "kind": [case["kind"]],
+        "difficulty": [case["difficulty"]],
+        "tag": list(dict.fromkeys(case["tags"])),
+        "feature": case.get("features", []),
+        "source": [case["source"]],
+        "file": [case["path"]],
+    }
+    return {name: [value for value in values if value is not None] for name, values in groups.items()}
+
+
+def group_values(case: CaseReport, group: str) -> Sequence[str]:
+    """Return the values that a case has in a group."""
+    return groups_of(case).get(group, ())
+
+
+def values_of(case: Case, path: str, group: str) -> Sequence[str]:
+    """Return what `group_values` returns, for a case that has not run; `path` is that of its file.
+
+    Raise `UnknownNameError` for a group that is not registered.
+    """
+    return _without_secrets(group, GROUPS[group].values(case, path))
+
+
+def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
+    """Return the values of a case by group, still with secrets."""
+    groups = {name: list(group.values(case, path)) for name, group in GROUPS.items()}
+    return {name: values for name, values in groups.items() if values}
+
+
+def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return groups without the secrets that this process knows, and with text that UTF-8 can encode."""
+    return {name: list(_without_secrets(name, values)) for name, values in groups.items()}
+
+
+def _without_secrets(group: str, values: Sequence[str]) -> Sequence[str]:
+    is_name = group in GROUPS and GROUPS[group].is_name
+    return values if is_name else [utf8_safe(redact(value)) for value in values]
