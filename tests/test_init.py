@@ -118,6 +118,29 @@ def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_i
     assert init("second", "--kind", "json", "--ci", "none") == 0
 
 
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_a_workflow_that_runs_another_suite_runs_a_forced_one_too_and_keeps_what_was_edited(here, ci):
+    init("first", "--ci", ci)
+    (path,) = (path for path in (Path(".github/workflows/queries.yml"), Path(".gitlab-ci.yml")) if path.exists())
+    edited = path.read_text(encoding="utf-8").replace("30", "45")
+    path.write_text(edited, encoding="utf-8")
+
+    statuses = [init("second", "--kind", "json", "--ci", ci, "--force") for _ in range(2)]
+
+    assert statuses == [0, 0]
+    both = "pytest first second --queryeval-report=reports"
+    assert path.read_text(encoding="utf-8") == edited.replace("pytest first --queryeval-report=reports", both)
+
+
+def test_force_replaces_the_workflow_of_the_same_suite_only(here):
+    init("first", "--ci", "gitlab")
+    before = contents(here)
+    Path(".gitlab-ci.yml").write_text("mine: {script: [pytest first --queryeval-report=reports]}", encoding="utf-8")
+
+    assert init("first", "--ci", "gitlab", "--force") == 0
+    assert contents(here) == before
+
+
 def test_a_link_that_leads_nowhere_is_a_file_that_is_there(here, capsys):
     Path("queries").mkdir()
     SUITE.symlink_to(here / "elsewhere")

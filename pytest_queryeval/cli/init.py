@@ -12,6 +12,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ _PYTEST_INI = """\
 # Node ids begin at the folder of this file, wherever pytest is started: reports are compared by them.
 """
 _CI_FOLDER = re.compile(r"[\w./-]+", re.ASCII)
+# The folders that a workflow runs, of this command or edited since.
+_FOLDERS_RUN = re.compile(r"(?<=\bpytest )[\w./ -]+(?= --queryeval-report=reports)", re.ASCII)
 
 _SETTINGS_TEXT = """\
 # Settings of all suites in this folder and below.
@@ -106,7 +109,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, choices in CHOICES.items():
         parser.add_argument(f"--{name}", choices=choices, help=f"{QUESTIONS[name]} Default: {choices[0]}")
-    parser.add_argument("--force", action="store_true", help="replace files that are there already")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files that are there already; a workflow that runs other folders runs this one too",
+    )
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -178,6 +185,18 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
             raise QueryEvalError(
                 f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
             )
-        text = (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8")
-        found[root / CI_FILES[choices.ci]] = text.replace("FOLDER", name)
+        path = root / CI_FILES[choices.ci]
+        found[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))
     return found
+
+
+def _workflow(path: Path, folder: str, starter: str) -> str:
+    """Return a workflow that runs a folder: the existing one where that runs other folders, else the `starter`."""
+    existing = ""
+    with suppress(OSError, UnicodeDecodeError):
+        existing = path.read_bytes().decode()
+    folders = match[0].split() if (match := _FOLDERS_RUN.search(existing)) else []
+    if match is None or folders == [folder]:
+        return starter.replace("FOLDER", folder)
+    all_folders = " ".join(dict.fromkeys((*folders, folder)))
+    return f"{existing[: match.start()]}{all_folders}{existing[match.end() :]}"
