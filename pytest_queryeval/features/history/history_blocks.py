@@ -62,6 +62,7 @@ def history_blocks(found: History) -> Iterator[Block]:
             for case in found["cases"][:CASES_LISTED]
         ]
         yield Table(("case", "flips", "outcomes"), rows)
+        yield (_legend("".join(strip for _, _, strip in rows)),)
 
 
 def findings(found: History) -> Iterator[Sentence]:
@@ -160,6 +161,13 @@ def gates_text(run: PastRun) -> str:
 def letters(outcomes: Sequence[Outcome | None]) -> str:
     """Return the outcomes of the last runs in letters; a missed case, which pytest shows as `x`, is an `M`."""
     return "".join(LETTERS.get(each, NOT_THERE) for each in outcomes[-OUTCOMES_LISTED:])
+
+
+def _legend(strips: str) -> str:
+    """Return what the letters in strips of outcomes mean."""
+    meanings = {**{letter: str(outcome) for outcome, letter in LETTERS.items()}, NOT_THERE: "not run"}
+    words = (f"{letter} {meaning}" for letter, meaning in meanings.items() if letter in strips)
+    return f"outcomes, the latest to the right: {', '.join(words)}"
 
 
 def change_sentences(step: Step) -> Iterator[Sentence]:

@@ -14,11 +14,11 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.history.history_blocks import findings, letters, runs_table
+from pytest_queryeval.features.history.history_blocks import findings, history_blocks, letters, runs_table
 from pytest_queryeval.features.history.history_page import history_page
 from pytest_queryeval.features.history.past_runs import MAX_CASES, history
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.reports.blocks import text_sentence
+from pytest_queryeval.reports.blocks import text_lines, text_sentence
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
 
@@ -254,6 +254,14 @@ def test_of_many_cases_the_first_are_kept_and_all_are_counted():
     found = runs("1" * (MAX_CASES + 5), "0" * (MAX_CASES + 5))
 
     assert (found["flipped"], len(found["cases"])) == (MAX_CASES + 5, MAX_CASES)
+
+
+def test_the_letters_that_are_shown_are_explained():
+    lines = list(text_lines(history_blocks(runs("11", "0n", "1x", " 1")), 200))
+
+    strips = [line.split()[-1] for line in lines if "::" in line]
+    assert strips == [".F.-", ".-x."]
+    assert lines[-1] == "outcomes, the latest to the right: . passed, F failed, x xfailed, - not run"
 
 
 def test_letters_are_those_of_pytest():
