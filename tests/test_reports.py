@@ -19,10 +19,10 @@ from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.code_quality import render_code_quality
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.reports.markdown import render_markdown
+from pytest_queryeval.reports.story import finding
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.verdict import finding
 
 OLD = b"the report of the last run"
 
