@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, table
 from selections import selected
 
+from pytest_queryeval.core.answer_json import decode, decode_answer, encode, encode_answer
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
@@ -30,7 +31,6 @@ from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.recording import Recording
-from pytest_queryeval.evaluation.recording.codec import decode, decode_answer, encode, encode_answer
 from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 

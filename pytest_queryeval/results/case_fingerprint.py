@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.answer_json import encode_answer
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
@@ -17,7 +18,6 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseFingerprint
 from pytest_queryeval.core.selection import Selection, Structure
-from pytest_queryeval.evaluation.recording.codec import encode_answer
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 

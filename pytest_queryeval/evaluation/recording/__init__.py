@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_queryeval.core.answer_json import Entry
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recording.codec import Entry
 from pytest_queryeval.evaluation.recording.predictions import (
     PREDICTIONS,
     ListSchema,

@@ -9,10 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.errors import PredictorError, SourceError
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.evaluation.recording.codec import (
+from pytest_queryeval.core.answer_json import (
     Entry,
     JsonObject,
     decode,
@@ -21,6 +18,9 @@ from pytest_queryeval.evaluation.recording.codec import (
     encode,
     encode_answer,
 )
+from pytest_queryeval.core.errors import PredictorError, SourceError
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.evaluation.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS

@@ -10,14 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, get_args
 
-from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recording.codec import (
+from pytest_queryeval.core.answer_json import (
     Entry,
     JsonObject,
     decode,
@@ -27,6 +20,13 @@ from pytest_queryeval.evaluation.recording.codec import (
     encode,
     encode_answer,
 )
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.recording.store import RECORD, EntryKey, EntryType, Facts
 from pytest_queryeval.text.redaction import is_secret_name
 from pytest_queryeval.text.truncation import one_line

@@ -184,15 +184,15 @@ def decode_answer(entry: Entry) -> Answer | None:
 
 
 def _encode_table(table: Table) -> JsonObject:
-    found: JsonObject = {"columns": [encode(name) for name in table.columns]}
+    content: JsonObject = {"columns": [encode(name) for name in table.columns]}
     if table.is_graph:
-        found["is_graph"] = True
+        content["is_graph"] = True
     if not table.columns and not table.rows:
-        found["has_header"] = table.has_header
-    found["rows"] = _encode_rows(table.rows)
+        content["has_header"] = table.has_header
+    content["rows"] = _encode_rows(table.rows)
     if table.ties is not None:
-        found["ties"] = [[tie.size, _encode_rows(tie.rows)] for tie in table.ties]
-    return found
+        content["ties"] = [[tie.size, _encode_rows(tie.rows)] for tie in table.ties]
+    return content
 
 
 def _encode_rows(rows: Sequence[Row]) -> list[JsonValue]:
