@@ -53,6 +53,21 @@ def opened(hosts, folder, **settings):
     return ENGINES["duckdb"].open(Source(name="music", engine="duckdb", settings=settings, folder=folder), hosts)
 
 
+@pytest.fixture
+def tables_of(hosts, tmp_path):
+    """The columns and rows of files, by their names, as tables of one database: it takes long to make one."""
+
+    def read(names):
+        engine = opened(hosts, tmp_path, tables={name: name for name in names})
+        try:
+            answers = {name: engine.execute(f'from "{name}"', timeout=10, max_rows=1000).answer for name in names}
+        finally:
+            engine.close()
+        return {name: (answer.columns, answer.rows) for name, answer in answers.items()}
+
+    return read
+
+
 def make(path, script=SCHEMA):
     with duckdb.connect(str(path)) as connection:
         connection.execute(script)
@@ -412,12 +427,11 @@ def files(tmp_path):
 
 
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.jsonl", "t.ndjson"])
-def test_tables_come_from_files_of_all_formats(run, name):
-    answer = run("from sales order by id", tables={"sales": name}).answer
+def test_tables_come_from_files_of_all_formats(tables_of):
+    names = ["t.csv", "t.tsv", "t.parquet", "t.jsonl", "t.ndjson"]
+    rows = [(1, "Graz, Süd", date(2024, 2, 29)), (2, None, date(2024, 3, 1))]
 
-    assert answer.columns == ("id", "name", "day")
-    assert answer.rows == [(1, "Graz, Süd", date(2024, 2, 29)), (2, None, date(2024, 3, 1))]
+    assert tables_of(names) == dict.fromkeys(names, (("id", "name", "day"), rows))
 
 
 @pytest.mark.usefixtures("files")
@@ -439,27 +453,26 @@ def test_late_rows_decide_on_the_type_of_a_column(run, tmp_path):
     assert run("select count(*), max(x) from t", tables={"t": "t.csv"}).answer.rows == [(50_001, "one")]
 
 
-@pytest.mark.parametrize(
-    ("content", "columns", "rows"),
-    [
-        ("id,name\n#1,a\n2,b\n", ("id", "name"), [("#1", "a"), ("2", "b")]),
-        ("id,name\n1,'a\n2,b;c\n", ("id", "name"), [(1, "'a"), (2, "b;c")]),
-        ("a;b\n1;2\n", ("a;b",), [("1;2",)]),
-        ("id,name\n", ("id", "name"), []),
-        ('id,name\r\n1,"a\r\n""b"",c"\r\n2,\r\n', ("id", "name"), [(1, 'a\r\n"b",c'), (2, None)]),
-        ("id\n1\n\n2\n", ("id",), [(1,), (None,), (2,)]),
-        ("a,b\n1,2\n\n3,4\n\n", ("a", "b"), [(1, 2), (3, 4)]),
-        ("\ufeffid,name\n1,é", ("id", "name"), [(1, "é")]),
-    ],
+CSV_FILES = (
+    ("id,name\n#1,a\n2,b\n", ("id", "name"), [("#1", "a"), ("2", "b")]),
+    ("id,name\n1,'a\n2,b;c\n", ("id", "name"), [(1, "'a"), (2, "b;c")]),
+    ("a;b\n1;2\n", ("a;b",), [("1;2",)]),
+    ("id,name\n", ("id", "name"), []),
+    ('id,name\r\n1,"a\r\n""b"",c"\r\n2,\r\n', ("id", "name"), [(1, 'a\r\n"b",c'), (2, None)]),
+    ("id\n1\n\n2\n", ("id",), [(1,), (None,), (2,)]),
+    ("a,b\n1,2\n\n3,4\n\n", ("a", "b"), [(1, 2), (3, 4)]),
+    ("\ufeffid,name\n1,é", ("id", "name"), [(1, "é")]),
 )
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
-def test_every_line_of_a_csv_file_is_a_row(run, tmp_path, suffix, content, columns, rows):
-    text = content if suffix == "csv" else content.replace(",c", "|c").replace(",", "\t").replace("|", ",")
-    (tmp_path / f"t.{suffix}").write_text(text, encoding="utf-8", newline="")
+def test_every_line_of_a_csv_file_is_a_row(tables_of, tmp_path, suffix):
+    for number, (content, _, _) in enumerate(CSV_FILES):
+        text = content if suffix == "csv" else content.replace(",c", "|c").replace(",", "\t").replace("|", ",")
+        (tmp_path / f"{number}.{suffix}").write_text(text, encoding="utf-8", newline="")
+    tables = {f"{number}.{suffix}": (columns, rows) for number, (_, columns, rows) in enumerate(CSV_FILES)}
 
-    answer = run("from t", tables={"t": f"t.{suffix}"}).answer
-
-    assert (answer.columns, answer.rows) == (columns, rows)
+    assert tables_of(tables) == tables
 
 
 @pytest.mark.parametrize(
@@ -507,15 +520,14 @@ def test_a_name_that_the_locale_cannot_express_is_one_line(tmp_path):
     assert done.stdout == "'caf\\xe9.db': not a file name in this locale (ascii): set PYTHONUTF8=1\n"
 
 
-@pytest.mark.parametrize("name", ["a*.csv", "a?.csv", "[ab].csv", "x=1/a.csv", "it's.csv"])
-def test_file_names_are_no_patterns(run, tmp_path, name):
+def test_file_names_are_no_patterns(tables_of, tmp_path):
+    names = ["a*.csv", "a?.csv", "[ab].csv", "x=1/a.csv", "it's.csv"]
     (tmp_path / "x=1").mkdir()
     (tmp_path / "ab.csv").write_text("y\n1\n2\n", encoding="utf-8")
-    (tmp_path / name).write_text("y\n3\n", encoding="utf-8")
+    for name in names:
+        (tmp_path / name).write_text("y\n3\n", encoding="utf-8")
 
-    answer = run("from t", tables={"t": name}).answer
-
-    assert (answer.columns, answer.rows) == (("y",), [(3,)])
+    assert tables_of(names) == dict.fromkeys(names, (("y",), [(3,)]))
 
 
 @pytest.mark.parametrize(
