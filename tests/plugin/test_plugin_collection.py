@@ -204,8 +204,8 @@ def test_place_of_a_case_in_its_file_is_told_to_pytest(pytester, suite):
 @pytest.mark.parametrize(
     "options",
     [
-        *("-q", "-qq", "-v", "-vv", "--tb=no", "--tb=short", "--tb=native", "--tb=line", "--no-header", "-s"),
-        *("--durations=3", "--durations=0 -vv", "-rA", "--no-summary", "-p no:terminal"),
+        *("-q --tb=short", "-qq --tb=no", "-v --tb=native -s", "-vv --tb=line --durations=0"),
+        *("--no-header --durations=3 -rA", "--no-summary", "-p no:terminal"),
     ],
 )
 def test_options_of_output_do_no_harm(suite, run_and_parse, options):

@@ -129,8 +129,12 @@ import asyncio
 import pytest
 
 def predict(case):
-    if case.id == "bad":
-        {what}
+    if case.id == "skips":
+        pytest.skip("not today")
+    if case.id == "expects":
+        pytest.xfail("known")
+    if case.id == "ends":
+        raise GeneratorExit("over")
     return {GOLD!r}
 
 async def predict_async(case):
@@ -139,7 +143,6 @@ async def predict_async(case):
 """
 
 
-@pytest.mark.parametrize("what", ["pytest.skip('not today')", "pytest.xfail('known')", "raise GeneratorExit('over')"])
 @pytest.mark.parametrize(
     "predictor",
     [
@@ -150,20 +153,19 @@ async def predict_async(case):
     ],
     ids=["in turn", "in threads", "async", "hook"],
 )
-def test_a_predictor_can_neither_skip_a_case_nor_expect_it_to_fail(suite, write, run_and_parse, what, predictor):
-    code = RAISES.replace("{what}", what).replace("{GOLD!r}", repr(GOLD))
-    write("predict.py", code)
+def test_a_predictor_can_neither_skip_a_case_nor_expect_it_to_fail(suite, write, run_and_parse, predictor):
+    write("predict.py", RAISES.replace("{GOLD!r}", repr(GOLD)))
     write(
         "conftest.py", "from predict import predict\ndef pytest_queryeval_predict(case, config): return predict(case)\n"
     )
-    suite(unpredicted("bad"), unpredicted("good"), predictor={**predictor, "timeout": 20})
+    raised = {"skips": "Skipped: not today", "expects": "XFailed: known", "ends": "GeneratorExit: over"}
+    suite(*map(unpredicted, raised), unpredicted("good"), predictor={**predictor, "timeout": 20})
 
     run = run_and_parse("-p", "no:cacheprovider")
 
-    assert run.outcomes == {"bad": "error", "good": "passed"}
-    name = what.removeprefix("raise ").partition("(")[0]
-    raised = {"pytest.skip": "Skipped: not today", "pytest.xfail": "XFailed: known"}.get(name, "GeneratorExit: over")
-    assert f" raised {raised} (" in run.case("bad")["message"]
+    assert run.outcomes == dict.fromkeys(raised, "error") | {"good": "passed"}
+    for name, text in raised.items():
+        assert f" raised {text} (" in run.case(name)["message"]
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
