@@ -20,7 +20,7 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, KEY_DESCRIPTIONS, TABLE_DESCRIPTIONS
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, TABLE_DESCRIPTIONS
 from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
@@ -45,7 +45,7 @@ def keys() -> str:
             f"`{key.name}`",
             ", ".join(key.levels),
             _values(shape_of(key.read)),
-            KEY_DESCRIPTIONS[key.name],
+            key.description,
             key.inheritance,
         )
         for key in sorted(KEYS.values(), key=lambda key: key.name)

@@ -135,7 +135,7 @@ OWNERS = {
     "psycopg": {"engines.servers.postgres_values", "engines.postgres_child"},
     "py4j": {"features.scale.spark_child"},
     "pyspark": {"features.scale.spark_child"},
-    "sdmx": {"languages.sdmx.structure_files"},
+    "sdmx": {"features.sdmx.structure_files"},
     "sentence_transformers": {"metrics.embeddings.model"},
     "transformers": {"metrics.embeddings.model"},
     "huggingface_hub": {"metrics.embeddings.model"},

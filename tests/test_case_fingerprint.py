@@ -8,7 +8,7 @@ from samples import make_case
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Message, Threshold
-from pytest_queryeval.core.selection import DatasetStructure, Dimension, Structure
+from pytest_queryeval.features.sdmx.structure import DatasetStructure, Dimension, Structure
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 
 
@@ -22,7 +22,8 @@ def structure(code):
 
 
 def schemas_of(**schemas):
-    return case_fingerprint(make_case(**schemas), None)["schemas"]
+    extra = {"structure": schemas.pop("structure")} if "structure" in schemas else {}
+    return case_fingerprint(make_case(**schemas, extra=extra), None)["schemas"]
 
 
 @pytest.mark.parametrize(

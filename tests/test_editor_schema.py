@@ -23,7 +23,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.suites import load_cases
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, KEY_DESCRIPTIONS
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
 from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, KEYS
@@ -313,7 +313,7 @@ def test_every_reader_of_a_key_says_what_it_accepts(registry):
 
 
 def test_every_key_is_described():
-    assert KEY_DESCRIPTIONS.keys() == KEYS.keys()
+    assert [name for name, key in KEYS.items() if not key.description] == []
     assert COMPARE_DESCRIPTIONS.keys() == COMPARE.keys()
     assert [name for name, key in gate_keys().items() if not key.description] == []
 

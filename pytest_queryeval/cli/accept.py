@@ -159,7 +159,7 @@ def _gold(query: str, case: Case) -> JsonValue:
     if KINDS[case.settings.kind].has_queries:
         return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
     predicted = QueryOrAnswer(query=query)
-    unchecked = replace(case, settings=replace(case.settings, json_schema=None), structure=None)
+    unchecked = replace(case, settings=replace(case.settings, json_schema=None), extra={})
     read = KINDS[case.settings.kind].read_without_running(predicted, unchecked, Hosts())
     if read is None or not isinstance(read.answer, JsonAnswer):
         return answer_text(query)[0].strip()

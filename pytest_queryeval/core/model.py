@@ -13,7 +13,7 @@ from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.selection import Selection, Structure
+from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.core.table import Table
 
 Answer: TypeAlias = Table | JsonAnswer | Selection
@@ -190,8 +190,8 @@ class Case:
     """All that was said up to the question, which is its last message; empty where there is only the question."""
     db_schema: Schema | None = None
     """The schema that the suite states; None where it is the source's."""
-    structure: Structure | None = None
-    """Which dimensions and codes SDMX selections may hold."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """The values of keys that features and other packages add, by the names of the keys."""
     row: Location | None = None
     """The place of a case in a table; `location` is where the suite names that table."""
     suite: Path | None = None

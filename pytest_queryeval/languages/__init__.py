@@ -13,7 +13,6 @@ KINDS: Registry[Kind] = Registry(
         "sql": f"{__name__}.sql.kind:SQL",
         "sparql": f"{__name__}.sparql.kind:SPARQL",
         "json": f"{__name__}.json.kind:JSON",
-        "sdmx": f"{__name__}.sdmx.kind:SDMX",
     },
 )
 

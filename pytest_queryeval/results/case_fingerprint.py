@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.answer_json import encode_answer
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseFingerprint
-from pytest_queryeval.core.selection import Selection, Structure
+from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
@@ -35,7 +34,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     """
     settings = case.settings
     messages = [[message.role, message.content] for message in case.conversation]
-    schemas = {"json_schema": settings.json_schema, "structure": case.structure, "db_schema": case.db_schema}
+    schemas = {"json_schema": settings.json_schema, "db_schema": case.db_schema, **case.extra}
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
@@ -65,7 +64,7 @@ def _digest(content: object) -> str:
 class _SharedSchema:
     """A schema that many cases share, compared by identity, since its content may be long."""
 
-    schema: JsonSchema | Structure | Schema
+    schema: object
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _SharedSchema) and self.schema is other.schema
@@ -78,7 +77,11 @@ class _SharedSchema:
 def _schema_digest(shared: _SharedSchema) -> str:
     """Return the digest of a schema's content, wherever its file is."""
     schema = shared.schema
-    return _digest([schema.document, dict(schema.resources)] if isinstance(schema, JsonSchema) else asdict(schema))
+    if isinstance(schema, JsonSchema):
+        return _digest([schema.document, dict(schema.resources)])
+    if is_dataclass(schema) and not isinstance(schema, type):
+        return _digest(asdict(schema))
+    return _digest(to_jsonable(schema))
 
 
 def _gold_content(gold: QueryOrAnswer) -> Any:

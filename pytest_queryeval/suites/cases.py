@@ -19,13 +19,9 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.db_schema import load_schema
-from pytest_queryeval.suites.keys import KEYS, intended_keys, read_keys
+from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, intended_keys, read_keys
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
 from pytest_queryeval.suites.settings import SuiteSettings, Values, added, check_applicable, inherited, resolve
-from pytest_queryeval.suites.structures import load_structure
-
-# Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
-_OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
 
 
 class CaseReader:
@@ -87,12 +83,15 @@ class CaseReader:
 
     def _settings(self, values: Values, node: Node) -> SuiteSettings:
         """Return the settings of a case; raise `CaseError`. Cases without settings of their own share one object."""
-        if _OVERRIDES.isdisjoint(values):
+        # Tags are not among them: they are added at no cost.
+        inheritable = {
+            name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
+        }
+        if not inheritable:
             if self._shared_settings is None:
                 self._shared_settings = self._resolved(self._shared, node)
             return self._shared_settings
-        own = {name: value for name, value in values.items() if name in _OVERRIDES}
-        return self._resolved(inherited(self._shared, own), node)
+        return self._resolved(inherited(self._shared, inheritable), node)
 
     def _resolved(self, values: Values, node: Node) -> SuiteSettings:
         if "kind" not in values:
@@ -186,11 +185,11 @@ def _case(
     """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
     settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
     metadata = values.get("metadata", {})
-    schema = structure = None
+    schema = None
     if suite_settings.db_schema is not None:
         schema = load_schema(suite_settings.db_schema, settings.source, metadata)
-    if suite_settings.structure is not None:
-        structure = load_structure(suite_settings.structure)
+    extra = dict(suite_settings.extra)
+    extra |= {name: values[name] for name in values.keys() - CORE_KEYS if KEYS[name].inheritance == "own"}
     return Case(
         id=values["id"],
         location=location,
@@ -200,7 +199,7 @@ def _case(
         golds=golds,
         predicted=predicted,
         db_schema=schema,
-        structure=structure,
+        extra={name: KEYS[name].load(value) for name, value in extra.items()},
         conversation=values.get("conversation", ()),
         tags=added(suite_settings.tags, values["tags"]) if "tags" in values else suite_settings.tags,
         metadata=metadata,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from pytest_queryeval.core.errors import (
     CaseError,
     Location,
+    QueryEvalError,
     SuiteError,
     did_you_mean,
     nearest,
@@ -21,6 +22,7 @@ from pytest_queryeval.core.model import (
     MAX_TRIALS,
     TrialsRule,
 )
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import (
     NON_BLANK,
     TEXT,
@@ -74,7 +76,6 @@ from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.requirements import read_requires
 from pytest_queryeval.suites.sources import read_source, read_sources
-from pytest_queryeval.suites.structures import read_structure
 
 Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -107,9 +108,17 @@ class Key:
     """
 
     name: str
+    description: str
+    """What editors show about it."""
     levels: tuple[Level, ...]
     inheritance: Inheritance = "nearest"
     read: Reader[Any]
+    """Reads its value; editors complete and check values by its shape."""
+    load: Callable[[Any], object] = lambda value: value
+    """Makes of the value that a case inherits what `Case.extra` has of a key that is not of the core.
+
+    It may read files, and raises `CaseError`.
+    """
 
 
 @shape(_ID_SHAPE)
@@ -144,7 +153,10 @@ def read_kind(node: Node) -> str:
     value = text(node)
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
-    return value
+    try:
+        return KINDS[value].name
+    except QueryEvalError as error:  # of a feature or a package that cannot be imported
+        raise node.problem(str(error)) from error
 
 
 _ON_MISS = choice("fail", "xfail")
@@ -270,8 +282,8 @@ _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)
 
 
-def _own(name: str, read: Reader[Any]) -> Key:
-    return Key(name=name, levels=_CASE, inheritance="own", read=read)
+def _own(name: str, description: str, read: Reader[Any]) -> Key:
+    return Key(name=name, levels=_CASE, inheritance="own", description=description, read=read)
 
 
 def _as_written(of: Shape) -> Reader[Node]:
@@ -284,47 +296,144 @@ def _as_written(of: Shape) -> Reader[Node]:
     return read
 
 
-KEYS: Mapping[str, Key] = {
-    key.name: key
-    for key in (
-        Key(name="kind", levels=_ALL, read=read_kind),
-        Key(name="source", levels=_ALL, read=read_source),
-        Key(name="sources", levels=_SHARED, inheritance="merged", read=read_sources),
-        Key(name="predictor", levels=_SHARED, read=read_predictor),
-        Key(name="metrics", levels=_ALL, read=read_metrics),
-        Key(name="options", levels=_ALL, inheritance="merged", read=read_options),
-        Key(name="thresholds", levels=_ALL, read=read_thresholds),
-        Key(name="on_miss", levels=_ALL, read=read_on_miss),
-        Key(name="compare", levels=_ALL, inheritance="merged", read=read_compare),
-        Key(name="check", levels=_ALL, inheritance="merged", read=read_check),
-        Key(name="timeout", levels=_ALL, read=positive_number),
-        Key(name="max_rows", levels=_ALL, read=whole_number(1)),
-        Key(name="trials", levels=_ALL, read=read_trials),
-        Key(name="trials_rule", levels=_ALL, read=read_trials_rule),
-        Key(name="tags", levels=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
-        Key(name="requires", levels=_SHARED, inheritance="added", read=read_requires),
-        Key(name="report_rows", levels=_SHARED, read=whole_number(0)),
-        Key(name=ENV_FILE, levels=("folder",), inheritance="own", read=read_env_file),
-        Key(name="gates", levels=("folder",), inheritance="own", read=read_gates),
-        Key(name="cases", levels=("file",), inheritance="own", read=_as_written(_CASES_SHAPE)),
-        _own("id", read_id),
-        _own("question", or_else("", whole_text)),
-        _own("evidence", or_else("", whole_text)),
-        _own("difficulty", or_else(None, read_marker)),
-        _own("metadata", or_else({}, json_mapping)),
-        _own("skip", reason("skipped in the suite")),
-        _own("xfail", reason("expected to fail in the suite")),
-        _own("allow_empty", flag),
-        *(_own(name, _as_written(of)) for name, of in {**GOLD_FORMS, **PREDICTED_FORMS}.items()),
-        Key(name="db_schema", levels=_ALL, read=read_db_schema),
-        Key(name="json_schema", levels=_ALL, read=read_json_schema),
-        Key(name="structure", levels=_ALL, read=read_structure),
-        _own("conversation", read_messages),
-    )
+_FORM_DESCRIPTIONS = {
+    "gold": "the right query; of the kinds json and sdmx the right answer",
+    "gold_any": "several right queries or answers, of which the best one counts",
+    "gold_table": "the right answer: {columns: [...], rows: [[...], ...]}",
+    "gold_file": "a file with the right query or answer",
+    "predicted": "the query or answer that is scored, in place of a predictor",
+    "predicted_table": "the answer that is scored: {columns: [...], rows: [[...], ...]}",
+    "predicted_file": "a file with the query or answer that is scored",
 }
-_READERS: Mapping[Level, Mapping[str, Reader[Any]]] = {
-    level: {key.name: key.read for key in KEYS.values() if level in key.levels} for level in LEVELS
-}
+_KEYS = (
+    Key(name="kind", description="the query language, or the form of answers", levels=_ALL, read=read_kind),
+    Key(
+        name="source",
+        description="where queries run: a name from `sources`, or a source in place",
+        levels=_ALL,
+        read=read_source,
+    ),
+    Key(name="sources", description="sources by name", levels=_SHARED, inheritance="merged", read=read_sources),
+    Key(name="predictor", description="the system under test", levels=_SHARED, read=read_predictor),
+    Key(
+        name="metrics", description="the metrics to compute; default: those of the kind", levels=_ALL, read=read_metrics
+    ),
+    Key(
+        name="options",
+        description="options of metrics, or of all metrics of a kind",
+        levels=_ALL,
+        inheritance="merged",
+        read=read_options,
+    ),
+    Key(
+        name="thresholds",
+        description="when a case passes: the least value of each metric, or {min, max}; {} requires nothing",
+        levels=_ALL,
+        read=read_thresholds,
+    ),
+    Key(
+        name="on_miss",
+        description="the outcome of a missed threshold: with `xfail`, only gates and errors decide on the run",
+        levels=_ALL,
+        read=read_on_miss,
+    ),
+    Key(
+        name="compare",
+        description="when cells, rows and columns are equal",
+        levels=_ALL,
+        inheritance="merged",
+        read=read_compare,
+    ),
+    Key(
+        name="check",
+        description="the rules of `queryeval check` that are ignored, each with the reason: {ignore: {RULE: reason}}",
+        levels=_ALL,
+        inheritance="merged",
+        read=read_check,
+    ),
+    Key(name="timeout", description="seconds that one query may take; default: 30", levels=_ALL, read=positive_number),
+    Key(
+        name="max_rows",
+        description="rows that one answer may have; default: 100,000",
+        levels=_ALL,
+        read=whole_number(1),
+    ),
+    Key(
+        name="trials",
+        description="how often the predictor is called for one case; default: 1; {max: 10, stop: decided} stops early",
+        levels=_ALL,
+        read=read_trials,
+    ),
+    Key(
+        name="trials_rule",
+        description="what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
+        levels=_ALL,
+        read=read_trials_rule,
+    ),
+    Key(
+        name="tags",
+        description="markers of pytest, by which `-m` selects cases",
+        levels=_ALL,
+        inheritance="added",
+        read=or_else((), list_of(read_marker)),
+    ),
+    Key(
+        name="requires",
+        description="extras of pytest-queryeval without which the suites are skipped",
+        levels=_SHARED,
+        inheritance="added",
+        read=read_requires,
+    ),
+    Key(
+        name="report_rows",
+        description="rows of each answer in reports; default: 20; 0 keeps data out",
+        levels=_SHARED,
+        read=whole_number(0),
+    ),
+    Key(
+        name=ENV_FILE,
+        description="a file with variables for `${NAME}`, used where the environment does not set them",
+        levels=("folder",),
+        inheritance="own",
+        read=read_env_file,
+    ),
+    Key(
+        name="gates",
+        description="what all cases below the folder must reach together",
+        levels=("folder",),
+        inheritance="own",
+        read=read_gates,
+    ),
+    Key(
+        name="cases",
+        description="a list of cases, a glob of files that hold one case or a list of cases each, or a table",
+        levels=("file",),
+        inheritance="own",
+        read=_as_written(_CASES_SHAPE),
+    ),
+    _own("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
+    _own("question", "what the predictor is asked", or_else("", whole_text)),
+    _own("evidence", "a hint that the predictor gets with the question", or_else("", whole_text)),
+    _own("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),
+    _own("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
+    _own("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
+    _own("xfail", "the reason why the case misses its thresholds, or true", reason("expected to fail in the suite")),
+    _own("allow_empty", "true: gold is meant to have no rows", flag),
+    *(
+        _own(name, _FORM_DESCRIPTIONS[name], _as_written(form))
+        for name, form in {**GOLD_FORMS, **PREDICTED_FORMS}.items()
+    ),
+    Key(
+        name="db_schema",
+        description="a JSON file with the tables that queries are about, in the form of Spider's tables.json",
+        levels=_ALL,
+        read=read_db_schema,
+    ),
+    Key(name="json_schema", description="a file with the JSON Schema of answers", levels=_ALL, read=read_json_schema),
+    _own("conversation", "a list of messages; each one with a target is a case", read_messages),
+)
+KEYS: Registry[Key] = Registry("key", group="pytest_queryeval.keys", members={key.name: key for key in _KEYS})
+CORE_KEYS = frozenset(key.name for key in _KEYS)
 
 
 # Names that other tools use for a key.
@@ -350,16 +459,20 @@ CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED
 
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     """Read the values of all keys that can be read; add the problems of the others to `problems`."""
-    readers, values = _READERS[level], {}
+    values: dict[str, Any] = {}
     if level == "case" and not isinstance(node.value, dict) and not node.file.is_yaml:
         raise unexpected(node, 'an object, {"id": …, "gold": …}')
     for name, value in entries(node).items():
-        read = readers.get(name)
-        if read is None:
+        try:
+            key = KEYS.get(name)
+        except QueryEvalError as error:  # of a feature or a package that cannot be imported
+            problems.append(value.problem(str(error)))
+            continue
+        if key is None or level not in key.levels:
             problems.append(value.problem(_unreadable_key(name, level, entries(node).keys())))
             continue
         try:  # not by `problems.attempt`: None is a value here
-            values[name] = read(value)
+            values[name] = key.read(value)
         except (CaseError, SuiteError) as error:
             problems.keep(error)
     return values
@@ -367,12 +480,17 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
 
 def intended_keys(node: Node, level: Level) -> set[str]:
     """Return the known keys that the unknown ones of a mapping are likely meant for."""
-    return {_intended_key(name, level) for name in entries(node) if name not in _READERS[level]}
+    allowed = _allowed_at(level)
+    return {_intended_key(name, level) for name in entries(node) if name not in allowed}
+
+
+def _allowed_at(level: Level) -> list[str]:
+    return [name for name in KEYS.available() if level in KEYS[name].levels]
 
 
 def _intended_key(name: str, level: Level) -> str:
     """Return the key of a level that an unknown name is likely meant for, as `gold` for `expected_sql`; else ""."""
-    known = _READERS[level]
+    known = _allowed_at(level)
     if get_close_matches(name.lower(), known, n=1, cutoff=_CLOSE):
         return nearest(name, known)
     if meant := SYNONYMS.get(name.lower()):
@@ -395,7 +513,7 @@ def _unreadable_key(name: str, level: Level, stated: AbstractSet[str]) -> str:
         if rival in GOLD_FORMS and not stated & PREDICTED_FORMS.keys():
             hint += ", or write 'predicted' if it is the prediction"
     else:
-        hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _READERS[level])
+        hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _allowed_at(level))
     if name == "<<":
         hint = ": merge keys are not read: put shared settings into the file or its folder"
     elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):

@@ -23,10 +23,9 @@ from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile
 from pytest_queryeval.suites.env_files import load_env_file
 from pytest_queryeval.suites.gates import read_gates
-from pytest_queryeval.suites.keys import KEYS, Trials, read_keys
+from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, Trials, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.sources import resolved_source
-from pytest_queryeval.suites.structures import StructureFiles
 
 FOLDER_FILE = "queryeval.yaml"
 DEFAULT_TIMEOUT = 30.0
@@ -60,7 +59,8 @@ class SuiteSettings:
     settings: Settings
     tags: tuple[str, ...]
     db_schema: SchemaFile | None
-    structure: StructureFiles | None
+    extra: Values
+    """The values of keys that features and other packages add."""
 
     @cached_property
     def of_stated_predictions(self) -> Settings:
@@ -174,7 +174,7 @@ def resolve(values: Values) -> SuiteSettings:
         settings=settings,
         tags=values.get("tags", ()),
         db_schema=values.get("db_schema"),
-        structure=values.get("structure"),
+        extra={name: value for name, value in values.items() if name not in CORE_KEYS},
     )
 
 

@@ -11,12 +11,13 @@ import pytest
 from reference_records import Records
 
 from pytest_queryeval.core.errors import QueryEvalWarning
-from pytest_queryeval.core.selection import DatasetSelection, Dimension, DimensionSelection, Selection, Structure, Term
+from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.languages.sdmx.checks import violations
-from pytest_queryeval.languages.sdmx.data_query import read_data_query
-from pytest_queryeval.languages.sdmx.structure_files import read_message
-from pytest_queryeval.suites.structures import load_structure, read_structure
+from pytest_queryeval.features.sdmx.checks import violations
+from pytest_queryeval.features.sdmx.data_query import read_data_query
+from pytest_queryeval.features.sdmx.structure import Dimension, Structure
+from pytest_queryeval.features.sdmx.structure_files import read_message
+from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
 
 CPI = "IMF.STA:CPI"
 CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORMATION": 7, "FREQUENCY": 6}

@@ -27,8 +27,6 @@ UNUSED_BY: Mapping[str, frozenset[str]] = {
 }
 COMPARE_UNUSED_BY: Mapping[str, frozenset[str]] = {"rdf_terms": frozenset({"sql"})}
 NO_TABLES = frozenset({"json", "sdmx"})  # `compare` is about tables
-# Keys that have no effect where every case has a nearer value, or a kind that cannot use them.
-REPLACED = {key.name for key in KEYS.values() if key.inheritance == "nearest"} | UNUSED_BY.keys()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +107,8 @@ def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
                 yield from (((key, owner, option), at) for option, at in entries(options).items())
         elif key == "compare":
             yield from _entries_below(node, ("compare",), {("compare", "numbers"), ("compare", "numbers", "columns")})
-        elif key in REPLACED:
+        # Keys that have no effect where every case has a nearer value, or a kind that cannot use them.
+        elif key in UNUSED_BY or KEYS[key].inheritance == "nearest":
             yield (key,), node
 
 

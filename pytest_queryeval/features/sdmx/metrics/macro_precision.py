@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.languages.sdmx.details import SelectionDetails, details_of
-from pytest_queryeval.languages.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
+from pytest_queryeval.features.sdmx.details import SelectionDetails, details_of
+from pytest_queryeval.features.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
 
 
 @metric(answers=Selection, check=check_options)

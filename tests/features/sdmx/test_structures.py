@@ -12,16 +12,17 @@ import sdmx_messages as messages
 from suites import enter
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Structure, Term
+from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.languages.sdmx import checks
-from pytest_queryeval.languages.sdmx.checks import add_labels, violations
-from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
-from pytest_queryeval.languages.sdmx.nearest import Nearest
-from pytest_queryeval.languages.sdmx.structure_files import read_message
-from pytest_queryeval.languages.sdmx.structure_messages import english, structure_of
+from pytest_queryeval.features.sdmx import checks
+from pytest_queryeval.features.sdmx.checks import add_labels, violations
+from pytest_queryeval.features.sdmx.lookup import unlisted_codes
+from pytest_queryeval.features.sdmx.nearest import Nearest
+from pytest_queryeval.features.sdmx.structure import Structure
+from pytest_queryeval.features.sdmx.structure_files import read_message
+from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
+from pytest_queryeval.features.sdmx.structure_messages import english, structure_of
 from pytest_queryeval.suites import requirements
-from pytest_queryeval.suites.structures import load_structure, read_structure
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
 
@@ -369,7 +370,7 @@ def test_the_library_is_loaded_only_for_xml(tmp_path):
     file(messages.shop_json(), "shop.json")
     program = (
         "import sys; from pathlib import Path;"
-        "from pytest_queryeval.languages.sdmx.structure_files import read_message;"
+        "from pytest_queryeval.features.sdmx.structure_files import read_message;"
         "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
     )
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from pytest_queryeval.core.selection import DatasetStructure, Dimension, Selection, Structure
-from pytest_queryeval.languages.sdmx.data_query import MAX_CHARACTERS, read_data_query
+from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.features.sdmx.data_query import MAX_CHARACTERS, read_data_query
+from pytest_queryeval.features.sdmx.structure import DatasetStructure, Dimension, Structure
 
 AREAS = {"NO": "North", "SO": "South", "EA": "East", "X1": ""}
 GOODS = {"TEA": "Tea", "COF": "Coffee"}

@@ -8,8 +8,8 @@ from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, C
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.languages.sdmx.lookup import list_names
-from pytest_queryeval.languages.sdmx.scores import dataset_ids, match_dimensions, rename_as_in_gold
+from pytest_queryeval.features.sdmx.lookup import list_names
+from pytest_queryeval.features.sdmx.scores import dataset_ids, match_dimensions, rename_as_in_gold
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 

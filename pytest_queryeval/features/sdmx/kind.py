@@ -11,20 +11,21 @@ from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
-from pytest_queryeval.core.selection import Selection, Structure
+from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
+from pytest_queryeval.features.sdmx.checks import add_labels, violations
+from pytest_queryeval.features.sdmx.data_query import FORMS, is_data_query, read_data_query
+from pytest_queryeval.features.sdmx.details import selection_text
+from pytest_queryeval.features.sdmx.difference import difference, difference_cause
+from pytest_queryeval.features.sdmx.reading import read_selection
+from pytest_queryeval.features.sdmx.scores import check_options
+from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.sdmx.checks import add_labels, violations
-from pytest_queryeval.languages.sdmx.data_query import FORMS, is_data_query, read_data_query
-from pytest_queryeval.languages.sdmx.details import selection_text
-from pytest_queryeval.languages.sdmx.difference import difference, difference_cause
-from pytest_queryeval.languages.sdmx.reading import read_selection
-from pytest_queryeval.languages.sdmx.scores import check_options
 from pytest_queryeval.sandbox.host import Hosts
 
 MAX_BYTES = 32 * MEBIBYTE
@@ -68,28 +69,30 @@ class Sdmx(Kind):
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Check that a gold selects only what the case's structure has; raise ValueError otherwise."""
-        selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", case.structure)
-        if case.structure is None:
+        structure = structure_of(case)
+        selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", structure)
+        if structure is None:
             return replace(gold, answer=selection)
-        if problems := violations(selection, case.structure):
+        if problems := violations(selection, structure):
             raise ValueError(f"gold breaks the structure: {problems[0]}")
-        return replace(gold, answer=add_labels(selection, case.structure))
+        return replace(gold, answer=add_labels(selection, structure))
 
     def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        structure = structure_of(case)
         selection: Answer | Failure | None = stated.answer
         note = ""
         if stated.query is not None:
             content, note = answer_text(stated.query)
-            selection = refusal(content) or _read_text(content, case.structure)
+            selection = refusal(content) or _read_text(content, structure)
             if isinstance(selection, Failure):
                 return Execution(query=stated.query, error=selection)
         if not isinstance(selection, Selection):
             raise PredictorError(f"the prediction is no selection but a {type(selection).__name__}")
         execution = Execution(query=stated.query, answer=selection, note=note)
-        if case.structure is None:
+        if structure is None:
             return execution
-        problems = violations(selection, case.structure)
-        return replace(execution, answer=add_labels(selection, case.structure), violations=problems)
+        problems = violations(selection, structure)
+        return replace(execution, answer=add_labels(selection, structure), violations=problems)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
@@ -103,6 +106,12 @@ class Sdmx(Kind):
 
     def text(self, answer: Answer) -> str | None:
         return selection_text(answer) if isinstance(answer, Selection) else None
+
+
+def structure_of(case: Case) -> Structure | None:
+    """Return the structure of a case, the value of its key `structure`."""
+    structure = case.extra.get("structure")
+    return structure if isinstance(structure, Structure) else None
 
 
 def _is_json(text: str) -> bool:

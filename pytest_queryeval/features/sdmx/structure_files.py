@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from pytest_queryeval.languages.sdmx.structure_json import read_json_message
-from pytest_queryeval.languages.sdmx.structure_messages import (
+from pytest_queryeval.features.sdmx.structure_json import read_json_message
+from pytest_queryeval.features.sdmx.structure_messages import (
     Component,
     ConceptReference,
     Message,

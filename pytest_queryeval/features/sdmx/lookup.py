@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from pytest_queryeval.core.selection import DatasetStructure, Structure
-from pytest_queryeval.languages.sdmx.structure_messages import version_order
+from pytest_queryeval.features.sdmx.structure import DatasetStructure, Structure
+from pytest_queryeval.features.sdmx.structure_messages import version_order
 from pytest_queryeval.text.truncation import one_line
 
 MAX_NAMES = 5

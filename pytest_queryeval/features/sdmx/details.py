@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.languages.sdmx.matching import Matched
-from pytest_queryeval.languages.sdmx.scores import in_target, precision_of, recall_of
+from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.scores import in_target, precision_of, recall_of
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line, truncate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.languages.sdmx.scores import dataset_ratios
+from pytest_queryeval.features.sdmx.scores import dataset_ratios
 
 
 @metric(answers=Selection)

@@ -8,14 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
-from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import each, items, required_text
-from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
-from pytest_queryeval.languages.sdmx.structure_files import is_json, read_message
-from pytest_queryeval.languages.sdmx.structure_messages import Message, structure_of
+from pytest_queryeval.features.sdmx.lookup import unlisted_codes
+from pytest_queryeval.features.sdmx.structure import Structure
+from pytest_queryeval.features.sdmx.structure_files import is_json, read_message
+from pytest_queryeval.features.sdmx.structure_messages import Message, structure_of
 from pytest_queryeval.suites.changes import modification_time
+from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
 
 MAX_BYTES = 32 * MEBIBYTE
@@ -101,3 +102,12 @@ def _message(path: Path) -> Message | str:
         return f"reading it {error}"
     except ValueError as error:
         return str(error)
+
+
+STRUCTURE = Key(
+    name="structure",
+    description="files with SDMX structure messages",
+    levels=("folder", "file", "case"),
+    read=read_structure,
+    load=load_structure,
+)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.languages.sdmx.matching import Matched
-from pytest_queryeval.languages.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
+from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
 from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from pytest_queryeval.core.selection import DatasetStructure, Dimension, Structure
+from pytest_queryeval.features.sdmx.structure import DatasetStructure, Dimension, Structure
 
 T = TypeVar("T")
 Codes = Mapping[str, str]

@@ -12,17 +12,11 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.selection import (
-    DatasetSelection,
-    DatasetStructure,
-    DimensionSelection,
-    Selection,
-    Structure,
-    Term,
-)
-from pytest_queryeval.languages.sdmx.data_key import Codes, key_codes
-from pytest_queryeval.languages.sdmx.lookup import TIME, Datasets, codes_of
-from pytest_queryeval.languages.sdmx.structure_messages import is_any_version
+from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.features.sdmx.data_key import Codes, key_codes
+from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, codes_of
+from pytest_queryeval.features.sdmx.structure import DatasetStructure, Structure
+from pytest_queryeval.features.sdmx.structure_messages import is_any_version
 from pytest_queryeval.text.truncation import one_line
 
 MAX_CHARACTERS = 100_000

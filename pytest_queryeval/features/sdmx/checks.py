@@ -8,10 +8,11 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_queryeval.core.selection import Selection, Structure, Term
-from pytest_queryeval.languages.sdmx.lookup import TIME, Datasets, codes_of
-from pytest_queryeval.languages.sdmx.matching import collapse_spaces
-from pytest_queryeval.languages.sdmx.nearest import Nearest
+from pytest_queryeval.core.selection import Selection, Term
+from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, codes_of
+from pytest_queryeval.features.sdmx.matching import collapse_spaces
+from pytest_queryeval.features.sdmx.nearest import Nearest
+from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.text.truncation import one_line
 
 MAX_SENTENCES = 50

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.languages.sdmx.matching import Matched, match_terms
+from pytest_queryeval.features.sdmx.matching import Matched, match_terms
 
 Macro: TypeAlias = Literal["union", "target"]
 MACROS = ("union", "target")

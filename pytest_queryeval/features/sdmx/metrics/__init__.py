@@ -1,0 +1,1 @@
+"""Metrics of selections: datasets, dimensions and terms."""
