@@ -158,6 +158,29 @@ def test_who_links_to_whom_is_known_by_the_columns_whatever_their_order(columns)
         assert execution_accuracy(gold, predicted) == 1
 
 
+LINKED = [(BlankNode("a"), BlankNode("b")), (BlankNode("a"), A), (BlankNode("b"), A)]
+RELINKED = [(BlankNode("x"), A), (BlankNode("y"), A), (BlankNode("y"), BlankNode("x"))]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "policy"),
+    [
+        (("s", "o"), RELINKED, Policy(columns="by_name")),
+        (("o", "s"), [(o, s) for s, o in RELINKED], Policy(columns="by_name")),
+        (("o", "s"), [(BlankNode("y"), BlankNode("x"))], Policy(columns="by_name")),
+        (("s", "o", "more"), [(s, o, n) for n, (s, o) in enumerate(RELINKED)], Policy(columns="positional")),
+        (("s", "o"), RELINKED * 2, Policy(duplicates="ignore")),
+    ],
+    ids=["by name", "by name, turned", "one link, turned", "more columns", "repeated rows"],
+)
+def test_names_follow_the_columns_and_rows_that_the_policy_compares(columns, rows, policy):
+    gold = Table(columns=("s", "o"), rows=LINKED if len(rows) > 1 else LINKED[:1])
+
+    pair = Pair(gold, Table(columns=columns, rows=rows), policy)
+
+    assert pair.alignment.matched == len(gold.rows)
+
+
 def said(here, there):
     """A triple term between two nodes, numbers being labels of blank nodes."""
     return TripleTerm(*(BlankNode(f"n{node}") if isinstance(node, int) else node for node in (here, LINK, there)))

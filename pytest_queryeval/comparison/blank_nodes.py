@@ -5,9 +5,9 @@ them, until no more nodes are distinguished. A node of a unique colour is known;
 that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one of
 its nodes is paired with each candidate in turn, and the refinement goes on, as in the individualisation step of
 graph-isomorphism programs (McKay, 1981).
-Where columns are not positional, they are aligned later. Names are then looked for under each alignment of columns that
-hold the same cells but for blank nodes, until one makes the tables equal; where none does, columns do not count. A
-triple term with blank nodes is taken as one more node, and its parts as three more rows.
+Where any columns may be compared, they are aligned later. Names are then looked for under each alignment of columns
+that hold the same cells but for blank nodes, until one makes the tables equal; where none does, columns do not count.
+A triple term with blank nodes is taken as one more node, and its parts as three more rows.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ def rename_blank_nodes(
     gold: Sequence[Cells],
     predicted: Sequence[Cells],
     *,
-    positional: bool = False,
+    columns: Sequence[int] | None = None,
     merged: Callable[[], Mapping[Hashable, Hashable]] = dict,
 ) -> tuple[Sequence[Cells], bool]:
     """Return predicted rows with blank nodes named after gold's, and whether no better names can have been missed.
 
-    Nodes without a partner get names of their own. `merged` returns one value for cells that are equal without being
-    the same, such as numbers within the tolerance.
+    Nodes without a partner get names of their own. `columns` are the predicted columns that gold's are compared with,
+    None where any may be. `merged` returns one value for cells that are equal without being the same, such as numbers
+    within the tolerance.
     """
     nodes = _nodes(predicted)
     if not nodes or Counter(gold) == Counter(predicted):
@@ -50,9 +51,14 @@ def rename_blank_nodes(
     gold_rows, predicted_rows = (
         [tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted)
     )
-    names, proven = (None, True) if positional else _aligned_names(gold_rows, predicted_rows)
+    names: Names | None = None
+    proven = True
+    if columns is None:
+        names, proven = _aligned_names(gold_rows, predicted_rows)
+    else:
+        predicted_rows = _projected(predicted_rows, columns)
     if names is None:
-        search = _Search((_with_parts(gold_rows), _with_parts(predicted_rows)), positional)
+        search = _Search((_with_parts(gold_rows), _with_parts(predicted_rows)), positional=columns is not None)
         names = search.names()
         proven = proven and search.visits_left >= 0
     return _renamed(predicted, {node: names.get(node) or BlankNode(f"\0{node.label}") for node in nodes}), proven
@@ -67,7 +73,7 @@ def _aligned_names(gold: Sequence[Cells], predicted: Sequence[Cells]) -> tuple[N
     visits = MAX_VISITS
     alignments = _alignments(gold, predicted)
     for columns in islice(alignments, MAX_ALIGNMENTS):
-        rows = [tuple([row[column] for column in columns]) for row in predicted]
+        rows = _projected(predicted, columns)
         search = _Search((_with_parts(gold), _with_parts(rows)), positional=True, visits=visits)
         names = search.names()
         visits = search.visits_left
@@ -97,6 +103,10 @@ def _alignments(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Iterator[t
                 yield from completed((*columns, place))
 
     yield from completed(())
+
+
+def _projected(rows: Iterable[Cells], columns: Sequence[int]) -> list[Cells]:
+    return [tuple([row[column] for column in columns]) for row in rows]
 
 
 def _renamed(rows: Iterable[Cells], names: Names) -> list[Cells]:

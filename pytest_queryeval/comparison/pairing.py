@@ -36,8 +36,7 @@ class Pair:
         self.column_policies = self.policy.by_column(gold)
         self._unpaired: dict[tuple[int, ...], UnpairedRows] = {}
         self.gold_rows = self._distinct(canonical_rows(gold, policy))
-        renamed_rows, is_proven = self._renamed(canonical_rows(predicted, policy))
-        self.predicted_rows = self._distinct(renamed_rows)
+        self.predicted_rows, is_proven = self._renamed(self._distinct(canonical_rows(predicted, policy)))
         self.is_unproven = not is_proven
         """Whether a search for an alignment, or for partners of blank nodes, has stopped at its budget so far."""
 
@@ -48,9 +47,17 @@ class Pair:
         return rename_blank_nodes(
             self.gold_rows,
             rows,
-            positional=self.policy.columns == "positional",
+            columns=self._stated_columns,
             merged=lambda: shared_values(self.gold_rows, rows, self.policy),
         )
+
+    @cached_property
+    def _stated_columns(self) -> tuple[int, ...] | None:
+        """The predicted column of each gold one, as the policy states it; None where any may be, or one is missing."""
+        if self.policy.columns == "by_name":
+            return _by_name(self.gold.columns, self.predicted.columns)
+        is_stated = self.policy.columns == "positional" and len(self.gold.columns) <= len(self.predicted.columns)
+        return tuple(range(len(self.gold.columns))) if is_stated else None
 
     def _distinct(self, rows: Rows) -> Rows:
         return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows
@@ -192,12 +199,9 @@ class Pair:
     def _find_alignment(self) -> Alignment | None:
         if len(self.gold.columns) > len(self.predicted.columns):
             return None
-        if self.policy.columns == "by_name":
-            columns = _by_name(self.gold.columns, self.predicted.columns)
-            return None if columns is None else self.alignment_of(columns)
+        if self.policy.columns != "any":
+            return None if self._stated_columns is None else self.alignment_of(self._stated_columns)
         by_position = tuple(range(len(self.gold.columns)))
-        if self.policy.columns == "positional":
-            return self.alignment_of(by_position)
         if self._has_same_rows():
             return Alignment(columns=by_position, matched=len(self.gold_rows), proven=True)
         first_guess = self.whole_alignment if self._may_be_equal else None
