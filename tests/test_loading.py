@@ -190,7 +190,7 @@ def test_problems_of_json_lines_come_in_one_error():
         "s.queryeval.jsonl",
     ) == [
         "s.queryeval.jsonl:1: 'predicted' is null: leave it out, or write \"\" for an empty answer",
-        "s.queryeval.jsonl:2: unknown key 'golden': did you mean 'gold'?",
+        "s.queryeval.jsonl:2: unknown key 'golden': 'gold' is there already: remove one of them",
         "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1: give one of them another id",
         (
             "s.queryeval.jsonl:3:6: not JSON: it ends too early: a value, a `]` or a `}` is missing: "
@@ -229,7 +229,7 @@ def test_problems_in_case_files_name_these_files():
     write("", "c/d.yaml")
 
     assert problems("kind: sql\nsource: a.db\ncases: c/*.yaml\n") == [
-        "c/a.yaml:2: unknown key 'golden': did you mean 'gold'?",
+        "c/a.yaml:2: unknown key 'golden': 'gold' is there already: remove one of them",
         "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1: give one of them another id",
         "c/c.yaml:1:5: not YAML: a plain value cannot hold `: `: quote the value",
         "c/d.yaml: there is no case in it: add one",

@@ -18,7 +18,7 @@ from threading import Barrier
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import fake_source, install_engine, make_case, table
+from samples import change, fake_source, install_engine, make_case, table
 from selections import selected
 
 from pytest_queryeval.core.answer_json import decode, decode_answer, encode, encode_answer
@@ -384,7 +384,7 @@ def test_a_schema_that_is_not_sent_is_not_listed(tmp_path):
 
 def test_what_decides_only_how_a_case_is_scored_does_not_count(tmp_path):
     record(tmp_path, case=of_suite("s.yaml"))
-    changed = replace(of_suite("s.yaml"), metrics=(), thresholds={}, golds=(), timeout=9.0, max_rows=9, trials=4)
+    changed = change(of_suite("s.yaml"), metrics=(), thresholds={}, golds=(), timeout=9.0, max_rows=9, trials=4)
 
     assert replayer(tmp_path).call(changed, SPEC, 1).load() == SAID
 
@@ -409,7 +409,7 @@ def test_what_a_service_is_not_sent_does_not_count(tmp_path):
 
     assert replayer(tmp_path).call(other, bare, 1).load() == SAID
     with pytest.raises(PredictorError, match=f"is stale: {SEEN}: {RECORD_IT}$"):
-        replayer(tmp_path).call(replace(other, dialect="duckdb"), bare, 1).load()
+        replayer(tmp_path).call(change(other, dialect="duckdb"), bare, 1).load()
 
 
 def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tmp_path, monkeypatch):
