@@ -148,7 +148,7 @@ class CodedTables:
         gold, predicted = (list(map(_distinct_values, *sides)) for sides in zip(self.exact, self.paired, strict=True))
         return gold, predicted
 
-    def projected(self, columns: tuple[int, ...]) -> tuple[list[CodedRow], dict[int, CodedRow]]:
+    def project(self, columns: tuple[int, ...]) -> tuple[list[CodedRow], dict[int, CodedRow]]:
         """Return gold's rows, and predicted's by position with cells in the order of gold's columns, as `equal` codes.
 
         With `duplicates: ignore`, predicted rows that the projection makes the same are there once.

@@ -68,7 +68,7 @@ def _rows(tables: Pair, columns: tuple[int, ...] | None) -> Counts:
     best = tables.alignment
     matched = (best if best is not None and best.columns == columns else tables.alignment_of(columns)).matched
     if tables.policy.duplicates == "ignore" and len(tables.predicted.columns) > len(columns):
-        predicted_size = len(tables.coded.projected(columns)[1])
+        predicted_size = len(tables.coded.project(columns)[1])
     return Counts(matched, predicted_size - matched, gold_size - matched)
 
 

@@ -30,7 +30,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     if not missing_at and not extra_at:
         return Difference(summary=_same_rows(tables, columns))
     gold_rows, predicted_rows = _rows(gold, tables.policy), _rows(predicted, tables.policy)
-    gold_codes, predicted_codes = tables.coded.projected(columns)
+    gold_codes, predicted_codes = tables.coded.project(columns)
     gold_times, predicted_times = Counter(gold_codes), Counter(predicted_codes.values())
     unpaired = chain((gold_codes[at] for at in missing_at), (predicted_codes[at] for at in extra_at))
     repeated = dict.fromkeys(row for row in unpaired if row in gold_times and row in predicted_times)
@@ -84,7 +84,7 @@ def _same_rows(tables: Pair, columns: tuple[int, ...]) -> str:
     """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
     if further := _further(tables, columns):
         return further[0]
-    gold, predicted = tables.coded.projected(columns)
+    gold, predicted = tables.coded.project(columns)
     if list(predicted.values()) != gold and not tables.coded.has_chains:
         return "the same rows, in another order"
     return "" if list(columns) == sorted(columns) else "the same rows, with their columns in another order"

@@ -28,7 +28,7 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     tables = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy, pinned=1)
     if policy.columns != "any":
         return tables.alignment is not None and tables.alignment.matched == len(numbered)
-    is_equal = tables.has_whole_alignment
+    is_equal = tables.matches_all_rows
     unordered = pair(gold, predicted, policy)  # which tells the case whether a search has stopped
     unordered.is_unproven = unordered.is_unproven or tables.is_unproven
     return is_equal

@@ -35,12 +35,13 @@ class Pair:
         self.policy = policy.of(gold, predicted)
         self.column_policies = self.policy.by_column(gold)
         self._unpaired: dict[tuple[int, ...], UnpairedRows] = {}
-        self.gold_rows = self._distinct(canonical_rows(gold, policy))
-        self.predicted_rows, is_proven = self._renamed(self._distinct(canonical_rows(predicted, policy)))
+        self.gold_rows = self._without_duplicates(canonical_rows(gold, policy))
+        predicted_rows = self._without_duplicates(canonical_rows(predicted, policy))
+        self.predicted_rows, is_proven = self._rename_nodes(predicted_rows)
         self.is_unproven = not is_proven
         """Whether a search for an alignment, or for partners of blank nodes, has stopped at its budget so far."""
 
-    def _renamed(self, rows: Rows) -> tuple[Rows, bool]:
+    def _rename_nodes(self, rows: Rows) -> tuple[Rows, bool]:
         """Return predicted rows with blank nodes named after gold's, and whether no better names can be missed."""
         if rows is self.predicted.rows:
             return rows, True
@@ -59,7 +60,7 @@ class Pair:
         is_stated = self.policy.columns == "positional" and len(self.gold.columns) <= len(self.predicted.columns)
         return tuple(range(len(self.gold.columns))) if is_stated else None
 
-    def _distinct(self, rows: Rows) -> Rows:
+    def _without_duplicates(self, rows: Rows) -> Rows:
         return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows
 
     @cached_property
@@ -75,23 +76,23 @@ class Pair:
         """Whether all rows of both sides match under some alignment that the policy allows."""
         if self.policy.columns != "any" or self._may_drop_rows:
             return self.row_f1(self.alignment) == 1.0
-        return self._may_be_equal and (self._has_same_rows() or self.has_whole_alignment)
+        return self._may_be_equal and (self._has_same_rows() or self.matches_all_rows)
 
     @property
-    def has_whole_alignment(self) -> bool:
+    def matches_all_rows(self) -> bool:
         """Whether every predicted row has a partner of its own among gold's under some alignment."""
-        return self.whole_alignment is not None and self.whole_alignment.matched == len(self.predicted_rows)
+        return self.alignment_of_all_rows is not None and self.alignment_of_all_rows.matched == len(self.predicted_rows)
 
     @cached_property
-    def whole_alignment(self) -> Alignment | None:
+    def alignment_of_all_rows(self) -> Alignment | None:
         """An alignment under which every predicted row has a partner of its own; unproven past the budget."""
-        return self._noted(self._find_whole_alignment())
+        return self._note(self._find_alignment_of_all_rows())
 
-    def _noted(self, alignment: Alignment | None) -> Alignment | None:
+    def _note(self, alignment: Alignment | None) -> Alignment | None:
         self.is_unproven = self.is_unproven or (alignment is not None and not alignment.proven)
         return alignment
 
-    def _find_whole_alignment(self) -> Alignment | None:
+    def _find_alignment_of_all_rows(self) -> Alignment | None:
         if self._has_other_integers():
             return None
         if not self._has_chains:
@@ -149,7 +150,7 @@ class Pair:
 
     def _has_same_rows(self) -> bool:
         """Return whether both hold the same rows as they are: the usual case, found without coding anything."""
-        if not self._is_as_large:
+        if not self._has_same_size:
             return False
         if self.gold_rows == self.predicted_rows:
             return True
@@ -164,13 +165,13 @@ class Pair:
 
         It takes milliseconds where coding the tables takes ten times as long; False where it cannot tell.
         """
-        if not self._is_as_large:
+        if not self._has_same_size:
             return False
         sums = [_integer_sums(rows) for rows in (self.gold_rows, self.predicted_rows)]
         return None not in sums and sums[0] != sums[1]
 
     @property
-    def _is_as_large(self) -> bool:
+    def _has_same_size(self) -> bool:
         """Whether both have as many rows and as many columns."""
         return len(self.gold.columns) == len(self.predicted.columns) and len(self.gold_rows) == len(self.predicted_rows)
 
@@ -194,7 +195,7 @@ class Pair:
     @cached_property
     def alignment(self) -> Alignment | None:
         """The best alignment that the policy allows; None where predicted lacks columns."""
-        return self._noted(self._find_alignment())
+        return self._note(self._find_alignment())
 
     def _find_alignment(self) -> Alignment | None:
         if len(self.gold.columns) > len(self.predicted.columns):
@@ -204,7 +205,7 @@ class Pair:
         by_position = tuple(range(len(self.gold.columns)))
         if self._has_same_rows():
             return Alignment(columns=by_position, matched=len(self.gold_rows), proven=True)
-        first_guess = self.whole_alignment if self._may_be_equal else None
+        first_guess = self.alignment_of_all_rows if self._may_be_equal else None
         if self._has_chains and first_guess is not None and first_guess.matched == len(self.predicted_rows):
             return first_guess
         if self.column_policies:
@@ -281,7 +282,7 @@ class Pair:
             return 0.0
         gold_size, predicted_size = len(self.gold_rows), len(self.predicted_rows)
         if self._may_drop_rows:
-            predicted_size = len(self.coded.projected(alignment.columns)[1])
+            predicted_size = len(self.coded.project(alignment.columns)[1])
         return 2 * alignment.matched / (gold_size + predicted_size) if gold_size + predicted_size else 1.0
 
 

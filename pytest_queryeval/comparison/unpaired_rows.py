@@ -27,7 +27,7 @@ def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget)
 
     Rows that are exactly equal are paired first, then as many as there can be.
     """
-    gold, predicted = tables.projected(columns)
+    gold, predicted = tables.project(columns)
     chains = [tables.pair_of(*place).chains for place in enumerate(columns)]
     if not any(chains):
         return UnpairedRows(
@@ -35,41 +35,9 @@ def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget)
             _without_partner(predicted.items(), gold),
             proven=True,
         )
-    gold_exact = dict(enumerate(transpose(tables.exact.gold, len(gold))))
-    exact_rows = transpose([tables.exact.predicted[column] for column in columns], len(tables.rows[1]))
-    predicted_exact = {position: exact_rows[position] for position in predicted}
-    # Of exactly equal rows, those of floats stay for last: they are near more numbers than integers are.
-    gold_order, predicted_order = (
-        sorted(exact.items(), key=lambda item: _float_count(rows[item[0]]))
-        for exact, rows in zip((gold_exact, predicted_exact), tables.rows, strict=True)
-    )
-    gold_groups, predicted_groups = (
-        _grouped({position: equal[position] for position in positions}, exact, chains)
-        for positions, equal, exact in (
-            (_without_partner(gold_order, predicted_exact.values()), gold, gold_exact),
-            (_without_partner(predicted_order, gold_exact.values()), predicted, predicted_exact),
-        )
-    )
-    pairs, proven = _pair_groups(tables, columns, chains, gold_groups, predicted_groups, budget)
-    paired_gold, paired_predicted = {at for at, _ in pairs}, {at for _, at in pairs}
-    return UnpairedRows(
-        sorted(at for group in gold_groups.values() for at in group if at not in paired_gold),
-        sorted(at for group in predicted_groups.values() for at in group if at not in paired_predicted),
-        proven,
-    )
-
-
-def _pair_groups(
-    tables: CodedTables,
-    columns: tuple[int, ...],
-    chains: Sequence[Mapping[int, int]],
-    gold_groups: Groups,
-    predicted_groups: Groups,
-    budget: Budget,
-) -> tuple[list[tuple[int, int]], bool]:
-    """Pair rows of the same group, and return whether there cannot be more pairs."""
-    chain_codes = [{*codes.values()} for codes in chains]
     gold_rows, predicted_rows = tables.rows
+    chain_codes = [{*codes.values()} for codes in chains]
+    gold_groups, predicted_groups = _groups(tables, columns, gold, predicted, chains)
     pairs: list[tuple[int, int]] = []
     proven = True
     for key, positions in gold_groups.items():
@@ -86,7 +54,37 @@ def _pair_groups(
             )
             pairs += near_rows.pairs
             proven = proven and near_rows.proven
-    return pairs, proven
+    paired_gold, paired_predicted = {at for at, _ in pairs}, {at for _, at in pairs}
+    return UnpairedRows(
+        sorted(at for group in gold_groups.values() for at in group if at not in paired_gold),
+        sorted(at for group in predicted_groups.values() for at in group if at not in paired_predicted),
+        proven,
+    )
+
+
+def _groups(
+    tables: CodedTables,
+    columns: tuple[int, ...],
+    gold: Sequence[CodedRow],
+    predicted: Mapping[int, CodedRow],
+    chains: Sequence[Mapping[int, int]],
+) -> tuple[Groups, Groups]:
+    """Return the positions of rows without exactly equal partner, in groups of which only rows of both may be equal.
+
+    Groups are by the codes of cells, or of the chains that these are in; `gold` and `predicted` are projected rows.
+    """
+    gold_exact = dict(enumerate(transpose(tables.exact.gold, len(gold))))
+    exact_rows = transpose([tables.exact.predicted[column] for column in columns], len(tables.rows[1]))
+    predicted_exact = {position: exact_rows[position] for position in predicted}
+    # Of exactly equal rows, those of floats stay for last: they are near more numbers than integers are.
+    gold_order, predicted_order = (
+        sorted(exact.items(), key=lambda item: _float_count(rows[item[0]]))
+        for exact, rows in zip((gold_exact, predicted_exact), tables.rows, strict=True)
+    )
+    return (
+        _grouped(_without_partner(gold_order, predicted_exact.values()), gold_exact, dict(enumerate(gold)), chains),
+        _grouped(_without_partner(predicted_order, gold_exact.values()), predicted_exact, predicted, chains),
+    )
 
 
 def _without_partner(rows: Positions, partners: Iterable[CodedRow]) -> list[int]:
@@ -102,13 +100,16 @@ def _without_partner(rows: Positions, partners: Iterable[CodedRow]) -> list[int]
 
 
 def _grouped(
-    rows: Mapping[int, CodedRow], exact: Mapping[int, CodedRow], chains: Sequence[Mapping[int, int]]
+    positions: Iterable[int],
+    exact: Mapping[int, CodedRow],
+    equal: Mapping[int, CodedRow],
+    chains: Sequence[Mapping[int, int]],
 ) -> Groups:
-    """Return the positions of rows that may be equal, by the codes of their cells, or of the chains these are in."""
+    """Return positions by the codes of their rows: of the chain that a cell is in, else its `equal` code."""
     groups: defaultdict[CodedRow, list[int]] = defaultdict(list)
-    for position, row in rows.items():
-        cells = zip(chains, exact[position], row, strict=True)
-        groups[tuple([codes.get(exact_code, equal_code) for codes, exact_code, equal_code in cells])].append(position)
+    for at in positions:
+        cells = zip(chains, exact[at], equal[at], strict=True)
+        groups[tuple([codes.get(exact_code, equal_code) for codes, exact_code, equal_code in cells])].append(at)
     return groups
 
 
