@@ -4,6 +4,7 @@ import json
 
 import pytest
 from report_maker import evaluate_gate, make_report, report_of
+from samples import make_case
 
 from pytest_queryeval import METRICS, evaluate, load_cases
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
@@ -13,6 +14,7 @@ from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported, PredictionFile
 from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.groups import GROUPS, POSITIONS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS
@@ -138,6 +140,20 @@ def test_gate_rule_is_decided_early_by_a_mean_from_0_to_1_only(name, example_gat
     scores = {rule.score_with_errors(example_gate, case) for case in make_report(80)["cases"]} - {None}
 
     assert rule.why_all(example_gate) or (scores and min(scores) >= 0 and max(scores) <= 1)
+
+
+@pytest.mark.parametrize("name", GROUPS.names())
+def test_group_has_words_and_values_that_are_texts(name):
+    group = GROUPS[name]
+
+    values = list(group.values(make_case(), "music/s.queryeval.yaml"))
+
+    assert group.heading
+    assert group.plural
+    assert group.position in POSITIONS
+    assert (group.position == "phrase") is bool(group.preposition)
+    assert len({*values}) == len(values)
+    assert all(type(value) is str and value for value in values)
 
 
 def of_run(before, after):

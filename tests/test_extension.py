@@ -1,4 +1,4 @@
-"""A package of its own adds a kind, an engine, a predictor, a metric and formats, each under contract."""
+"""A package of its own adds a kind, an engine, a predictor, a metric, a gate rule, a group and formats."""
 
 import json
 import os
@@ -11,7 +11,11 @@ import pytest
 
 HERE = Path(__file__).parent
 EXTENSION = HERE / "extension"
-MEMBERS = ("lookup", "dictionary", "template", "key_overlap", "tex", "question_lines", "query_lines")
+MEMBERS = (
+    *("lookup", "dictionary", "template", "key_overlap", "tex", "question_lines", "query_lines"),
+    *("max_errors", "first_word"),
+)
+GATE = re.compile(r"^gate (?:MISSED|met): .+$", re.MULTILINE)
 SUITE = {
     "kind": "lookup",
     "source": {"dictionary": {"entries": {"apples": 3, "pears": 5, "plums": 8}}},
@@ -55,6 +59,51 @@ def test_members_of_another_package_evaluate_a_suite(tmp_path):
         "fails": ("failed", 0.0, 0.0, 0.0),
     }
     assert "key overlap & 0.5" in (tmp_path / "report.tex").read_text(encoding="utf-8")
+
+
+def test_a_rule_and_a_group_of_another_package_are_those_of_gates(tmp_path):
+    gates = [{"max_errors": 0}, {"metric": "key_overlap", "min": 0.9, "where": {"first_word": "GET"}}]
+    (tmp_path / "queryeval.yaml").write_text(json.dumps({"gates": gates, "on_miss": "xfail"}), encoding="utf-8")
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+
+    done = run("-v", "--queryeval-report=report.json", "--queryeval-report=report.csv", cwd=tmp_path)
+    merged = queryeval("merge", "report.json", "--baseline", "report.json", cwd=tmp_path)
+
+    lines = [
+        "gate met: cases in error: 0, at most 0 allowed (3 cases)",
+        "gate MISSED: key_overlap of cases beginning with GET: 0.750, needs at least 0.9 (2 cases)",
+    ]
+    for output in (done.stdout, merged.stdout):
+        assert GATE.findall(output) == lines, done.stdout + done.stderr + merged.stderr
+    assert "changed besides the system" not in merged.stdout
+    assert "source,first word," in (tmp_path / "report.csv").read_text(encoding="utf-8")
+
+
+def named_blocks(page, section):
+    """The files of a section of a page, by name."""
+    text = (HERE.parent / f"docs/{page}.md").read_text(encoding="utf-8").partition(f"## {section}\n")[2]
+    named = r"^\*\*`([\w.]+)`\*\*[^`]*?(?:`[^`]*`[^`]*?)*\n\n```\w+\n(.*?)^```$"
+    return dict(re.findall(named, text.partition("\n## ")[0], re.MULTILINE | re.DOTALL))
+
+
+def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
+    section = "A rule for gates, and a group"
+    files = named_blocks("extending", section)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    done = run("-v", "--queryeval-report=report.json", cwd=tmp_path)
+    stopping = run("--queryeval-stop=decided", cwd=tmp_path)
+    (tmp_path / "conftest.py").unlink()
+    (tmp_path / "queryeval.yaml").unlink()
+    without_rule = queryeval("merge", "report.json", cwd=tmp_path)
+
+    assert files.keys() == {"rule.py", "conftest.py", "queryeval.yaml", "owners.queryeval.yaml"}
+    shown = GATE.findall((HERE.parent / "docs/extending.md").read_text(encoding="utf-8"))
+    assert GATE.findall(done.stdout) == shown, done.stdout + done.stderr
+    assert shown[0] in stopping.stdout, stopping.stdout + stopping.stderr
+    assert "the rule 'min_of_groups' is not known here" in without_rule.stdout, without_rule.stderr
+    assert "json_equal of cases with owner ann: 1.000, needs at least 0.9 (2 cases)" in without_rule.stdout
 
 
 def test_formats_of_another_package_are_imported_and_exported(tmp_path):
