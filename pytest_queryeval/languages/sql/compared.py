@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.optimizer.qualify import qualify
-from sqlglot.optimizer.scope import Scope, traverse_scope
-from sqlglot.schema import MappingSchema
 
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.languages.sql.mutants.facts import column_names
 from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.trees.columns import Columns
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
 
@@ -38,31 +37,17 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     >>> compared_columns("SELECT name FROM singer WHERE age > 30", "sqlite", tables).values
     ((('singer', 'age'), 30),)
     """
-    tree = parse_query(query, dialect).tree
-    if tree is None:
+    shared_tree = parse_query(query, dialect).tree
+    if shared_tree is None:
         return Compared()
-    try:
-        tree = with_quoted_texts(tree.copy(), tables)
-        known: dict[str, object] = {
-            name: {column.name.lower(): "text" for column in table.columns} for name, table in tables.items()
-        }
-        tree = qualify(
-            tree,
-            schema=MappingSchema(known, dialect=dialect, normalize=False),
-            dialect=dialect,
-            identify=False,
-            quote_identifiers=False,
-            validate_qualify_columns=False,
-        )
-        owners = dict(_owners(tree))
-    except Exception:  # noqa: BLE001 - the optimizer fails with any error on what it does not expect
-        return Compared()
+    tree = shared_tree.copy()
+    columns_of = Columns({name: column_names(table) for name, table in tables.items()}, dialect)
+    columns_of.replace_texts(tree)
     values: list[tuple[Column, str | int | float]] = []
-    pairs: list[tuple[Column, Column]] = []
+    pairs = [*_pairs_of_joins(tree, columns_of)]
     numbers: list[int] = []
     for sides in _compared_sides(tree):
-        nodes = [node for side in sides for node in side.find_all(exp.Column)]
-        columns = list(dict.fromkeys(owners[id(node)] for node in nodes if id(node) in owners))
+        columns = list(dict.fromkeys(origin for side in sides for origin in _origins(side, columns_of)))
         constants = [value for side in sides for value in _constants(side)]
         values += ((column, value) for column in columns for value in constants)
         pairs += pairwise(columns)
@@ -73,36 +58,31 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     return Compared(values=tuple(values), pairs=tuple(pairs), numbers=tuple(numbers))
 
 
-def with_quoted_texts(tree: exp.Expr, tables: Tables) -> exp.Expr:
-    """Return the tree with texts where it has names in double quotes that no table has as a column.
-
-    SQLite and MySQL take such a name for a text.
-    """
-    names = {column.name.lower() for table in tables.values() for column in table.columns}
-    names |= {alias.alias.lower() for alias in tree.find_all(exp.Alias, exp.TableAlias)}
-    for column in list(tree.find_all(exp.Column)):
-        if column.this.args.get("quoted") and not column.table and column.name.lower() not in names:
-            column.replace(exp.Literal.string(column.name))
-    return tree
+def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
+    """Yield the columns of tables that an expression reads; for the alias of a selected expression, those of that."""
+    for column in node.find_all(exp.Column):
+        names = columns.around(column)
+        alias = names.aliases.get(column.name.lower()) if names is not None and not column.table else None
+        origins = [_origin(column, columns)]
+        if origins == [None] and alias is not None:
+            origins = [_origin(inner, columns) for inner in alias.find_all(exp.Column)]
+        yield from (origin for origin in origins if origin is not None)
 
 
-def _owners(tree: exp.Expr) -> Iterator[tuple[int, Column]]:
-    """Yield the column of a table that each node reads, directly or through queries that pass it on unchanged."""
-    for scope in traverse_scope(tree):
-        for node in scope.columns:
-            column: exp.Expr = node
-            within: Scope | None = scope
-            while isinstance(column, exp.Column) and within is not None:
-                source = within.sources.get(column.table)
-                if isinstance(source, exp.Table):
-                    yield id(node), (source.name.lower(), column.name.lower())
-                if not isinstance(source, Scope) or not isinstance(source.expression, exp.Select):
-                    break
-                name = column.name
-                column = next(
-                    (item.unalias() for item in source.expression.selects if item.alias_or_name == name), column
-                )
-                within = source
+def _origin(column: exp.Column, columns: Columns) -> Column | None:
+    names = columns.around(column)
+    return None if names is None else columns.origin(names, column.table.lower(), column.name.lower())
+
+
+def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, Column]]:
+    """Yield the columns that USING and NATURAL JOIN compare."""
+    for join in tree.find_all(exp.Join):
+        if isinstance(join.parent, exp.Select):
+            names = columns.names(join.parent)
+            for name, *aliases in names.joined_columns(join):
+                left, right = (columns.origin(names, alias, name) for alias in aliases)
+                if left is not None and right is not None:
+                    yield left, right
 
 
 def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:

@@ -69,7 +69,7 @@ class ParsedQuery:
         if schema not in self._readings:
             from pytest_queryeval.languages.sql.trees.reader import read_tree
 
-            self._readings[schema] = read_tree(self._read, schema)
+            self._readings[schema] = read_tree(self._read, schema, self.dialect)
         return self._readings[schema]
 
     @cached_property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from pytest_queryeval.languages.sql.trees.columns import common_query
+
 
 def reads_no_table(tree: exp.Expr) -> bool:
     """Return whether a query reads no table, in itself or in a nested query.
@@ -47,16 +49,4 @@ def canonical_text(tree: exp.Expr, dialect: str) -> str:
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
     """Return the tables of a query, without references to its common table expressions."""
-    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    named = tree.find_all(exp.Table)
-    return [table for table in named if table.db or table.name.lower() not in common or _is_within_own_name(table)]
-
-
-def _is_within_own_name(table: exp.Table) -> bool:
-    """Return whether it stands in a common table expression of its name, which is not recursive: then it is a table."""
-    inside = table.find_ancestor(exp.CTE)
-    while inside is not None:
-        if inside.alias.lower() == table.name.lower() and not (inside.parent and inside.parent.args.get("recursive")):
-            return True
-        inside = inside.find_ancestor(exp.CTE)
-    return False
+    return [table for table in tree.find_all(exp.Table) if common_query(table) is None]

@@ -10,10 +10,10 @@ from itertools import permutations
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.trees.columns import Columns
 
 MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
 CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "order", "limit", "offset")
-_QUOTED_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
 _COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
 _SWAPPED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
 _LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
@@ -87,8 +87,8 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
 
     Aliases and numbers that ORDER BY, GROUP BY and HAVING use for items of SELECT become these items.
     """
-    owners = _qualify(gold, schema, dialect)
-    _qualify(predicted, schema, dialect)
+    owners = _qualify(gold, Columns(schema.tables, dialect))
+    _qualify(predicted, Columns(schema.tables, dialect))
     names: dict[int, str] = {}
     for select, other in _pairs(predicted, gold):
         _match_sources(select, other, names)
@@ -102,33 +102,18 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
             column.set("table", exp.to_identifier(names[id(owner)]))
 
 
-def _qualify(tree: exp.Expr, schema: Schema, dialect: str) -> list[tuple[exp.Column, exp.Expr]]:
+def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr]]:
     """Give every column the name of its table, and return those columns with their tables."""
     for select in list(tree.find_all(exp.Select)):
         _expand_aliases(select)
-    queries = {cte.alias.lower(): cte.this for cte in tree.find_all(exp.CTE)}
-    known: dict[int, Mapping[str, exp.Expr]] = {id(select): sources(select) for select in tree.find_all(exp.Select)}
+    columns.replace_texts(tree)
     owners = []
-    for column in list(tree.find_all(exp.Column)):
-        name, table = column.name.lower(), column.table.lower()
-        inner: exp.Expr | None = column.find_ancestor(exp.Select)
-        owner: exp.Expr | None = None
-        while inner is not None and owner is None:
-            members = known[id(inner)]
-            if table:
-                owner = members.get(table)
-            else:
-                listed = {each: _columns(source, schema, queries) for each, source in members.items()}
-                alias = next((each for each, columns in listed.items() if columns and name in columns), None)
-                if alias is None and [*listed.values()] == [None]:
-                    alias = next(iter(members))
-                owner = None if alias is None else members[alias]
-            inner = inner.find_ancestor(exp.Select)
-        if owner is not None:
+    for column in tree.find_all(exp.Column):
+        if (match := columns.find(column)) is not None:
+            names, alias = match
+            owner = names.sources[alias].node
             column.set("table", exp.to_identifier(owner.alias_or_name))
             owners.append((column, owner))
-        elif column.this.args.get("quoted") and not table and dialect in _QUOTED_TEXTS:
-            column.replace(exp.Literal.string(column.name))
     return owners
 
 
@@ -148,15 +133,6 @@ def _expand_aliases(select: exp.Select) -> None:
                 at = int(number.name) - 1
                 if 0 <= at < len(select.expressions) and not select.expressions[at].is_star:
                     number.replace(select.expressions[at].unalias().copy())
-
-
-def _columns(source: exp.Expr, schema: Schema, queries: Mapping[str, exp.Expr]) -> set[str] | None:
-    """Return the columns of a table or a nested query, None where they are not known."""
-    query = queries.get(source.name.lower()) if isinstance(source, exp.Table) else query_within(source)
-    if isinstance(query, exp.Query):
-        return None if query.is_star else {name.lower() for name in query.named_selects}
-    known = schema.tables.get(source.name.lower())
-    return None if known is None else set(known)
 
 
 def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:

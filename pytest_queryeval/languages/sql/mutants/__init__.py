@@ -10,10 +10,11 @@ from sqlglot import exp
 from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.compared import with_quoted_texts
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
+from pytest_queryeval.languages.sql.mutants.facts import column_names
 from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.trees.columns import Columns
 from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 from pytest_queryeval.text.truncation import truncate
 
@@ -49,19 +50,18 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
     if tree is None:
         return ()
     tree = tree.copy()
-    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    tables = {name: table for name, table in tables.items() if name not in common}
+    columns = Columns({name: column_names(table) for name, table in tables.items()}, dialect)
     if tables:
-        tree = with_quoted_texts(tree, tables)
+        columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)
-    known = {tree.sql(dialect=dialect)}
-    found: list[Mutant] = []
+    texts = {tree.sql(dialect=dialect)}
+    made: list[Mutant] = []
     most = most_mutants(sum(1 for _ in tree.walk()))
-    for edit in islice(in_turn(_edits(tree, tables, policy, dialect)), 2 * most):  # few are made twice
+    for edit in islice(in_turn(_edits(tree, tables, columns, policy, dialect)), 2 * most):  # few are made twice
         text = _edited(tree, edit, dialect)
-        if text in known:
+        if text in texts:
             continue
-        known.add(text)
+        texts.add(text)
         change = edit.change
         if not change:
             before, after = (node and node.sql(dialect=dialect).strip() for node in (edit.node, edit.new))
@@ -73,18 +73,18 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
             change=truncate(change, CHANGE_CHARACTERS),
             equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
-        found.append(mutant)
-        if len(found) == most:
+        made.append(mutant)
+        if len(made) == most:
             break
-    return found
+    return made
 
 
-def _edits(tree: exp.Expr, tables: Tables, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
+def _edits(tree: exp.Expr, tables: Tables, columns: Columns, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
     """Yield the edits of each operator."""
     queries = [*tree.find_all(exp.Query)]
 
     def site(select: exp.Select) -> Site:
-        return Site(select=select, tables=tables, policy=policy, dialect=dialect)
+        return Site(select=select, tables=tables, columns=columns, policy=policy, dialect=dialect)
 
     sites = [site(query) for query in queries if isinstance(query, exp.Select)]
     nowhere = site(exp.Select())

@@ -111,8 +111,8 @@ def joins(site: Site) -> Iterator[Edit]:
             continue
         if join.side not in ("", "LEFT") or join.args.get("method"):
             continue
-        facts = Facts(site.select, site.tables, loosened=join)
-        alias = join.alias_or_name.lower()
+        facts = site.facts_of(site.select, loosened=join)
+        alias = facts.names.joined(join)[1]
         kept_out = alias not in facts.extended or facts.aggregates_only(alias) or fails_alone(alias, site, facts)
         same = NO_UNMATCHED if kept_out or facts.partner_exists(join) else ""
         table = join.this.sql(dialect=site.dialect)
@@ -156,7 +156,7 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
     if not isinstance(number, exp.Literal) or not number.name.isdigit():
         return
     size = int(number.name)
-    one_row = isinstance(query, exp.Select) and Facts(query, site.tables).has_one_row and not query.args.get("offset")
+    one_row = isinstance(query, exp.Select) and site.facts_of(query).has_one_row and not query.args.get("offset")
     # SQLite takes the first row of a query that stands in the place of a value.
     first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""

@@ -214,7 +214,7 @@ def _least_count(count: exp.Expr, site: Site) -> int:
 
 def _follow(conditions: list[exp.Expr], site: Site) -> bool:
     """Return whether conditions are true in all rows that the others let pass."""
-    facts = Facts(site.select, site.tables, without=conditions)
+    facts = site.facts_of(site.select, without=conditions)
     for condition in conditions:
         if isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is):
             if not isinstance(condition.this.expression, exp.Null) or not facts.not_null(condition.this.this):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from sqlglot import exp
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.sql.mutants.facts import Facts
+from pytest_queryeval.languages.sql.trees.columns import Columns
 
 
 class Edit(NamedTuple):
@@ -30,17 +31,24 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A SELECT that is changed, the tables that are declared, and how answers are compared."""
+    """A SELECT that is changed, the tables that are declared, what names refer to, and how answers are compared."""
 
     select: exp.Select
     tables: Tables
+    columns: Columns
     policy: Policy
     dialect: str
 
     @cached_property
     def facts(self) -> Facts:
         """What holds for its rows."""
-        return Facts(self.select, self.tables)
+        return self.facts_of(self.select)
+
+    def facts_of(
+        self, select: exp.Select, *, without: Collection[exp.Expr] = (), loosened: exp.Join | None = None
+    ) -> Facts:
+        """Return what holds for the rows of a SELECT, see `Facts`."""
+        return Facts(self.columns.names(select), self.tables, without=without, loosened=loosened)
 
     @property
     def clauses(self) -> Iterator[exp.Expr]:

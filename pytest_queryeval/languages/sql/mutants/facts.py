@@ -7,13 +7,13 @@ itself is taken not to hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cached_property
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import TableDefinition, Tables
+from pytest_queryeval.languages.sql.trees.columns import Names, common_query
 
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
@@ -34,39 +34,34 @@ class Facts:
 
     def __init__(
         self,
-        select: exp.Select,
+        names: Names,
         tables: Tables,
         *,
         without: Collection[exp.Expr] = (),
         loosened: exp.Join | None = None,
     ) -> None:
-        self.select = select
+        self.select = select = names.select
+        self.names = names
         self.sources: dict[str, TableDefinition | None] = {}
         self._using: set[str] = set()
         self._equal: list[tuple[Name, Name]] = []
         self._implied: list[tuple[set[Name], set[Name]]] = []
         self._rejected: set[Name] = set()
         self.extended: set[str] = set()  # aliases whose columns may all be NULL as no row matched
-        from_ = select.args.get("from_")
         joins: list[exp.Join] = select.args.get("joins") or []
-        for item in [from_, *joins] if from_ is not None else []:
-            table = item.this
-            is_plain = isinstance(table, exp.Table) and not table.args.get("joins") and not item.args.get("method")
-            name = table.name.lower() if is_plain else ""
-            alias = (table.alias_or_name or f"?{len(self.sources)}").lower()
-            self.sources[alias] = tables.get(name)
+        for alias, source in names.sources.items():
+            self.sources[alias] = tables.get(source.node.name.lower()) if _is_plain_table(source.node, select) else None
         filters = [*conjuncts(select.args.get("where"))]
         keeps_left = all(join.side in ("", "LEFT") for join in joins)
         for join in joins:
-            alias = join.alias_or_name.lower()
+            before, alias = names.joined(join)
             is_outer = join is loosened or join.side != ""
             conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
             if is_outer:
                 if join is loosened or join.side in ("LEFT", "FULL"):
                     self.extended.add(alias)
                 if join.side in ("RIGHT", "FULL"):
-                    before = list(self.sources)
-                    self.extended.update(before[: before.index(alias)])
+                    self.extended.update(before)
                 self._add_implied(conditions, alias, keeps_left=keeps_left)
             elif keeps_left:
                 filters += conditions
@@ -82,20 +77,20 @@ class Facts:
         table, name = column.table.lower(), column.name.lower()
         if table:
             return (table, name) if table in self.sources else OUTER
-        owners = [alias for alias, source in self.sources.items() if source and name in column_names(source)]
         if None in self.sources.values():
             return None
+        owners = self.names.owners(name)
         if len(owners) == 1 or (owners and name in self._using):
             return owners[0], name
-        return OUTER if not owners and self.select.parent is not None and name not in self._aliases else None
+        return OUTER if not owners and self.select.parent is not None and name not in self.names.aliases else None
 
     def item(self, key: exp.Expr) -> exp.Expr:
         """Return what a key of ORDER BY or GROUP BY stands for: a selected expression, or itself."""
         core = key.this if isinstance(key, exp.Ordered) else key
         if isinstance(core, exp.Literal) and core.name.isdigit() and 0 < int(core.name) <= len(self.select.selects):
             return self.select.selects[int(core.name) - 1].unalias()
-        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self._aliases:
-            return self._aliases[core.name.lower()]
+        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self.names.aliases:
+            return self.names.aliases[core.name.lower()]
         return core
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
@@ -129,7 +124,7 @@ class Facts:
         known = self.closure(names)
         return all(self.resolve(column) in known for column in expression.find_all(exp.Column))
 
-    def determine_rows(self, names: Iterable[Name], ignored: str = "") -> bool:
+    def determine_rows(self, names: Iterable[Name], ignored: str | None = None) -> bool:
         """Return whether no two rows, before GROUP BY, have the same values of these columns.
 
         With the alias of an `ignored` table, whether no two rows do without its columns.
@@ -216,7 +211,7 @@ class Facts:
     def partner_exists(self, join: exp.Join) -> bool:
         """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""
         conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
-        alias = join.alias_or_name.lower()
+        alias = self.names.joined(join)[1]
         joined = self.sources.get(alias)
         pairs: set[tuple[Name, str]] = set()
         for condition in conditions:
@@ -255,10 +250,6 @@ class Facts:
                     return False
         return True
 
-    @cached_property
-    def _aliases(self) -> dict[str, exp.Expr]:
-        return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
-
     def _equality(self, condition: exp.Expr) -> tuple[Name, Name] | None:
         """Return the two columns that a condition says are equal, `OUTER` for a constant; None for other conditions."""
         if not isinstance(condition, exp.EQ):
@@ -272,16 +263,10 @@ class Facts:
 
     def _using_conditions(self, join: exp.Join) -> Iterator[exp.Expr]:
         """Yield the equalities that USING stands for."""
-        alias = join.alias_or_name.lower()
-        before = list(self.sources)
-        for column in join.args.get("using") or ():
-            name = column.name.lower()
+        for name, left, right in self.names.joined_columns(join):
             self._using.add(name)
-            for other in before[: before.index(alias)] if alias in before else ():
-                source = self.sources[other]
-                if source is not None and name in column_names(source):
-                    yield exp.EQ(this=exp.column(name, other), expression=exp.column(name, alias))
-                    break
+            if left in self.names.owners(name):
+                yield exp.EQ(this=exp.column(name, left), expression=exp.column(name, right))
 
     def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
         """Add what the columns of an outer join's left side determine: those of the right side that equal them."""
@@ -295,6 +280,14 @@ class Facts:
                 (then if name[0] == alias else given).add(name)
         if keeps_left and then:
             self._implied.append((given, then))
+
+
+def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:
+    """Return whether an item of FROM is a table that is joined by its condition alone, outside of parentheses."""
+    place = node.parent
+    if not isinstance(node, exp.Table) or node.args.get("joins") or common_query(node) is not None:
+        return False
+    return place is not None and place.parent is select and not place.args.get("method")
 
 
 def keys(table: TableDefinition) -> Iterator[tuple[str, ...]]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.trees.columns import Columns
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
 from pytest_queryeval.languages.sql.trees.parsing import TOO_DEEP, Tree
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
@@ -23,12 +24,12 @@ _READ = frozenset(("this", "expression", "distinct", "order", "limit", "offset",
 _READ_AROUND = frozenset((*_READ, "alias", "joins"))
 
 
-def read_tree(tree: Tree, schema: Schema) -> Reading:
+def read_tree(tree: Tree, schema: Schema, dialect: str) -> Reading:
     """Return the normal form of a query, or of what can be read of it."""
     if tree.tree is None:
         return Reading(problem=tree.problem, is_unread=True)
     try:
-        reading = TreeReader().read(tree.tree, Scope(schema))
+        reading = TreeReader(Columns(schema.tables, dialect)).read(tree.tree, Scope())
     except RecursionError:
         return Reading(problem=TOO_DEEP, is_unread=True)
     return replace(reading, problem=tree.problem)
@@ -37,23 +38,29 @@ def read_tree(tree: Tree, schema: Schema) -> Reading:
 class TreeReader:
     """Reader of trees of queries, and of the queries within them."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
         self._texts = Texts(lambda node, scope: self.read(node, scope).text)
         # Conditions read nested queries twice; the scope is kept, so that no other one gets its id.
-        self._known: dict[tuple[int, int], tuple[Scope, Reading]] = {}
+        self._readings: dict[tuple[int, int], tuple[Scope, Reading]] = {}
 
     def read(self, node: exp.Expr, outer: Scope) -> Reading:
         """Read a query; names in it may refer to relations of `outer`."""
         key = (id(node), id(outer))
-        if key in self._known:
-            return self._known[key][1]
+        if key in self._readings:
+            return self._readings[key][1]
         around = self._with_queries(node, outer)
         match node:
             case exp.SetOperation():
                 reading = self._operation(node, around)
             case exp.Select():
+                names = self._columns.names(node)
                 reader = SelectReader(
-                    node, around.within(), self._texts, self.read, lambda query: self._relation(query, around)
+                    names,
+                    around.within(names),
+                    self._texts,
+                    self.read,
+                    lambda query: self._relation(query, around),
                 )
                 reading = reader.reading()
             case exp.Subquery():
@@ -61,7 +68,7 @@ class TreeReader:
             case _:
                 clauses = {node.key: self._texts.others(node, around, without=frozenset())}
                 reading = Reading(view=View(), clauses=clauses)
-        self._known[key] = outer, reading
+        self._readings[key] = outer, reading
         return reading
 
     def _with_queries(self, node: exp.Expr, outer: Scope) -> Scope:
@@ -89,7 +96,7 @@ class TreeReader:
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
         """Read a query in parentheses, which ORDER BY and LIMIT may follow."""
         inner = self.read(node.this, scope)
-        around = Scope(scope.schema, scope, aliases=dict(inner.outputs or {}))
+        around = Scope(scope, aliases=dict(inner.outputs or {}))
         last = View(order=ordering(node, self._texts, around), limit=limit(node))
         if last.order is None and last.limit is None:
             return inner
@@ -104,7 +111,7 @@ class TreeReader:
         label = f"{word} all" if node.args.get("distinct") is False else word
         left, right = self.read(node.this, scope), self.read(node.expression, scope)
         texts = [*_arms(left, label), *(_arms(right, label) if word != "except" else [right.text])]
-        inner = Scope(scope.schema, scope, aliases=dict(left.outputs or {}))
+        inner = Scope(scope, aliases=dict(left.outputs or {}))
         view = _appended(left.view, word, right.view)
         last = View(order=ordering(node, self._texts, inner), limit=limit(node))
         clauses = {

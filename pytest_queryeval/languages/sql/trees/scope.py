@@ -1,15 +1,17 @@
-"""The column that a name refers to: tables, aliases, nested queries, and columns that joins make equal."""
+"""The texts of columns: with their tables, as one text where joins make them equal, with what nested queries select."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from math import factorial, prod
 from typing import NamedTuple
 
-from pytest_queryeval.core.db_schema import Schema
+from sqlglot import exp
+
+from pytest_queryeval.languages.sql.trees.columns import Names
 
 MAX_NUMBERINGS = 24
 _OUTWARD = "^"
@@ -19,7 +21,7 @@ class Relation(NamedTuple):
     """An item of FROM: a table, or a query by its text.
 
     `name` is its text in FROM, `label` the prefix of its columns where that is another one. `columns` are the texts of
-    its columns by their names, None where they are not known.
+    its columns by their names, where these differ.
     """
 
     name: str
@@ -33,41 +35,25 @@ class Relation(NamedTuple):
 
 @dataclass(slots=True)
 class Scope:
-    """The relations of one SELECT by their aliases, and the scope around it; all names are in lower case.
+    """The texts of what the names of one SELECT refer to, and the scope around it; all names are in lower case.
 
-    `queries` are those of WITH; `aliases` are those of the SELECT list, which ORDER BY looks up before columns and
-    other clauses after them. `budget` is how often one SELECT in it may be read, see `numberings`.
+    `relations` are the items of FROM by their aliases in `names`. `queries` are those of WITH; `aliases` are those of
+    the SELECT list, which ORDER BY looks up before columns and other clauses after them. `budget` is how often one
+    SELECT in it may be read, see `numberings`.
     """
 
-    schema: Schema
     outer: Scope | None = None
+    names: Names | None = None
     relations: dict[str, Relation] = field(default_factory=dict)
     queries: dict[str, Relation] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     aliases_first: bool = False
     budget: int = MAX_NUMBERINGS
     _same: dict[str, str] = field(default_factory=dict)
-    _owners: dict[str, str] = field(default_factory=dict)
-    _unknown: list[str] = field(default_factory=list)
 
-    def within(self) -> Scope:
+    def within(self, names: Names | None = None) -> Scope:
         """Return a scope for a query within this one."""
-        return Scope(self.schema, self, budget=self.budget)
-
-    def table(self, name: str, text: str) -> Relation:
-        """Return a table with its columns in the schema; `text` is the name with what else FROM says about it."""
-        columns = self.schema.tables.get(name)
-        return Relation(text, None if columns is None else {column: column for column in columns})
-
-    def add(self, alias: str, relation: Relation) -> str:
-        """Add a relation; return its alias, another one where that is taken."""
-        alias = alias if alias not in self.relations else f"{alias} {len(self.relations)}"
-        self.relations[alias] = relation
-        for column in relation.columns or ():
-            self._owners.setdefault(column, alias)
-        if relation.columns is None:
-            self._unknown.append(alias)
-        return alias
+        return Scope(self, names, budget=self.budget)
 
     def numberings(self) -> Iterator[Scope]:
         """Yield the scope with each way to number what FROM has more than once.
@@ -104,32 +90,33 @@ class Scope:
     def column(self, table: str, name: str) -> str:
         """Return the text of a column: `table.column`, with a mark for each query in between.
 
-        Columns that a join makes equal have one text. An unknown name stays as it is, unless there is a single relation
-        whose columns are not known.
+        Columns that a join makes equal have one text. A name that refers to nothing stays as it is.
         """
-        if table:
-            return self._qualified(table, name) or f"{table}.{name}"
-        alias = self.aliases.get(name)
+        alias = "" if table else self.aliases.get(name, "")
         if alias and self.aliases_first:
             return alias
-        found = self._unqualified(name) or alias
-        if not found and len(self._unknown) == 1:
-            found = self.representative(self.relations[self._unknown[0]].column(name))
-        return found or name
+        scope = self._nearest_select()
+        if scope is None or scope.names is None:
+            match = None
+        elif alias:
+            match = scope.names.find_known(name, scope.relations)
+        else:
+            match = scope.names.find(table, name, scope.relations)
+        return self._text(match, name) or alias or (f"{table}.{name}" if table else name)
 
-    def owner(self, table: str, name: str) -> str | None:
+    def owner(self, column: exp.Column) -> str | None:
         """Return the alias, in this scope, of the relation that has a column; None where that is not known."""
+        assert self.names is not None
+        table = column.table.lower()
         if table:
             return table if table in self.relations else None
-        return self._owners.get(name)
+        match = self.names.find_known(column.name.lower())
+        return match[1] if match is not None and match[0] is self.names else None
 
-    def is_column(self, name: str) -> bool:
-        """Return whether the schema or a nested query is known to have a column of this name."""
-        return self._unqualified(name) is not None
-
-    def knows_all_columns(self) -> bool:
-        """Return whether every relation, here and further out, is a query or a table of the schema."""
-        return not self._unknown and (self.outer is None or self.outer.knows_all_columns())
+    def is_text(self, column: exp.Column) -> bool:
+        """Return whether a name in double quotes is a text."""
+        scope = self._nearest_select() if column.this.args.get("quoted") else None
+        return scope is not None and scope.names is not None and scope.names.is_text(column)
 
     def join_columns(self, first: str, second: str) -> None:
         """Treat two texts of columns as equal from now on."""
@@ -151,26 +138,21 @@ class Scope:
             sets.setdefault(least, {least}).add(text)
         return sorted(" = ".join(sorted(members)) for members in sets.values())
 
-    def has_column(self, alias: str, name: str) -> bool:
-        """Return whether a relation of this scope is known to have a column."""
-        return name in (self.relations[alias].columns or ())
+    def _nearest_select(self) -> Scope | None:
+        """Return the scope of the nearest SELECT: those of WITH and of set operations have no names."""
+        scope: Scope | None = self
+        while scope is not None and scope.names is None:
+            scope = scope.outer
+        return scope
 
-    def shared_columns(self, alias: str, others: Iterable[str]) -> list[str]:
-        """Return the columns of a relation that one of the others has too, as NATURAL JOIN compares them."""
-        columns = self.relations[alias].columns or ()
-        return [name for name in columns if any(self.has_column(other, name) for other in others)]
-
-    def _qualified(self, table: str, name: str) -> str | None:
-        if relation := self.relations.get(table):
-            return self.representative(relation.column(name))
-        return self._marked(self.outer._qualified(table, name)) if self.outer else None
-
-    def _unqualified(self, name: str) -> str | None:
-        alias = self._owners.get(name)
-        if alias is not None:
-            return self.representative(self.relations[alias].column(name))
-        return self._marked(self.outer._unqualified(name)) if self.outer else None
-
-    def _marked(self, text: str | None) -> str | None:
-        """Mark a column from further out; scopes that hold nothing but WITH do not count."""
-        return f"{_OUTWARD}{text}" if text and self.relations else text
+    def _text(self, match: tuple[Names, str] | None, name: str) -> str | None:
+        """Return the text of a column of an item of FROM, here or further out."""
+        scope: Scope | None = self
+        marks = ""
+        while match is not None and scope is not None:
+            if scope.names is match[0]:
+                relation = scope.relations.get(match[1])  # None within the item itself, if it is LATERAL
+                return None if relation is None else marks + scope.representative(relation.column(name))
+            marks += _OUTWARD if scope.relations else ""
+            scope = scope.outer
+        return None

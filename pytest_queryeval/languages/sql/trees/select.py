@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
+from pytest_queryeval.languages.sql.trees.columns import Names
 from pytest_queryeval.languages.sql.trees.conditions import conditions, expression
 from pytest_queryeval.languages.sql.trees.normal_form import Reading, short
 from pytest_queryeval.languages.sql.trees.relations import FromReader, write_joined
@@ -24,17 +25,18 @@ class SelectReader:
 
     def __init__(
         self,
-        node: exp.Select,
+        names: Names,
         scope: Scope,
         texts: Texts,
         read: Callable[[exp.Expr, Scope], Reading],
         relation: Callable[[exp.Expr], Relation],
     ) -> None:
-        self._node = node
+        self._names = names
+        self._node = names.select
         self._scope = scope
         self._texts = texts
         self._read = read
-        self._from = FromReader(scope, texts, relation).read(node)
+        self._from = FromReader(names, scope, texts, relation).read()
 
     def reading(self) -> Reading:
         """Read the whole of it, with the numbering of repeated tables that has the smallest text."""
@@ -48,7 +50,7 @@ class SelectReader:
             return conditions(condition, texts, scope, lambda nested, inner: self._read(nested, inner).view)
 
         # WHERE and the list come first: the aliases of the list apply to what is read after them.
-        found = write_joined(self._from, scope, texts)
+        joined = write_joined(self._from, scope, texts)
         where = node.args.get("where")
         where_view = view_of(where.this if where else None)
         on = [view_of(condition) for condition in self._from.on]
@@ -65,7 +67,7 @@ class SelectReader:
         having_texts = sorted(texts.parts(having.this, scope)) if having else []
         view = View(
             select=tuple(item for _, item in sorted(zip(selected, items, strict=True), key=lambda pair: pair[0])),
-            tables=found.tables,
+            tables=joined.tables,
             on=_joined_by_and(on),
             where=where_view,
             group=tuple(sorted(keys, key=lambda key: str(key.key))),
@@ -80,10 +82,10 @@ class SelectReader:
         if group is not None:
             others += texts.others(group, scope, without=frozenset(("expressions",)))
         clauses = {
-            "select": tuple(sorted(column for item, text in named for column in _columns(item, text, scope))),
-            "from": found.tables,
-            "join": found.joins,
-            "where": found.filters,
+            "select": tuple(sorted(column for item, text in named for column in self._columns(item, text, scope))),
+            "from": joined.tables,
+            "join": joined.joins,
+            "where": joined.filters,
             "group": tuple(str(key.key) for key in view.group),
             "having": tuple(having_texts),
             **order_clauses(view),
@@ -92,6 +94,13 @@ class SelectReader:
         has_star = any(item.is_star for item in node.expressions)
         outputs = None if has_star else {item.alias_or_name.lower(): short(text) for item, text in named}
         return Reading(view=view, clauses=clauses, outputs=outputs)
+
+    def _columns(self, item: exp.Expr, text: str, scope: Scope) -> Sequence[str]:
+        """Return the columns of an item of the list: for `*` those of a single item of FROM where they are known."""
+        if text != "*" or not item.is_star or len(self._names.sources) != 1:
+            return (text,)
+        ((alias, source),) = self._names.sources.items()
+        return (text,) if source.columns is None else [scope.column(alias, name) for name in source.columns]
 
     def _item(self, node: exp.Expr, text: str, scope: Scope) -> Item:
         inner = node.unalias().unnest()
@@ -105,29 +114,21 @@ class SelectReader:
         return Item(inner.key, expression(argument, self._texts.of(argument, scope)))
 
 
-def _columns(item: exp.Expr, text: str, scope: Scope) -> Sequence[str]:
-    """Return the columns of an item of the list: for `*` those of a single relation where they are known."""
-    if text != "*" or not item.is_star or len(scope.relations) != 1:
-        return (text,)
-    ((alias, relation),) = scope.relations.items()
-    return (text,) if relation.columns is None else [scope.column(alias, name) for name in relation.columns]
-
-
 def ordering(node: exp.Query, texts: Texts, scope: Scope) -> Ordering | None:
     """Return ORDER BY; its names refer to aliases of the list first, then to columns."""
     clause = node.args.get("order")
     if clause is None:
         return None
     scope.aliases_first = True
-    keys = [key if isinstance(key, exp.Ordered) else exp.Ordered(this=key) for key in clause.expressions]
     directions = []
-    for key in keys:
+    for key in clause.expressions:
         descending, first = bool(key.args.get("desc")), key.args.get("nulls_first")
         direction = "desc" if descending else "asc"
         if first is not None and bool(first) == descending:  # not where NULL as the smallest value would be
             direction += " nulls first" if first else " nulls last"
         directions.append(direction)
-    expressions = tuple(_expressions([key.this for key in keys], node, texts, scope))
+    keys = [key.this if isinstance(key, exp.Ordered) else key for key in clause.expressions]
+    expressions = tuple(_expressions(keys, node, texts, scope))
     return Ordering(directions[0] if len(set(directions)) == 1 else ", ".join(directions), expressions)
 
 

@@ -106,8 +106,8 @@ class Texts:
                 return f"{self.of(node.this, scope)} {word} {self.of(node.args['query'], scope)}"
             case exp.Is():
                 word = "is not" if negated else "is"
-                other = node.expression
-                right = str(other.this).lower() if isinstance(other, exp.Boolean) else self.of(other, scope)
+                side = node.expression
+                right = str(side.this).lower() if isinstance(side, exp.Boolean) else self.of(side, scope)
                 return f"{self.of(node.this, scope)} {word} {right}"
             case exp.In():
                 text = self._compound(node, scope)
@@ -119,7 +119,7 @@ class Texts:
         if isinstance(node.this, exp.Star):
             star = _words(node.this)
             return scope.column(node.table.lower(), star) if len(scope.relations) > 1 else star
-        if is_quoted_value(node, scope):
+        if scope.is_text(node):
             return VALUE
         return scope.column(node.table.lower(), node.name.lower())
 
@@ -158,13 +158,6 @@ class Texts:
             yield f"if({condition}, {self.of(branch.args['true'], scope)})"
         if (default := node.args.get("default")) is not None:
             yield self.of(default, scope)
-
-
-def is_quoted_value(node: exp.Column, scope: Scope) -> bool:
-    """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column."""
-    if node.table or not node.this.args.get("quoted") or scope.is_column(node.name.lower()):
-        return False
-    return scope.knows_all_columns() or not node.name.isidentifier()
 
 
 def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:

@@ -1,0 +1,256 @@
+"""The column that a name in a query refers to, and the double-quoted names that are texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import chain, takewhile
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from pytest_queryeval.core.db_schema import Column
+
+_QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
+
+
+class Source(NamedTuple):
+    """An item of FROM, with the expressions of its columns by their names; None where its columns are not known.
+
+    The columns of a table have no expression, those of a nested query are expressions in `select`.
+    """
+
+    node: exp.Expr
+    columns: Mapping[str, exp.Expr | None] | None
+    select: exp.Select | None = None
+
+
+class Names:
+    """What the names in one SELECT refer to: the items of its FROM by their aliases. All names are in lower case."""
+
+    def __init__(self, select: exp.Select, columns: Columns) -> None:
+        self.select = select
+        self._columns = columns
+        self.sources: dict[str, Source] = {}
+        for node in _items_of_from(select):
+            alias = node.alias_or_name.lower()
+            alias = alias if alias not in self.sources else f"{alias} {len(self.sources)}"
+            self.sources[alias] = columns.source(node)
+
+    @cached_property
+    def outer(self) -> Names | None:
+        """The names of the SELECT around this one."""
+        return self._columns.around(self.select)
+
+    @cached_property
+    def aliases(self) -> Mapping[str, exp.Expr]:
+        """The selected expressions that have an alias."""
+        return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
+
+    def owners(self, name: str) -> list[str]:
+        """Return the items that are known to have a column."""
+        return [alias for alias, source in self.sources.items() if name in (source.columns or ())]
+
+    def find(self, table: str, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
+        """Return the item of FROM that a column is of, here or further out; None where there is none.
+
+        Without the name of a table this is the nearest one that is known to have the column, else the nearest one whose
+        columns are not known, unless there are several. `joined` are the items that an item of FROM itself can name.
+        """
+        if table:
+            return next(((names, table) for names, aliases in self._visible(joined) if table in aliases), None)
+        if match := self.find_known(name, joined):
+            return match
+        for names, aliases in self._visible(joined):
+            if unknown := [alias for alias in names._unknown if alias in aliases]:
+                return (names, unknown[0]) if len(unknown) == 1 else None
+        return None
+
+    def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
+        """Return the nearest item of FROM that is known to have a column."""
+        for names, aliases in self._visible(joined):
+            if (alias := names._first_owners.get(name)) is not None and alias in aliases:
+                return names, alias
+        return None
+
+    def is_text(self, column: exp.Column) -> bool:
+        """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column.
+
+        Where columns are not known, those are texts that are no plain names.
+        """
+        name = column.name.lower()
+        if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:
+            return False
+        if name in self.aliases or self.find_known(name):
+            return False
+        return not name.isidentifier() or not any(names._unknown for names, _ in self._visible())
+
+    def joined(self, join: exp.Join) -> tuple[list[str], str]:
+        """Return the items on the left of a join, and the first one that it adds."""
+        item = next(_items(join.this))
+        before = [*takewhile(lambda alias: self.sources[alias].node is not item, self.sources)]
+        return before, [*self.sources][len(before)]
+
+    def joined_columns(self, join: exp.Join) -> Iterator[tuple[str, str, str]]:
+        """Yield the columns that USING or NATURAL JOIN equates: the name, the item on the left and the joined item."""
+        if not join.args.get("using") and join.method != "NATURAL":
+            return
+        before, alias = self.joined(join)
+        shared = [column.name.lower() for column in join.args.get("using") or ()]
+        if join.method == "NATURAL":
+            columns = self.sources[alias].columns or ()
+            shared += [name for name in columns if any(name in (self.sources[left].columns or ()) for left in before)]
+        for name in shared if before else ():
+            yield name, next((left for left in before if name in (self.sources[left].columns or ())), before[-1]), alias
+
+    @cached_property
+    def _first_owners(self) -> Mapping[str, str]:
+        """The first item that has each known column."""
+        owners: dict[str, str] = {}
+        for alias, source in reversed(self.sources.items()):
+            owners |= dict.fromkeys(source.columns or (), alias)
+        return owners
+
+    @cached_property
+    def _unknown(self) -> list[str]:
+        """The items whose columns are not known."""
+        return [alias for alias, source in self.sources.items() if source.columns is None]
+
+    def _visible(self, joined: Collection[str] | None = None) -> Iterator[tuple[Names, Collection[str]]]:
+        """Yield the names here and further out with the items of FROM that can be named."""
+        yield self, self.sources if joined is None else joined
+        names = self.outer
+        while names is not None:
+            yield names, names.sources
+            names = names.outer
+
+
+class Columns:
+    """The columns of all names in trees, from those of `tables`, both in lower case."""
+
+    def __init__(self, tables: Mapping[str, Collection[str]], dialect: str) -> None:
+        self.quotes_texts = dialect in _QUOTES_TEXTS
+        self._tables = tables
+        self._names: dict[int, Names] = {}
+        self._open: set[int] = set()  # queries that are being read, so that one that reads itself ends
+
+    def names(self, select: exp.Select) -> Names:
+        """Return the names that are used in a SELECT."""
+        if id(select) not in self._names:
+            self._names[id(select)] = Names(select, self)
+        return self._names[id(select)]
+
+    def around(self, node: exp.Expr) -> Names | None:
+        """Return the names that a node within a SELECT can use; None outside of one.
+
+        A query in FROM or WITH sees what is around the SELECT, unless it is LATERAL.
+        """
+        outer = node.parent
+        while outer is not None and not isinstance(outer, exp.Select):
+            is_item = isinstance(outer, exp.From | exp.Join) and isinstance(node, exp.Subquery) and outer.this is node
+            enclosing = outer.find_ancestor(exp.Select) if is_item else outer
+            enclosing = outer.parent if isinstance(outer, exp.With) else enclosing
+            if enclosing is None:
+                return None
+            node, outer = enclosing, enclosing.parent
+        return None if outer is None else self.names(outer)
+
+    def find(self, column: exp.Column) -> tuple[Names, str] | None:
+        """Return the item of FROM that a column is of."""
+        names = self.around(column)
+        return None if names is None else names.find(column.table.lower(), column.name.lower())
+
+    def replace_texts(self, tree: exp.Expr) -> None:
+        """Put texts in the place of names in double quotes that are texts."""
+        for column in list(tree.find_all(exp.Column)):
+            names = self.around(column)
+            if names is not None and names.is_text(column):
+                column.replace(exp.Literal.string(column.name))
+
+    def origin(self, names: Names, table: str, name: str) -> Column | None:
+        """Return the column of a table that a column reads, directly or through queries that pass it on unchanged."""
+        visited: set[tuple[Names, str, str]] = set()
+        while (names, table, name) not in visited:
+            visited.add((names, table, name))
+            match = names.find(table, name)
+            if match is None:
+                return None
+            source = match[0].sources[match[1]]
+            if source.select is None:
+                return None if source.columns is None else (source.node.name.lower(), name)
+            expression = (source.columns or {}).get(name)
+            if not isinstance(expression, exp.Column):
+                return None
+            names, table, name = self.names(source.select), expression.table.lower(), expression.name.lower()
+        return None
+
+    def source(self, node: exp.Expr) -> Source:
+        """Return an item of FROM with its columns."""
+        query: exp.Expr | None = common_query(node) if isinstance(node, exp.Table) else node
+        if query is None:
+            columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
+            return Source(node, None if columns is None else dict.fromkeys(columns))
+        select = query.this if isinstance(query, exp.Subquery | exp.CTE) else None
+        while isinstance(select, exp.SetOperation | exp.Subquery):
+            select = select.this
+        if not isinstance(select, exp.Select) or id(select) in self._open:
+            return Source(node, None)
+        self._open.add(id(select))
+        items = self._selected(select)
+        self._open.remove(id(select))
+        if items is not None and (names := query.alias_column_names):
+            items = dict(zip((name.lower() for name in names), items.values(), strict=False))
+        return Source(node, items, select)
+
+    def _selected(self, select: exp.Select) -> dict[str, exp.Expr | None] | None:
+        """Return what a SELECT returns by the names of its columns; None where `*` stands for unknown ones."""
+        items: dict[str, exp.Expr | None] = {}
+        for item in select.expressions:
+            if not item.is_star:
+                items[item.alias_or_name.lower()] = item.unalias()
+                continue
+            star = item.this if isinstance(item, exp.Column) else item
+            if any(star.args.values()):  # some columns are left out, or replaced
+                return None
+            table = item.table.lower() if isinstance(item, exp.Column) else ""
+            for alias, source in self.names(select).sources.items():
+                if table not in ("", alias):
+                    continue
+                if source.columns is None:
+                    return None
+                items.update((name, exp.column(name, table=alias)) for name in source.columns)
+        return items
+
+
+def common_query(table: exp.Table) -> exp.CTE | None:
+    """Return the query of WITH that the name of a table refers to; None for a table of the database."""
+    if table.db or not isinstance(table.this, exp.Identifier):
+        return None
+    inner: exp.Expr = table
+    while (outer := inner.parent) is not None:
+        clause: exp.Expr | None = outer if isinstance(outer, exp.With) else outer.args.get("with_")
+        for query in clause.expressions if clause is not None and clause is not inner else ():
+            if query is inner and not outer.args.get("recursive"):
+                break  # it reads those before it
+            if isinstance(query, exp.CTE) and query.alias.lower() == table.name.lower():
+                return query
+        inner = outer
+    return None
+
+
+def _items_of_from(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield tables, nested queries and functions in FROM, in the order of the text."""
+    from_ = select.args.get("from_")
+    joins = select.args.get("joins") or ()
+    for node in chain([from_.this] if from_ is not None else [], (join.this for join in joins)):
+        yield from _items(node)
+
+
+def _items(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield an item of FROM; of parentheses all that is joined in them."""
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+        yield from _items(node.this)
+    else:
+        yield node
+    for join in node.args.get("joins") or ():
+        yield from _items(join.this)
