@@ -18,6 +18,8 @@ from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
 
+pytestmark = pytest.mark.process
+
 pytest_plugins = ["postgres"]
 
 BIG = 3_000

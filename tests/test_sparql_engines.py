@@ -17,6 +17,8 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.host import Hosts
 
+pytestmark = pytest.mark.process
+
 LOCAL = ("oxigraph", "rdflib")
 LIVE = ("oxigraph server", "rdflib-endpoint")
 ALL = (*LOCAL, *LIVE, *(name for name in SPARQL if name not in ("rdf", "endpoint")))

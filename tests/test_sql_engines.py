@@ -16,6 +16,8 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.host import Hosts
 
+pytestmark = pytest.mark.process
+
 pytest_plugins = ["postgres", "clickhouse"]
 
 SCRIPT = """

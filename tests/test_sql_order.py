@@ -18,6 +18,8 @@ from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.order import order_plan
 
+pytestmark = pytest.mark.process
+
 pytest_plugins = ["postgres"]
 
 SCRIPT = """

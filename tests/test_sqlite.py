@@ -12,6 +12,8 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 
+pytestmark = pytest.mark.process
+
 SCHEMA = """
     create table concerts (id integer primary key, city text, price real);
     insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);

@@ -14,6 +14,8 @@ from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.sandbox.host import Host, Hosts, Question
 
+pytestmark = pytest.mark.process
+
 SCRIPT = """
     create table Singer (Id integer primary key, Name text);
     create table pair (x int, y int, primary key (x, y));
