@@ -184,6 +184,10 @@ SOURCE_ERRORS = {
     "two documents": (says(GOOD * 2), "no whole SPARQL JSON"),
     "HTML": (says("<html>Welcome!</html>", Content_Type="text/html"), "text/html.*Welcome"),
     "nothing": (says(""), "no whole SPARQL JSON.* 0 bytes"),
+    "nothing, without a content type": (
+        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        r"no whole SPARQL JSON.* \(no content type, 0 bytes\)",
+    ),
     "no content": (says("", "204 No Content"), "204"),
     "a part": (says(GOOD, "206 Partial Content"), "206"),
     "XML": (

@@ -30,7 +30,7 @@ _FORMATS = {"xml": "XML", "csv": "CSV", "tab-separated": "TSV", "turtle": "Turtl
 
 def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, service: str = "the service") -> str:
     """Return the problem of a body of the content type `kind`, for which a reader of `expected` raised `error`."""
-    description = f"{kind or 'no description type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
+    description = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
     if "html" in kind:
         return f"a web page came back: is the URL that of {service}? ({description})"
     name = next((name for part, name in _FORMATS.items() if part in kind), "XML" if _XML.match(body) else "")

@@ -11,6 +11,7 @@ from pluggy import PluginValidationError
 from pytest_queryeval.core.errors import did_you_mean, nearest
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.plugin.hookspecs import pytest_queryeval_predict
+from pytest_queryeval.runs.option_table import OPTIONS
 
 HOOKS = {hook.__name__: hook for hook in (pytest_queryeval_predict,)}
 OPTION = "--queryeval-"
@@ -52,4 +53,6 @@ def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
             ]
             near = nearest(name, names)
             hint = f"did you mean '{OPTION}{near}'?" if near else "`pytest --help` lists all options"
+            if setting := next((option.name for option in OPTIONS if option.flag == name), ""):  # that is no option
+                hint = f"it is a setting of pytest.ini, for one run `-o queryeval_{setting}=…`"
             raise pytest.UsageError(f"unknown option '{OPTION}{name}': {hint}")

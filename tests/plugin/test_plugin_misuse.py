@@ -64,6 +64,10 @@ def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run, contents)
     [
         ("--queryeval-reports=x.json", "'--queryeval-reports': did you mean '--queryeval-report'?"),
         ("--queryeval-predicter", "'--queryeval-predicter': did you mean '--queryeval-predictor'?"),
+        (
+            "--queryeval-gates=off",
+            "'--queryeval-gates': it is a setting of pytest.ini, for one run `-o queryeval_gates=…`",
+        ),
         ("--queryeval-zzz", "'--queryeval-zzz': `pytest --help` lists all options"),
     ],
 )
