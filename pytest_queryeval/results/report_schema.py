@@ -39,7 +39,8 @@ def _with_all_names(names: Any, type_: str) -> Any:
     return Annotated[dict[names, type_], Meta(min_length=len(keys), extra_json_schema=name_schema)]  # type: ignore[valid-type]
 
 
-# The limits of values: what these names in `core.report` mean to msgspec. The square of a larger number is none.
+# What these names mean in the annotations of `core.report` when msgspec reads them: types with limits of their values.
+# Numbers are so small that their squares do not overflow.
 _MEANINGS: Mapping[str, Any] = {
     "int": Annotated[int, Meta(ge=0, le=2**63 - 1)],
     "float": Annotated[float, Meta(gt=-1e150, lt=1e150)],
@@ -81,8 +82,8 @@ def checked_types() -> Mapping[str, Any]:
 def problem_in(value: object, type_name: str) -> str:
     """Return where a value is not of a type of `core.report`, and what was expected there; empty where it is.
 
-    msgspec runs no Python code meanwhile, so no exception of a signal handler gets lost in it. Raise ValueError where
-    half of a surrogate pair stands in a key or in a text of which only some are allowed.
+    Exceptions of signal handlers are not lost: msgspec runs no Python code while it checks a value. Raise ValueError
+    if half of a surrogate pair is in a key of the type, or where only certain texts are allowed.
 
     >>> problem_in({"sources": ["inline", 5]}, "PredictorReport")
     'sources[1]: expected a text'
