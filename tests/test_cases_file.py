@@ -247,6 +247,7 @@ def test_cases_of_another_report_are_refused(written, tmp_path, damage):
     [
         (b'{"id": "a"}', "line 3: 'nodeid' is missing"),
         (b'{"id": 1}', "line 3: id: expected a text"),
+        (b"5", "line 3: expected an object"),
         (b"{", "line 3: not JSON: it ends too early"),
         (b"", "line 3: not JSON: a value is missing"),
         (b'{"id": 1, "id": 2}', "line 3: duplicate key 'id'"),
@@ -255,7 +256,7 @@ def test_cases_of_another_report_are_refused(written, tmp_path, damage):
         (b"\xff", "line 3: 'utf-8' codec can't decode"),
         (b"x" * 2**11, "line 3: longer than 0 MiB"),
     ],
-    ids=["no case", "wrong", "cut", "empty", "duplicate", "nan", "deep", "no text", "long"],
+    ids=["no case", "wrong", "number", "cut", "empty", "duplicate", "nan", "deep", "no text", "long"],
 )
 def test_the_first_line_that_is_no_case_is_named(written, tmp_path, line, problem, monkeypatch):
     file = tmp_path / "report.cases.jsonl"

@@ -33,32 +33,32 @@ ALL_HAVE_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # reports of 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:
     """Return the cases with survivors in what `queryeval strength --json` printed; raise as `read_report` does."""
-    found = _read(path, _strength_problem, "result of `queryeval strength`", WRITE_STRENGTH)
-    return [case for case in found["cases"] if case["survivors"]]
+    content = _read(path, _strength_problem, "result of `queryeval strength`", WRITE_STRENGTH)
+    return [case for case in content["cases"] if case["survivors"]]
 
 
 def read_report(
-    path: Path, *, naming: str = "", each: Callable[[CaseReport], CaseReport] = lambda case: case
+    path: Path, *, naming: str = "", transform: Callable[[CaseReport], CaseReport] = lambda case: case
 ) -> Report:
     """Return the report in a file; more cases than fit in memory are read one by one, when they are needed.
 
-    Where cases have a file of their own, only those in which `naming` occurs are returned, and no other is parsed. What
-    `each` returns is kept of a case.
+    Where cases have a file of their own, only those in which `naming` occurs are returned, and no other is parsed. Of
+    each case what `transform` returns is kept.
 
     Raise `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
     is not JSON or no report, or is one of another schema, and where the file of its cases is not the one that was
     written with it. A duplicate key is refused: readers differ in which of the two counts.
     """
-    found = _read(path, _problem, "report", WRITE_ONE)
-    cases = found["cases"]
+    content = _read(path, _problem, "report", WRITE_ONE)
+    cases = content["cases"]
     if isinstance(cases, list):
-        return cast(Report, {**found, "cases": gathered(map(each, cases))})
-    return cast(Report, {**found, "cases": StoredCases(map(each, _read_cases(path, cases, naming)))})
+        return cast(Report, {**content, "cases": gathered(map(transform, cases))})
+    return cast(Report, {**content, "cases": StoredCases(map(transform, _read_cases(path, cases, naming)))})
 
 
-def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseReport]:
+def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseReport]:
     """Yield the cases in the file that a report names; raise `ReportError` at its end where it is another one."""
-    name = stated["file"]
+    name = cases["file"]
     if PureWindowsPath(name).name != name or name in ("", ".."):  # what is a name there is one everywhere
         raise ReportError(
             f"{one_line(str(report))}: cases.file: expected the name of a file in the folder of the report"
@@ -79,7 +79,7 @@ def _read_cases(report: Path, stated: CasesFile, naming: str) -> Iterator[CaseRe
                     raise ValueError(f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
                 if text in line:
                     yield _case_in(line, number)
-        if digest.hexdigest() != stated["sha256"] or number != stated["count"]:
+        if digest.hexdigest() != cases["sha256"] or number != cases["count"]:
             raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
 
 
@@ -129,10 +129,10 @@ def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
     raise ReportError(f"{one_line(str(path))}: {problem}")
 
 
-def _strength_problem(found: Any) -> str:
-    if not isinstance(found, dict) or not isinstance(found.get("cases"), list):
+def _strength_problem(content: Any) -> str:
+    if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
         return f"is no result of `queryeval strength`: {WRITE_STRENGTH}"
-    problem = _problem_in(found, "StrengthResult")
+    problem = _problem_in(content, "StrengthResult")
     return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
 
 
@@ -190,10 +190,12 @@ def _is_time(value: str) -> bool:
 
 def _excess(value: Any) -> str:
     """Return why no format could write a value: nested too deep, or with too large a whole number; else empty."""
-    level = [value]
-    for _ in range(MAX_LEVELS):
-        every = (own for item in level for own in (item.values() if type(item) is dict else item))
-        level = [own for own in every if type(own) in (dict, list) or (type(own) is int and abs(own) > MAX_INTEGER)]
+    level: list[Any] = [[value]]
+    for _ in range(MAX_LEVELS + 1):
+        items = (item for values in level for item in (values.values() if type(values) is dict else values))
+        level = [
+            item for item in items if type(item) in (dict, list) or (type(item) is int and abs(item) > MAX_INTEGER)
+        ]
         if int in map(type, level):
             return "a whole number is too large"
         if not level:

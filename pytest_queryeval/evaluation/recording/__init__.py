@@ -89,10 +89,10 @@ class Recording:
         The time limit, in seconds, does not identify it, but an execution that ran out of time serves for time limits
         only that are no longer than the one it had.
         """
-        found = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
-        if found is None:
+        recorded = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
+        if recorded is None:
             return None
-        execution, time_limit = found
+        execution, time_limit = recorded
         if time_limit is None or timeout <= time_limit:
             return replace(execution, query=query)
         if self.replay:

@@ -166,10 +166,10 @@ def _portable(value: Any, folders: Collection[str]) -> Any:
 
 def encode_prediction(prediction: Prediction) -> JsonObject:
     """Return the content of an entry; raise TypeError or ValueError for what cannot be recorded."""
-    stated = prediction.content
-    query: JsonObject = {} if stated.query is None else {"query": stated.query}
+    content = prediction.content
+    query: JsonObject = {} if content.query is None else {"query": content.query}
     return {
-        **encode_answer(stated.answer),
+        **encode_answer(content.answer),
         **query,
         "metadata": encode(to_jsonable(prediction.metadata)),
         "predictor": prediction.predictor,
@@ -180,14 +180,14 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
 def decode_prediction(entry: Entry) -> Prediction:
     """Return the prediction in an entry; raise ValueError, TypeError or KeyError where it holds none."""
     query = decode_lines(entry["query"]) if "query" in entry else None
-    stated = QueryOrAnswer(query=query, answer=decode_answer(entry))
-    if stated == QueryOrAnswer():
+    content = QueryOrAnswer(query=query, answer=decode_answer(entry))
+    if content == QueryOrAnswer():
         raise ValueError("neither a query nor an answer")
     metadata = decode(entry["metadata"])
     if not isinstance(metadata, dict):
         raise ValueError("metadata that is no object")
     return Prediction(
-        content=stated,
+        content=content,
         predictor=decode_lines(entry["predictor"]),
         seconds=float(decode(entry["seconds"])),
         metadata=metadata,

@@ -197,10 +197,10 @@ def shown(query: str) -> str:
     return f"`{one_line(query, _SHOWN)}`"
 
 
-def _explain(changed: AbstractSet[str], found: Entry, now: Entry) -> str:
+def _explain(changed: AbstractSet[str], recorded: Entry, now: Entry) -> str:
     name = next((name for name in _CHANGES if name in changed), "engine")
     show = _show_state if name == "state" else partial(one_line, characters=_SHOWN)
-    before, after = (show(str(facts.get(name))) for facts in (found, now))
+    before, after = (show(str(facts.get(name))) for facts in (recorded, now))
     return f"{_CHANGES[name]} (recorded {before}, now {after}): {RECORD}"
 
 

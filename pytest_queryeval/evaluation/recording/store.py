@@ -151,12 +151,12 @@ class EntryIndex(Generic[T]):
         """Return what is missing, and why, as far as what is recorded tells."""
         what, where = self._type.describe(facts), self._folder.parent
         now = _by_lines(redact_json(facts))
-        recorded = self._facts_by_question().get(self._question(now), [])
-        changes = [({name for name in now if found.get(name) != now[name]}, found) for found in recorded]
-        changed, found = min(changes, key=lambda pair: len(pair[0]), default=(set(), {}))
+        candidates = self._facts_by_question().get(self._question(now), [])
+        changes = [({name for name in now if recorded.get(name) != now[name]}, recorded) for recorded in candidates]
+        changed, recorded = min(changes, key=lambda pair: len(pair[0]), default=(set(), {}))
         if not changed:
             return f"no recorded {what} in {where}: {RECORD}"
-        return f"the {what} in {where} {self._type.verb} stale: {self._type.explain(changed, found, now)}"
+        return f"the {what} in {where} {self._type.verb} stale: {self._type.explain(changed, recorded, now)}"
 
     def _facts_by_question(self) -> dict[str, list[Entry]]:
         """Return the facts of all entries by what was asked, read once a run: only an error has to look for others."""

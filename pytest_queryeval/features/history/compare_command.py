@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> Result:
     tell = teller("compare")
     reports = _named(
         [
-            (path, read_report(path) if has_page else read_report(path, each=_without_answers))
+            (path, read_report(path) if has_page else read_report(path, transform=_without_answers))
             for path in with_progress(paths, tell, total=len(paths), noun="report")
         ],
         names,
