@@ -63,19 +63,19 @@ class SqlEdits:
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
         self._products = max(parts.products(query.walk()) for query in (predicted, gold))
-        self._found: list[_Edit] = []
+        self._edits: list[_Edit] = []
         self._queries(predicted, gold)
-        self._found.sort(key=_rank)
+        self._edits.sort(key=_rank)
 
     @property
     def edits(self) -> Sequence[CausingEdit]:
         """All edits, in the order in which they are to be tried."""
-        return [edit.shown for edit in self._found]
+        return [edit.shown for edit in self._edits]
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together."""
-        areas = [(edit.within, edit.shown.clause) for edit in self._found]
-        return in_order(areas, [edit.whole for edit in self._found])
+        areas = [(edit.within, edit.shown.clause) for edit in self._edits]
+        return in_order(areas, [edit.whole for edit in self._edits])
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.
@@ -85,7 +85,7 @@ class SqlEdits:
         root = self._root.copy()
         nodes = list(root.walk())
         for number in numbers:
-            edit = self._found[number]
+            edit = self._edits[number]
             edit.make(nodes[self._numbers[id(edit.node)]])
         tree = root.this
         if self._gold.args.get("with_") is not None:
@@ -122,7 +122,7 @@ class SqlEdits:
         word = _FIRST_WORDS.get(clause, "")  # reports show the clause before the change
         old, new = (self._text(side, within).removeprefix(word) for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
-        self._found.append(_Edit(shown=shown, within=id(within), whole=whole, node=node, make=make))
+        self._edits.append(_Edit(shown=shown, within=id(within), whole=whole, node=node, make=make))
 
     def _replace(
         self, label: CauseLabel, clause: str, old: exp.Expr, new: exp.Expr, *, within: exp.Expr, whole: bool = False
@@ -146,8 +146,8 @@ class SqlEdits:
         """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
         if predicted is None or gold is None or key(predicted) == key(gold):
             return
-        for one, other in zip(common_queries(predicted), common_queries(gold), strict=False):
-            self._queries(one, other, clause="FROM")
+        for query, gold_query in zip(common_queries(predicted), common_queries(gold), strict=False):
+            self._queries(query, gold_query, clause="FROM")
         if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
             self._selects(predicted, gold)
         elif isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
@@ -184,12 +184,12 @@ class SqlEdits:
         self._order_and_limit(predicted, gold)
 
     def _from(self, predicted: exp.Select, gold: exp.Select) -> None:
-        before = len(self._found)
-        mine, others = sources(predicted), sources(gold)
-        missing = [alias for alias in others if alias not in mine]
-        extra = [alias for alias in mine if alias not in others]
-        for alias, other in zip(extra, missing, strict=False):
-            old, new = mine[alias], others[other].copy()
+        before = len(self._edits)
+        members, gold_members = sources(predicted), sources(gold)
+        missing = [alias for alias in gold_members if alias not in members]
+        extra = [alias for alias in members if alias not in gold_members]
+        for alias, gold_alias in zip(extra, missing, strict=False):
+            old, new = members[alias], gold_members[gold_alias].copy()
             new.set("alias", exp.TableAlias(this=exp.to_identifier(old.alias_or_name)))
             is_nested = bool(query_within(old) or query_within(new))
             label: CauseLabel = "nesting" if is_nested else "wrong-table"
@@ -198,16 +198,16 @@ class SqlEdits:
             self._add(label, "FROM", change, old, make, within=predicted)
         for aliases in [missing] if len(missing) < 2 else [missing, *([alias] for alias in missing)]:
             if aliases:
-                text = ", ".join(self._text(others[alias], gold) for alias in aliases)
+                text = ", ".join(self._text(gold_members[alias], gold) for alias in aliases)
                 make = partial(changes.add_sources, gold=gold, aliases=aliases)
                 self._add("missing-join", "FROM", (None, text), predicted, make, within=predicted, whole=bool(extra))
         for aliases in [extra] if len(extra) < 2 else [extra, *([alias] for alias in extra)]:
-            if aliases and len(aliases) < len(mine):
-                text = ", ".join(self._text(mine[alias], predicted) for alias in aliases)
+            if aliases and len(aliases) < len(members):
+                text = ", ".join(self._text(members[alias], predicted) for alias in aliases)
                 make = partial(changes.drop_sources, aliases=aliases)
                 self._add("extra-join", "FROM", (text, None), predicted, make, within=predicted, whole=bool(missing))
-        for alias in mine:
-            self._queries(query_within(mine[alias]), query_within(others.get(alias)), clause="FROM")
+        for alias in members:
+            self._queries(query_within(members[alias]), query_within(gold_members.get(alias)), clause="FROM")
         self._joins(predicted, gold)
         self._whole(before, "FROM", predicted, gold, ("from_", "joins"))
 
@@ -238,155 +238,168 @@ class SqlEdits:
         self, before: int, clause: str, predicted: exp.Select, gold: exp.Select, arguments: Sequence[str]
     ) -> None:
         """Add the replacement of a clause in which several things differ, under the label of the first of them."""
-        own = sorted(self._found[before:], key=_rank)
+        clause_edits = sorted(self._edits[before:], key=_rank)
         is_equal = all(parts.clause_key(predicted, name) == parts.clause_key(gold, name) for name in arguments)
-        if is_equal or len(own) == 1:
+        if is_equal or len(clause_edits) == 1:
             return
-        first: CauseLabel = own[0].shown.label if own else _OTHERWISE[clause]
+        first: CauseLabel = clause_edits[0].shown.label if clause_edits else _OTHERWISE[clause]
         texts = self._clause_text(predicted, arguments), self._clause_text(gold, arguments)
         make = partial(changes.copy_arguments, gold=gold, names=arguments)
         self._add(first, clause, texts, predicted, make, within=predicted, whole=True)
 
     def _clause_text(self, query: exp.Expr, arguments: Sequence[str]) -> str:
-        found = [query.args.get(name) for name in arguments]
-        shown = [each for part in found for each in (part if isinstance(part, list) else [part])]
+        clauses = [query.args.get(name) for name in arguments]
+        shown = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
         between = ", " if "expressions" in arguments else " "
-        return between.join(self._text(each, query).strip(" ,") for each in shown if isinstance(each, exp.Expr))
+        return between.join(self._text(part, query).strip(" ,") for part in shown if isinstance(part, exp.Expr))
 
     def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of WHERE or HAVING."""
-        clause, before = name.upper(), len(self._found)
-        mine, other = predicted.args.get(name), gold.args.get(name)
+        clause, before = name.upper(), len(self._edits)
+        condition, gold_condition = predicted.args.get(name), gold.args.get(name)
         if parts.clause_key(predicted, name) == parts.clause_key(gold, name):
             return
-        if mine is None or other is None:
+        if condition is None or gold_condition is None:
             missing: CauseLabel = "missing-having" if clause == "HAVING" else "missing-condition"
             extra: CauseLabel = "wrong-having" if clause == "HAVING" else "extra-condition"
-            label = missing if mine is None else extra
-            change = mine and mine.this, other and other.this
+            label = missing if condition is None else extra
+            change = condition and condition.this, gold_condition and gold_condition.this
             make = partial(changes.copy_arguments, gold=gold, names=[name])
             self._add(label, clause, change, predicted, make, within=predicted)
-            operands = parts.operands(other.this, exp.And) if other is not None else []
+            operands = parts.operands(gold_condition.this, exp.And) if gold_condition is not None else []
             for operand in operands if len(operands) > 1 else []:
                 make = partial(changes.add_condition, clause=name, condition=operand)
                 self._add(missing, clause, (None, operand), predicted, make, within=predicted)
             return
-        self._condition(mine.this, other.this, clause, predicted)
+        self._condition(condition.this, gold_condition.this, clause, predicted)
         self._whole(before, clause, predicted, gold, [name])
 
-    def _condition(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+    def _condition(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edits of a condition of any number of operands."""
-        mine, other = mine.unnest(), other.unnest()
-        if key(mine) == key(other):
+        condition, gold_condition = condition.unnest(), gold_condition.unnest()
+        if key(condition) == key(gold_condition):
             return
-        connector = next((type(each) for each in (mine, other) if isinstance(each, exp.Connector)), exp.And)
-        left, right = parts.operands(mine, connector), parts.operands(other, connector)
-        leaves = [sorted(map(key, parts.leaves(each))) for each in (mine, other)]
-        if leaves[0] == leaves[1] and isinstance(mine, exp.Connector):
-            names = parts.connectors(mine), parts.connectors(other)
-            change = names if names[0] != names[1] else (mine, other)
-            make = partial(changes.replace, new=exp.paren(other.copy()))
-            self._add("wrong-connector", clause, change, mine, make, within=within)
+        connector = next(
+            (type(side) for side in (condition, gold_condition) if isinstance(side, exp.Connector)), exp.And
+        )
+        operands, gold_operands = parts.operands(condition, connector), parts.operands(gold_condition, connector)
+        leaves = [sorted(map(key, parts.leaves(side))) for side in (condition, gold_condition)]
+        if leaves[0] == leaves[1] and isinstance(condition, exp.Connector):
+            names = parts.connectors(condition), parts.connectors(gold_condition)
+            change = names if names[0] != names[1] else (condition, gold_condition)
+            make = partial(changes.replace, new=exp.paren(gold_condition.copy()))
+            self._add("wrong-connector", clause, change, condition, make, within=within)
             return
-        left, right = parts.without_common(left, right)
-        if 1 in (len(left), len(right)) and len(left) != len(right) and left and right:
-            (single,) = left if len(left) == 1 else right
-            several = right if len(left) == 1 else left
-            inner = sorted(map(key, parts.leaves(single)))
-            if len(inner) > 1 and inner == sorted(key(leaf) for each in several for leaf in parts.leaves(each)):
-                names = parts.connectors(mine), parts.connectors(other)
-                make = partial(changes.replace, new=exp.paren(other.copy()))
-                self._add("wrong-connector", clause, names, mine, make, within=within)
+        operands, gold_operands = parts.without_common(operands, gold_operands)
+        if (
+            1 in (len(operands), len(gold_operands))
+            and len(operands) != len(gold_operands)
+            and operands
+            and gold_operands
+        ):
+            (single,) = operands if len(operands) == 1 else gold_operands
+            several = gold_operands if len(operands) == 1 else operands
+            single_leaves = sorted(map(key, parts.leaves(single)))
+            if len(single_leaves) > 1 and single_leaves == sorted(
+                key(leaf) for operand in several for leaf in parts.leaves(operand)
+            ):
+                names = parts.connectors(condition), parts.connectors(gold_condition)
+                make = partial(changes.replace, new=exp.paren(gold_condition.copy()))
+                self._add("wrong-connector", clause, names, condition, make, within=within)
                 return
-        for one, gold_one in parts.alike(left, right):
-            if isinstance(one, exp.Connector) or isinstance(gold_one, exp.Connector):
-                self._condition(one, gold_one, clause, within)
+        for operand, gold_operand in parts.alike(operands, gold_operands):
+            if isinstance(operand, exp.Connector) or isinstance(gold_operand, exp.Connector):
+                self._condition(operand, gold_operand, clause, within)
             else:
-                self._predicate(one, gold_one, clause, within)
-            left = [each for each in left if each is not one]
-            right = [each for each in right if each is not gold_one]
+                self._predicate(operand, gold_operand, clause, within)
+            operands = [candidate for candidate in operands if candidate is not operand]
+            gold_operands = [candidate for candidate in gold_operands if candidate is not gold_operand]
         is_having = clause == "HAVING"
-        for one in left:
+        for operand in operands:
             label: CauseLabel = "wrong-having" if is_having else "extra-condition"
-            self._add(label, clause, (one, None), one, changes.drop_condition, within=within)
-        for gold_one in right:
+            self._add(label, clause, (operand, None), operand, changes.drop_condition, within=within)
+        for gold_operand in gold_operands:
             label = "wrong-having" if is_having else "missing-condition"
-            make = partial(changes.extend_condition, operand=gold_one, connector=connector)
-            self._add(label, clause, (None, gold_one), mine, make, within=within)
+            make = partial(changes.extend_condition, operand=gold_operand, connector=connector)
+            self._add(label, clause, (None, gold_operand), condition, make, within=within)
 
-    def _predicate(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+    def _predicate(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edits of one comparison."""
-        before = len(self._found)
-        inner, gold_inner = parts.without_not(mine), parts.without_not(other)
-        negated = isinstance(mine, exp.Not) != isinstance(other, exp.Not)
+        before = len(self._edits)
+        inner, gold_inner = parts.without_not(condition), parts.without_not(gold_condition)
+        negated = isinstance(condition, exp.Not) != isinstance(gold_condition, exp.Not)
         if isinstance(inner, exp.Binary) and isinstance(gold_inner, exp.Binary):
             if key(inner.left) == key(gold_inner.right) or key(inner.right) == key(gold_inner.left):
                 gold_inner = parts.mirrored(gold_inner)
             if negated or type(inner) is not type(gold_inner):
-                names = parts.operator(mine, inner), parts.operator(other, gold_inner)
-                make = partial(changes.change_operator, other=other, operator=type(gold_inner))
-                self._add("wrong-operator", clause, names, mine, make, within=within)
+                names = parts.operator(condition, inner), parts.operator(gold_condition, gold_inner)
+                make = partial(changes.change_operator, gold=gold_condition, operator=type(gold_inner))
+                self._add("wrong-operator", clause, names, condition, make, within=within)
             self._expression(inner.left, gold_inner.left, clause, within)
             self._expression(inner.right, gold_inner.right, clause, within)
         elif type(inner) is type(gold_inner):
             if negated:
-                names = parts.operator(mine, inner), parts.operator(other, gold_inner)
-                make = partial(changes.change_operator, other=other, operator=type(gold_inner))
-                self._add("wrong-operator", clause, names, mine, make, within=within)
+                names = parts.operator(condition, inner), parts.operator(gold_condition, gold_inner)
+                make = partial(changes.change_operator, gold=gold_condition, operator=type(gold_inner))
+                self._add("wrong-operator", clause, names, condition, make, within=within)
             self._parts(inner, gold_inner, clause, within)
         elif key(parts.subject(inner)) == key(parts.subject(gold_inner)):
-            nested = mine.find(exp.Query) or other.find(exp.Query)
-            self._replace("nesting" if nested else "wrong-operator", clause, mine, other, within=within)
-        own = self._found[before:]
-        if len(own) != 1:
-            label = own[0].shown.label if own else "wrong-expression"
-            if not own and clause == "WHERE":
-                label = "nesting" if mine.find(exp.Query) or other.find(exp.Query) else "wrong-expression"
-            self._replace(label, clause, mine, other, within=within, whole=bool(own))
+            nested = condition.find(exp.Query) or gold_condition.find(exp.Query)
+            self._replace("nesting" if nested else "wrong-operator", clause, condition, gold_condition, within=within)
+        edits = self._edits[before:]
+        if len(edits) != 1:
+            label = edits[0].shown.label if edits else "wrong-expression"
+            if not edits and clause == "WHERE":
+                label = "nesting" if condition.find(exp.Query) or gold_condition.find(exp.Query) else "wrong-expression"
+            self._replace(label, clause, condition, gold_condition, within=within, whole=bool(edits))
 
-    def _parts(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+    def _parts(self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edits of the arguments of two expressions of one type."""
-        for name in dict.fromkeys((*mine.args, *other.args)):
-            one, gold_one = mine.args.get(name), other.args.get(name)
-            if isinstance(one, list) or isinstance(gold_one, list):
-                if key_of_parts(one) == key_of_parts(gold_one):
+        for name in dict.fromkeys((*node.args, *gold_node.args)):
+            argument, gold_argument = node.args.get(name), gold_node.args.get(name)
+            if isinstance(argument, list) or isinstance(gold_argument, list):
+                if key_of_parts(argument) == key_of_parts(gold_argument):
                     continue
-                if one and gold_one and len(one) == len(gold_one):
-                    for pair in zip(one, gold_one, strict=True):
+                if argument and gold_argument and len(argument) == len(gold_argument):
+                    for pair in zip(argument, gold_argument, strict=True):
                         self._expression(*pair, clause, within)
                 else:
                     label = _OTHERWISE.get(clause, "wrong-expression")
-                    if all(isinstance(part, exp.Literal) for part in (*(one or ()), *(gold_one or ()))):
+                    if all(isinstance(part, exp.Literal) for part in (*(argument or ()), *(gold_argument or ()))):
                         label = "wrong-value"
-                    texts = [", ".join(self._text(each, within) for each in side or ()) for side in (one, gold_one)]
-                    make = partial(changes.copy_arguments, gold=other, names=[name])
-                    self._add(label, clause, (texts[0], texts[1]), mine, make, within=within)
-            elif isinstance(one, exp.Expr) and isinstance(gold_one, exp.Expr):
-                self._expression(one, gold_one, clause, within)
-            elif key(one) != key(gold_one) and name != "big_int":
+                    texts = [
+                        ", ".join(self._text(part, within) for part in side or ()) for side in (argument, gold_argument)
+                    ]
+                    make = partial(changes.copy_arguments, gold=gold_node, names=[name])
+                    self._add(label, clause, (texts[0], texts[1]), node, make, within=within)
+            elif isinstance(argument, exp.Expr) and isinstance(gold_argument, exp.Expr):
+                self._expression(argument, gold_argument, clause, within)
+            elif key(argument) != key(gold_argument) and name != "big_int":
                 label = _OTHERWISE.get(clause, "wrong-expression")
-                self._replace(label, clause, mine, other, within=within)
+                self._replace(label, clause, node, gold_node, within=within)
                 return
 
-    def _expression(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
+    def _expression(self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edit of an expression, at the smallest part that differs."""
-        mine, other = parts.bare(mine), parts.bare(other)
-        if key(mine) == key(other):
+        node, gold_node = parts.bare(node), parts.bare(gold_node)
+        if key(node) == key(gold_node):
             return
-        one, gold_one = query_within(mine), query_within(other)
-        if one is not None and gold_one is not None:
-            self._queries(one, gold_one, clause=clause)
+        query, gold_query = query_within(node), query_within(gold_node)
+        if query is not None and gold_query is not None:
+            self._queries(query, gold_query, clause=clause)
             return
-        label = parts.label_of(mine, other)
-        is_of_parts = type(mine) is type(other) and not isinstance(mine, exp.Literal | exp.Column)
+        label = parts.label_of(node, gold_node)
+        is_of_parts = type(node) is type(gold_node) and not isinstance(node, exp.Literal | exp.Column)
         if label == "wrong-expression" and is_of_parts:
-            self._parts(mine, other, clause, within)
+            self._parts(node, gold_node, clause, within)
             return
-        if label in ("extra-distinct", "missing-distinct") and key(parts.argument(mine)) != key(parts.argument(other)):
-            column = mine.copy()
-            parts.argument(column).replace(parts.argument(other).copy())
-            self._replace("wrong-column", clause, mine, column, within=within)
-        self._replace(label, clause, mine, other, within=within)
+        if label in ("extra-distinct", "missing-distinct") and key(parts.argument(node)) != key(
+            parts.argument(gold_node)
+        ):
+            column = node.copy()
+            parts.argument(column).replace(parts.argument(gold_node).copy())
+            self._replace("wrong-column", clause, node, column, within=within)
+        self._replace(label, clause, node, gold_node, within=within)
 
     def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
         if bool(predicted.args.get("distinct")) != bool(gold.args.get("distinct")):
@@ -395,34 +408,36 @@ class SqlEdits:
             label: CauseLabel = "missing-distinct" if is_missing else "extra-distinct"
             make = partial(changes.copy_arguments, gold=gold, names=["distinct"])
             self._add(label, "SELECT", change, predicted, make, within=predicted)
-        left, right = list(predicted.expressions), list(gold.expressions)
-        same = [(one, other) for one, other in zip(left, right, strict=False) if key(one) == key(other)]
-        left = [each for each in left if not any(each is one for one, _ in same)]
-        right = [each for each in right if not any(each is other for _, other in same)]
-        left, right = parts.without_common(left, right)
-        before = len(self._found)
-        for one, other in parts.alike(left, right, rest=True):
-            self._expression(one.unalias(), other.unalias(), "SELECT", predicted)
-            left = [each for each in left if each is not one]
-            right = [each for each in right if each is not other]
-        for one in left:
+        items, gold_items = list(predicted.expressions), list(gold.expressions)
+        equal_pairs = [
+            (item, gold_item) for item, gold_item in zip(items, gold_items, strict=False) if key(item) == key(gold_item)
+        ]
+        items = [item for item in items if not any(item is pair[0] for pair in equal_pairs)]
+        gold_items = [item for item in gold_items if not any(item is pair[1] for pair in equal_pairs)]
+        items, gold_items = parts.without_common(items, gold_items)
+        before = len(self._edits)
+        for item, gold_item in parts.alike(items, gold_items, rest=True):
+            self._expression(item.unalias(), gold_item.unalias(), "SELECT", predicted)
+            items = [candidate for candidate in items if candidate is not item]
+            gold_items = [candidate for candidate in gold_items if candidate is not gold_item]
+        for item in items:
             if len(predicted.expressions) > 1:
-                self._add("extra-column", "SELECT", (one, None), one, changes.drop_item, within=predicted)
-        for other in right:
-            make = partial(changes.insert_item, item=other, place=gold.expressions.index(other))
-            self._add("missing-column", "SELECT", (None, other), predicted, make, within=predicted)
-        if len(self._found) - before > 1:
+                self._add("extra-column", "SELECT", (item, None), item, changes.drop_item, within=predicted)
+        for gold_item in gold_items:
+            make = partial(changes.insert_item, item=gold_item, place=gold.expressions.index(gold_item))
+            self._add("missing-column", "SELECT", (None, gold_item), predicted, make, within=predicted)
+        if len(self._edits) - before > 1:
             self._whole(before, "SELECT", predicted, gold, ("expressions",))
 
     def _order_and_limit(self, predicted: exp.Expr, gold: exp.Expr) -> None:
         if parts.clause_key(predicted, "order") != parts.clause_key(gold, "order"):
-            mine, other = predicted.args.get("order"), gold.args.get("order")
-            label: CauseLabel = "missing-order" if mine is None else "wrong-order"
-            change = mine, other
-            if mine is not None and other is not None and len(mine.expressions) == len(other.expressions):
+            order, gold_order = predicted.args.get("order"), gold.args.get("order")
+            label: CauseLabel = "missing-order" if order is None else "wrong-order"
+            change = order, gold_order
+            if order is not None and gold_order is not None and len(order.expressions) == len(gold_order.expressions):
                 different = [
                     pair
-                    for pair in zip(mine.expressions, other.expressions, strict=True)
+                    for pair in zip(order.expressions, gold_order.expressions, strict=True)
                     if key(pair[0]) != key(pair[1])
                 ]
                 change = different[0] if len(different) == 1 else change
@@ -438,10 +453,10 @@ class SqlEdits:
 def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdits | None:
     """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
 
-    >>> found = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
-    >>> found.edits
+    >>> edits = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
+    >>> edits.edits
     [CausingEdit(label='wrong-value', clause='WHERE', change='30 → 40')]
-    >>> found.applied([0])
+    >>> edits.applied([0])
     'SELECT id FROM singer WHERE age > 40'
     """
     try:

@@ -23,9 +23,9 @@ _SORTED_ALIASES = ("group", "having", "order")  # clauses that may name items of
 def sources(select: exp.Expr) -> dict[str, exp.Expr]:
     """Return the tables and nested queries in FROM by the names, in lower case, that their columns have."""
     first = select.args.get("from_")
-    found: list[exp.Expr] = [first.this] if first is not None else []
-    found += [join.this for join in select.args.get("joins") or ()]
-    return {source.alias_or_name.lower(): source for source in found}
+    items: list[exp.Expr] = [first.this] if first is not None else []
+    items += [join.this for join in select.args.get("joins") or ()]
+    return {source.alias_or_name.lower(): source for source in items}
 
 
 def key(node: exp.Expr | str | float | bool | None) -> str:
@@ -49,18 +49,18 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
         case exp.Table():
             return f"{node.name.lower()} {node.alias_or_name.lower()} {key_of_parts(node.args.get('joins'))}"
         case exp.Connector():
-            return f"{node.key}({' '.join(sorted(key(each) for each in node.flatten()))})"
+            return f"{node.key}({' '.join(sorted(key(operand) for operand in node.flatten()))})"
     kind, parts = type(node), [key(node.args.get("this")), key(node.args.get("expression"))]
     if kind in _SWAPPED:
         kind, parts = _SWAPPED[kind], parts[::-1]
     elif isinstance(node, _COMMUTATIVE):
         parts.sort()
-    others = (
+    arguments = (
         f"{name}={key_of_parts(value) if isinstance(value, list) else key(value)}"
         for name, value in sorted(node.args.items())
         if name not in ("this", "expression") and name not in _LAYOUT and value not in (None, False, [])
     )
-    return f"{kind.__name__}({' '.join((*parts, *others))})"
+    return f"{kind.__name__}({' '.join((*parts, *arguments))})"
 
 
 def _literal_key(literal: exp.Literal) -> str:
@@ -90,8 +90,8 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
     owners = _qualify(gold, Columns(schema.tables, dialect))
     _qualify(predicted, Columns(schema.tables, dialect))
     names: dict[int, str] = {}
-    for select, other in _pairs(predicted, gold):
-        _match_sources(select, other, names)
+    for select, gold_select in _pairs(predicted, gold):
+        _match_sources(select, gold_select, names)
     for source in [*gold.find_all(exp.Table), *gold.find_all(exp.Subquery)]:
         name = names.get(id(source))
         if name is not None:
@@ -120,14 +120,14 @@ def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Exp
 def _expand_aliases(select: exp.Select) -> None:
     items = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     for clause in _SORTED_ALIASES:
-        found = select.args.get(clause)
-        if found is None:
+        part = select.args.get(clause)
+        if part is None:
             continue
-        for column in list(found.find_all(exp.Column)):
+        for column in list(part.find_all(exp.Column)):
             item = None if column.table else items.get(column.name.lower())
             if item is not None and column.find_ancestor(exp.Select) is select:
                 column.replace(item.copy())
-        for place in list(found.expressions) if clause != "having" else ():
+        for place in list(part.expressions) if clause != "having" else ():
             number = place.this if isinstance(place, exp.Ordered) else place
             if isinstance(number, exp.Literal) and number.name.isdigit() and not number.is_string:
                 at = int(number.name) - 1
@@ -154,8 +154,8 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
 
 
 def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> Iterator[tuple[exp.Select, exp.Select]]:
-    for one, other in zip(predicted, gold, strict=False):
-        yield from _pairs(one, other)
+    for query, gold_query in zip(predicted, gold, strict=False):
+        yield from _pairs(query, gold_query)
 
 
 def common_queries(query: exp.Expr) -> list[exp.Expr]:
@@ -166,37 +166,39 @@ def common_queries(query: exp.Expr) -> list[exp.Expr]:
 
 def _nested(select: exp.Expr, clause: str) -> list[exp.Expr]:
     """Return the outermost queries within a clause, in the order of the text."""
-    found = select.args.get(clause)
-    parts = found if isinstance(found, list) else [found] if found is not None else []
+    value = select.args.get(clause)
+    parts = value if isinstance(value, list) else [value] if value is not None else []
     queries = [query for part in parts for query in part.find_all(exp.Query, bfs=False)]
     queries = [query for query in queries if not isinstance(query, exp.Subquery | exp.Table)]
-    inner = {id(each) for query in queries for each in query.find_all(exp.Query) if each is not query}
+    inner = {
+        id(inner_query) for query in queries for inner_query in query.find_all(exp.Query) if inner_query is not query
+    }
     return [query for query in queries if id(query) not in inner]
 
 
 def _match_sources(predicted: exp.Select, gold: exp.Select, names: dict[int, str]) -> None:
     """Add the name that each source of a gold SELECT gets: that of its partner, else one that is not taken."""
-    mine, others = _by_table(predicted), _by_table(gold)
+    aliases_by_table, gold_aliases_by_table = _by_table(predicted), _by_table(gold)
     matched: dict[str, str] = {}
-    for table, aliases in others.items():
-        matched |= _best_match(aliases, mine.get(table, []), predicted, gold)
+    for table, aliases in gold_aliases_by_table.items():
+        matched |= _best_match(aliases, aliases_by_table.get(table, []), predicted, gold)
     members, taken = sources(gold), {*sources(predicted)}
     for alias, source in members.items():
         if alias not in matched:
             name = source.alias_or_name
             free = (name, *(f"{name}_{number}" for number in range(2, len(members) + len(taken) + 2)))
-            matched[alias] = next(each for each in free if each.lower() not in taken)
+            matched[alias] = next(candidate for candidate in free if candidate.lower() not in taken)
             taken.add(matched[alias].lower())
-    written = {alias: source.alias_or_name for alias, source in sources(predicted).items()}
+    names_in_predicted = {alias: source.alias_or_name for alias, source in sources(predicted).items()}
     for alias, source in members.items():
-        names[id(source)] = written.get(matched[alias], matched[alias])
+        names[id(source)] = names_in_predicted.get(matched[alias], matched[alias])
 
 
 def _by_table(select: exp.Expr) -> dict[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    aliases: defaultdict[str, list[str]] = defaultdict(list)
     for alias, source in sources(select).items():
-        found[source.name.lower() if isinstance(source, exp.Table) else ""].append(alias)
-    return found
+        aliases[source.name.lower() if isinstance(source, exp.Table) else ""].append(alias)
+    return aliases
 
 
 def _best_match(
@@ -214,17 +216,17 @@ def _best_match(
         return sum((moved & uses).values())
 
     best = max(permutations(padded, len(golds)), key=agreement, default=())
-    return {one: other for one, other in zip(golds, best, strict=False) if other}
+    return {gold_alias: alias for gold_alias, alias in zip(golds, best, strict=False) if alias}
 
 
 def _uses(select: exp.Select) -> Counter[tuple[str, str]]:
     """Return how each source is used: its alias, with the clause and the expression around a column of it."""
-    found: Counter[tuple[str, str]] = Counter()
+    uses: Counter[tuple[str, str]] = Counter()
     for clause in CLAUSES:
         part = select.args.get(clause)
         for node in part if isinstance(part, list) else [part] if part is not None else []:
             for column in node.find_all(exp.Column):
                 around = column.parent
                 literal = around.find(exp.Literal) if isinstance(around, exp.Binary) else None
-                found[column.table.lower(), f"{clause} {column.name.lower()} {literal.name if literal else ''}"] += 1
-    return found
+                uses[column.table.lower(), f"{clause} {column.name.lower()} {literal.name if literal else ''}"] += 1
+    return uses

@@ -20,7 +20,7 @@ def copy_arguments(node: exp.Expr, *, gold: exp.Expr, names: Sequence[str]) -> N
     for name in names:
         value = gold.args.get(name)
         if isinstance(value, list):
-            value = [each.copy() for each in value]
+            value = [item.copy() for item in value]
         node.set(name, value.copy() if isinstance(value, exp.Expr) else value)
 
 
@@ -32,10 +32,10 @@ def change_operation(query: exp.Expr, *, gold: exp.Expr) -> None:
 def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
     """Combine a query with the second one of gold; ORDER BY and LIMIT stand at the end, as in gold."""
     arguments = {name: value for name, value in gold.copy().args.items() if name != "with_"}
-    own = query.copy()
+    first_query = query.copy()
     for name in ("order", "limit", "offset"):
-        own.set(name, None)
-    query.replace(type(gold)(**{**arguments, "this": own}))
+        first_query.set(name, None)
+    query.replace(type(gold)(**{**arguments, "this": first_query}))
 
 
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
@@ -50,12 +50,12 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
             for alias in pending
         }
         # The next one whose conditions name joined tables only, else the first.
-        alias = next((each for each in pending if joinable[each]), pending[0])
+        alias = next((name for name in pending if joinable[name]), pending[0])
         pending.remove(alias)
         join = joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy())
-        if own := joinable[alias]:
+        if conditions_of_join := joinable[alias]:
             join.set("using", None)
-            join.set("on", exp.and_(*own, copy=True))
+            join.set("on", exp.and_(*conditions_of_join, copy=True))
             if join.args.get("kind") == "CROSS":
                 join.set("kind", None)
         elif join.args.get("on"):
@@ -80,10 +80,10 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     available = {first.this.alias_or_name.lower()}
     for join in kept:
         available.add(joined_name(join))
-        own = [part for part in conditions if _tables(part) <= available]
-        conditions = [part for part in conditions if part not in own]
+        joinable = [part for part in conditions if _tables(part) <= available]
+        conditions = [part for part in conditions if part not in joinable]
         if join.args.get("on"):
-            join.set("on", exp.and_(*own, copy=True) if own else None)
+            join.set("on", exp.and_(*joinable, copy=True) if joinable else None)
     select.set("joins", [join.copy() for join in kept])
 
 
@@ -94,30 +94,30 @@ def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
         join.set("kind", gold.args.get("kind"))
 
 
-def change_operator(condition: exp.Expr, *, other: exp.Expr, operator: type[exp.Expr]) -> None:
-    """Compare the same sides by another operator, with the NOT of the other condition or without."""
+def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.Expr]) -> None:
+    """Compare the same sides by another operator, with the NOT of gold's condition or without."""
     inner = without_not(condition)
     new: exp.Expr = inner.copy()
     if type(inner) is not operator:
         new = operator(this=inner.this.copy(), expression=inner.expression.copy())
-    condition.replace(exp.Not(this=new) if isinstance(other, exp.Not) else new)
+    condition.replace(exp.Not(this=new) if isinstance(gold, exp.Not) else new)
 
 
 def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None:
     """Add a condition to WHERE or HAVING, or the clause with it."""
-    known = select.args.get(clause)
-    if known is None:
+    node = select.args.get(clause)
+    if node is None:
         select.set(clause, (exp.Where if clause == "where" else exp.Having)(this=condition.copy()))
     else:
-        known.set("this", exp.And(this=exp.paren(known.this.copy()), expression=condition.copy()))
+        node.set("this", exp.And(this=exp.paren(node.this.copy()), expression=condition.copy()))
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
     """Connect a condition with one more operand."""
-    own = condition.copy()
-    own = exp.paren(own) if isinstance(own, exp.Connector) and not isinstance(own, connector) else own
+    copy = condition.copy()
+    copy = exp.paren(copy) if isinstance(copy, exp.Connector) and not isinstance(copy, connector) else copy
     new = exp.paren(operand.copy()) if isinstance(operand, exp.Connector) else operand.copy()
-    condition.replace(connector(this=own, expression=new))
+    condition.replace(connector(this=copy, expression=new))
 
 
 def drop_condition(condition: exp.Expr) -> None:
@@ -133,7 +133,7 @@ def drop_condition(condition: exp.Expr) -> None:
 
 def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
     """Add an item to what a SELECT returns, at its place in gold."""
-    items = [each.copy() for each in select.expressions]
+    items = [expression.copy() for expression in select.expressions]
     select.set("expressions", [*items[:place], item.copy(), *items[place:]])
 
 
@@ -157,15 +157,15 @@ def drop_table_names(columns: Iterable[exp.Column]) -> None:
 
 def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
     """Add the queries of gold's WITH that the tree reads and does not have."""
-    own = tree.args.get("with_")
-    known = {cte.alias.lower() for cte in (own.expressions if own else ())}
+    with_clause = tree.args.get("with_")
+    names = {cte.alias.lower() for cte in (with_clause.expressions if with_clause else ())}
     read = {table.name.lower() for table in tree.find_all(exp.Table)}
-    if any(cte.alias.lower() in read - known for cte in common.expressions):
-        missing = [cte.copy() for cte in common.expressions if cte.alias.lower() not in known]
-        if own is None:
+    if any(cte.alias.lower() in read - names for cte in common.expressions):
+        missing = [cte.copy() for cte in common.expressions if cte.alias.lower() not in names]
+        if with_clause is None:
             tree.set("with_", exp.With(expressions=missing, recursive=common.args.get("recursive")))
         else:
-            own.set("expressions", [*missing, *own.expressions])
+            with_clause.set("expressions", [*missing, *with_clause.expressions])
 
 
 def _tables(condition: exp.Expr) -> set[str]:

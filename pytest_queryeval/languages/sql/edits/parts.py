@@ -21,8 +21,8 @@ _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=
 
 def clause_key(query: exp.Expr, name: str) -> str:
     """Return the key of a clause of a query, or of several, such as its joins."""
-    found = query.args.get(name)
-    return key_of_parts(found) if isinstance(found, list) else key(found)
+    clause = query.args.get(name)
+    return key_of_parts(clause) if isinstance(clause, list) else key(clause)
 
 
 def set_operation(query: exp.Expr) -> str:
@@ -71,7 +71,7 @@ def join_type(join: exp.Expr) -> str:
 def join_condition(join: exp.Expr) -> exp.Expr | None:
     """Return the condition of a join, or the columns that it uses."""
     using = join.args.get("using")
-    return join.args.get("on") or (exp.Tuple(expressions=[each.copy() for each in using]) if using else None)
+    return join.args.get("on") or (exp.Tuple(expressions=[column.copy() for column in using]) if using else None)
 
 
 def join_conditions(select: exp.Expr) -> list[exp.Expr]:
@@ -128,10 +128,10 @@ def subject(node: exp.Expr) -> exp.Expr:
 
 def mirrored(comparison: exp.Binary) -> exp.Binary:
     """Return a comparison with its sides exchanged."""
-    other = _MIRRORED.get(type(comparison), type(comparison))
+    mirrored_type = _MIRRORED.get(type(comparison), type(comparison))
     if not isinstance(comparison, (*_MIRRORED, exp.EQ, exp.NEQ)):
         return comparison
-    return other(this=comparison.right.copy(), expression=comparison.left.copy())
+    return mirrored_type(this=comparison.right.copy(), expression=comparison.left.copy())
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -147,68 +147,70 @@ def argument(function: exp.Expr) -> exp.Expr:
     return inner if isinstance(inner, exp.Expr) else function
 
 
-def label_of(mine: exp.Expr, other: exp.Expr) -> CauseLabel:
+def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
     """Return the label of one expression in the place of another."""
-    if query_within(mine) is not None or query_within(other) is not None:
+    if query_within(node) is not None or query_within(gold_node) is not None:
         return "nesting"
-    if _is_value(mine) and _is_value(other):
+    if _is_value(node) and _is_value(gold_node):
         return "wrong-value"
-    if _is_column(mine) and _is_column(other):
+    if _is_column(node) and _is_column(gold_node):
         return "wrong-column"
-    if not isinstance(mine, exp.AggFunc) and not isinstance(other, exp.AggFunc):
+    if not isinstance(node, exp.AggFunc) and not isinstance(gold_node, exp.AggFunc):
         return "wrong-expression"
-    if type(mine) is not type(other):
+    if type(node) is not type(gold_node):
         return "wrong-aggregate"
-    is_distinct, should_be = (isinstance(each.this, exp.Distinct) for each in (mine, other))
+    is_distinct, should_be = (isinstance(aggregate.this, exp.Distinct) for aggregate in (node, gold_node))
     if is_distinct != should_be:
         return "extra-distinct" if is_distinct else "missing-distinct"
-    if _is_column(argument(mine)) and _is_column(argument(other)):
+    if _is_column(argument(node)) and _is_column(argument(gold_node)):
         return "wrong-column"
     return "wrong-expression"
 
 
-def without_common(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+def without_common(
+    expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr]
+) -> tuple[list[exp.Expr], list[exp.Expr]]:
     """Return the expressions of each side that the other one lacks, as often as it lacks them."""
-    keys, other_keys = [key(each) for each in left], [key(each) for each in right]
+    keys, gold_keys = list(map(key, expressions)), list(map(key, gold_expressions))
     return (
-        [each for each in left if not _take(other_keys, key(each))],
-        [each for each in right if not _take(keys, key(each))],
+        [expression for expression in expressions if not _take(gold_keys, key(expression))],
+        [expression for expression in gold_expressions if not _take(keys, key(expression))],
     )
 
 
 def alike(
-    left: Sequence[exp.Expr], right: Sequence[exp.Expr], *, rest: bool = False
+    expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr], *, rest: bool = False
 ) -> list[tuple[exp.Expr, exp.Expr]]:
     """Pair expressions that share most, in order; with `rest` also those that share nothing."""
     bags = {
-        id(each): {key(node) for node in each.walk() if not isinstance(node, exp.Identifier)}
-        for each in (*left, *right)
+        id(expression): {key(node) for node in expression.walk() if not isinstance(node, exp.Identifier)}
+        for expression in (*expressions, *gold_expressions)
     }
     ways = sorted(
         (
             (
-                -len(bags[id(one)] & bags[id(other)]) - (type(one) is type(other)) / 2,
+                -len(bags[id(predicted)] & bags[id(gold)]) - (type(predicted) is type(gold)) / 2,
                 abs(place - gold_place),
                 place,
                 gold_place,
             )
-            for place, one in enumerate(left)
-            for gold_place, other in enumerate(right)
+            for place, predicted in enumerate(expressions)
+            for gold_place, gold in enumerate(gold_expressions)
         )
     )
     pairs: dict[int, int] = {}
     for score, _, place, gold_place in ways:
         if (score <= -1 or rest) and place not in pairs and gold_place not in pairs.values():
             pairs[place] = gold_place
-    if len(left) == len(right) == 1:
+    if len(expressions) == len(gold_expressions) == 1:
         pairs = {0: 0}
-    return [(left[place], right[gold_place]) for place, gold_place in sorted(pairs.items())]
+    return [(expressions[place], gold_expressions[gold_place]) for place, gold_place in sorted(pairs.items())]
 
 
-def _take(keys: list[str], one: str) -> bool:
+def _take(keys: list[str], wanted: str) -> bool:
     """Take a key out of a list, and return whether it was there."""
-    if one in keys:
-        keys.remove(one)
+    if wanted in keys:
+        keys.remove(wanted)
         return True
     return False
 

@@ -82,12 +82,12 @@ def counts(site: Site) -> Iterator[Edit]:
             "values": column.copy(),
             "different": exp.Distinct(expressions=[column.copy()]),
         }
-        own = "rows" if isinstance(argument, exp.Star) else "different" if is_distinct else "values"
+        kind = "rows" if isinstance(argument, exp.Star) else "different" if is_distinct else "values"
         for name, new in every.items():
-            if name == own:
+            if name == kind:
                 continue
-            same = (never_null or "rows" not in (name, own)) and (is_unique or "different" not in (name, own))
-            reason = (NO_DUPLICATES if "different" in (name, own) else NEVER_NULL) if same else ""
+            same = (never_null or "rows" not in (name, kind)) and (is_unique or "different" not in (name, kind))
+            reason = (NO_DUPLICATES if "different" in (name, kind) else NEVER_NULL) if same else ""
             yield Edit(node, replaced(node, this=new), "count", equivalent=reason)
 
 
@@ -160,9 +160,11 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
     # SQLite takes the first row of a query that stands in the place of a value.
     first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
-    for other in (size + 1, size - 1):
-        if size and other:
-            yield Edit(number, exp.Literal.number(str(other)), "limit", f"LIMIT {size} → LIMIT {other}", same)
+    for changed_size in (size + 1, size - 1):
+        if size and changed_size:
+            yield Edit(
+                number, exp.Literal.number(str(changed_size)), "limit", f"LIMIT {size} → LIMIT {changed_size}", same
+            )
     if limit is not None and size:
         yield Edit(limit, None, "limit", equivalent=same)
 
@@ -174,9 +176,9 @@ def groups(site: Site) -> Iterator[Edit]:
         return
     keys = facts.group_keys
     for place, key in enumerate(group.expressions):
-        others = [other for number, other in enumerate(keys) if number != place]
-        same = DETERMINED if others and facts.determined(keys[place], facts.plain(others)) else ""
-        if others:
+        kept_keys = [kept_key for number, kept_key in enumerate(keys) if number != place]
+        same = DETERMINED if kept_keys and facts.determined(keys[place], facts.plain(kept_keys)) else ""
+        if kept_keys:
             yield Edit(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
         else:
             yield Edit(group, None, "grouping", equivalent=_is_no_grouping(site))
@@ -201,10 +203,10 @@ def columns(site: Site) -> Iterator[Edit]:
         place = listed.index(name[1])
         family = _family(source.columns[place].type)
         in_turn = (*source.columns[place + 1 :], *source.columns[:place])
-        other = next((column.name for column in in_turn if _family(column.type) == family), None)
-        if other is None:
+        replacement = next((column.name for column in in_turn if _family(column.type) == family), None)
+        if replacement is None:
             continue
-        new = replaced(node, this=_identifier(other, site))
+        new = replaced(node, this=_identifier(replacement, site))
         if len(facts.sources) > 1:
             new.set("table", new.args["table"] if node.table else exp.to_identifier(name[0]))
         clause = node.find_ancestor(exp.Join, exp.Query)
@@ -253,13 +255,13 @@ def _clause_nodes(site: Site, name: str) -> Iterator[exp.Expr]:
 def _countable(site: Site) -> exp.Column | None:
     """Return the first column of the tables that may be NULL, else the first that has duplicates, to be counted."""
     facts = site.facts
-    found = [
+    columns = [
         exp.column(_identifier(column.name, site), table=alias if len(facts.sources) > 1 else None)
         for alias, source in facts.sources.items()
         if source is not None
         for column in source.columns
     ]
-    return next((column for column in found if not facts.not_null(column)), found[0] if found else None)
+    return next((column for column in columns if not facts.not_null(column)), columns[0] if columns else None)
 
 
 def _turned(key: exp.Expr, site: Site) -> exp.Expr:
@@ -282,7 +284,7 @@ def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
     if facts.select.args.get("group") is None:
         return facts.determine_rows(names) or facts.determined(key, names)
     keys = facts.group_keys
-    return bool(keys) and all(facts.determined(each, names) or each in before for each in keys)
+    return bool(keys) and all(facts.determined(group_key, names) or group_key in before for group_key in keys)
 
 
 def _is_no_grouping(site: Site) -> str:
@@ -306,11 +308,11 @@ def _family(type_: str) -> str:
 def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
     """Return the reason for which one column is as good as another in its place."""
     facts = site.facts
-    name, other = facts.plain([node]), facts.plain([new])
+    name, new_name = facts.plain([node]), facts.plain([new])
     counted = node.parent if isinstance(node.parent, exp.Count) else None
     if counted is not None and facts.not_null(node) and facts.not_null(new):
         return NEVER_NULL
-    if isinstance(node.parent, exp.Group) and name <= facts.closure(other) and other <= facts.closure(name):
+    if isinstance(node.parent, exp.Group) and name <= facts.closure(new_name) and new_name <= facts.closure(name):
         return DETERMINED
     clause = node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select)
     return ONE_MATTERS if clause is site.select and isinstance(clause.parent, exp.Exists) else ""

@@ -97,41 +97,41 @@ class Facts:
         """Return those of the expressions that are known columns."""
         return {
             name
-            for each in expressions
-            if isinstance(column := each.unnest(), exp.Column) and (name := self.resolve(column))
+            for expression in expressions
+            if isinstance(column := expression.unnest(), exp.Column) and (name := self.resolve(column))
         }
 
     def closure(self, names: Iterable[Name]) -> set[Name]:
         """Return all columns whose values these determine, by equalities and keys."""
-        found, size = {OUTER, *names}, 0
-        while len(found) != size:
-            size = len(found)
-            for one, other in self._equal:
-                if one in found or other in found:
-                    found |= {one, other}
-            for given, then in self._implied:
-                if given <= found:
-                    found |= then
+        determined, size = {OUTER, *names}, 0
+        while len(determined) != size:
+            size = len(determined)
+            for first, second in self._equal:
+                if first in determined or second in determined:
+                    determined |= {first, second}
+            for premise, conclusion in self._implied:
+                if premise <= determined:
+                    determined |= conclusion
             for alias, source in self.sources.items():
-                if source is not None and any(all((alias, name) in found for name in key) for key in keys(source)):
-                    found.update((alias, name) for name in column_names(source))
-        return found
+                if source is not None and any(all((alias, name) in determined for name in key) for key in keys(source)):
+                    determined.update((alias, name) for name in column_names(source))
+        return determined
 
     def determined(self, expression: exp.Expr, names: Iterable[Name]) -> bool:
         """Return whether the value of an expression is the same in rows with the same values of `names`."""
         if not all(isinstance(node, _DETERMINISTIC) for node in expression.walk()):
             return False
-        known = self.closure(names)
-        return all(self.resolve(column) in known for column in expression.find_all(exp.Column))
+        determined_names = self.closure(names)
+        return all(self.resolve(column) in determined_names for column in expression.find_all(exp.Column))
 
     def determine_rows(self, names: Iterable[Name], ignored: str | None = None) -> bool:
         """Return whether no two rows, before GROUP BY, have the same values of these columns.
 
         With the alias of an `ignored` table, whether no two rows do without its columns.
         """
-        known = self.closure(names)
+        determined_names = self.closure(names)
         return bool(self.sources) and all(
-            source is not None and any(all((alias, name) in known for name in key) for key in keys(source))
+            source is not None and any(all((alias, name) in determined_names for name in key) for key in keys(source))
             for alias, source in self.sources.items()
             if alias != ignored
         )
@@ -143,7 +143,9 @@ class Facts:
         if name is None or name == OUTER:
             return False
         source = self.sources[name[0]]
-        declared = source is not None and any(each.name.lower() == name[1] and each.not_null for each in source.columns)
+        declared = source is not None and any(
+            definition.name.lower() == name[1] and definition.not_null for definition in source.columns
+        )
         return name in self._rejected or (declared and name[0] not in self.extended)
 
     def is_integer(self, expression: exp.Expr) -> bool:
@@ -157,7 +159,11 @@ class Facts:
         """Return the declared type of a column in upper case; empty where none is known."""
         name = self.resolve(column)
         source = self.sources.get(name[0]) if name else None
-        types = {each.name.lower(): each.type.upper() for each in source.columns} if source is not None else {}
+        types = (
+            {definition.name.lower(): definition.type.upper() for definition in source.columns}
+            if source is not None
+            else {}
+        )
         return types.get(name[1], "") if name else ""
 
     @property
@@ -215,10 +221,10 @@ class Facts:
         joined = self.sources.get(alias)
         pairs: set[tuple[Name, str]] = set()
         for condition in conditions:
-            own, other = sorted(self._equality(condition) or (OUTER, OUTER), key=lambda name: name[0] == alias)
-            if other[0] != alias or own[0] in ("", alias):
+            name, joined_name = sorted(self._equality(condition) or (OUTER, OUTER), key=lambda name: name[0] == alias)
+            if joined_name[0] != alias or name[0] in ("", alias):
                 return False
-            pairs.add((own, other[1]))
+            pairs.add((name, joined_name[1]))
         owners = {name[0] for name, _ in pairs}
         if joined is None or len(owners) != 1 or (owner := owners.pop()) in self.extended:
             return False
@@ -226,7 +232,8 @@ class Facts:
         return source is not None and any(
             key.table == joined.name
             and len(key.columns) == len(key.referred)
-            and {((owner, own), other) for own, other in zip(key.columns, key.referred, strict=True)} == pairs
+            and {((owner, name), joined_name) for name, joined_name in zip(key.columns, key.referred, strict=True)}
+            == pairs
             and all(self.not_null(exp.column(name, owner)) for name in key.columns)
             for key in source.foreign_keys
         )
@@ -270,16 +277,16 @@ class Facts:
 
     def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
         """Add what the columns of an outer join's left side determine: those of the right side that equal them."""
-        given: set[Name] = set()
-        then: set[Name] = set()
+        premise: set[Name] = set()
+        conclusion: set[Name] = set()
         for condition in conditions:
             equal = self._equality(condition)
             if equal is None:
                 return
             for name in equal:
-                (then if name[0] == alias else given).add(name)
-        if keeps_left and then:
-            self._implied.append((given, then))
+                (conclusion if name[0] == alias else premise).add(name)
+        if keeps_left and conclusion:
+            self._implied.append((premise, conclusion))
 
 
 def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:

@@ -72,8 +72,8 @@ class Statements(NamedTuple):
     `error` is what the parser raised, also where there are tokens.
     """
 
-    tokens: list[Token] = []  # noqa: RUF012 - of a tuple, and never changed
-    trees: Sequence[exp.Expr] = ()
+    tokens: list[Token]
+    trees: list[exp.Expr]
     error: Exception | None = None
 
 
@@ -95,7 +95,7 @@ def read_statements(text: str, dialect: str) -> Statements:
             tokens = all_tokens
             trees = rules.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     except Exception as error:  # noqa: BLE001 - the parser makes trees that its builders do not expect
-        return Statements(tokens, error=error.with_traceback(None))
+        return Statements(tokens, [], error.with_traceback(None))
     return Statements(tokens, _without_comments(trees))
 
 

@@ -66,7 +66,7 @@ class TreeReader:
             case exp.Subquery():
                 reading = self._enclosed(node, around)
             case _:
-                clauses = {node.key: self._texts.others(node, around, without=frozenset())}
+                clauses = {node.key: self._texts.arguments(node, around, without=frozenset())}
                 reading = Reading(view=View(), clauses=clauses)
         self._readings[key] = outer, reading
         return reading
@@ -90,7 +90,7 @@ class TreeReader:
         outputs, names = reading.outputs, node.alias_column_names
         if names and outputs is not None:
             outputs = dict(zip((name.lower() for name in names), outputs.values(), strict=False))
-        rest = self._texts.others(node, scope, without=_READ_AROUND) if isinstance(node, exp.Subquery) else ()
+        rest = self._texts.arguments(node, scope, without=_READ_AROUND) if isinstance(node, exp.Subquery) else ()
         return Relation(" ".join([f"({reading.text})", *rest]), outputs)
 
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
@@ -117,7 +117,7 @@ class TreeReader:
         clauses = {
             label: tuple(texts if word == "except" else sorted(texts)),
             **order_clauses(last),
-            "other": self._texts.others(node, inner, without=_READ),
+            "other": self._texts.arguments(node, inner, without=_READ),
         }
         return Reading(view=_ended(view, last), clauses=clauses, outputs=left.outputs)
 

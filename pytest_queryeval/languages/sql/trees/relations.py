@@ -80,7 +80,7 @@ class FromReader:
             return query
         # A table, without the default schema, and with a sample or the like.
         qualified = name if schema in ("", *_DEFAULT_SCHEMAS) else f"{schema}.{name}"
-        return Relation(" ".join([qualified, *self._texts.others(node, self._scope, without=_NAMES)]))
+        return Relation(" ".join([qualified, *self._texts.arguments(node, self._scope, without=_NAMES)]))
 
     def _add_joins(self, joins: Sequence[exp.Join]) -> None:
         for join in joins:

@@ -72,20 +72,20 @@ class Scope:
             if times > 1
         }
         ways = prod(factorial(min(len(aliases), MAX_NUMBERINGS)) for aliases in repeated.values())
-        known = ways <= self.budget
-        orders = product(*map(permutations, repeated.values())) if known else iter([tuple(repeated.values())])
+        tries_all = ways <= self.budget
+        orders = product(*map(permutations, repeated.values())) if tries_all else iter([tuple(repeated.values())])
         for order in orders:
             relations = dict(self.relations)
             for aliases in order:
                 for number, alias in enumerate(aliases, start=1):
                     relations[alias] = relations[alias]._replace(label=f"{relations[alias].name}#{number}")
-            budget = self.budget // ways if known else 1
+            budget = self.budget // ways if tries_all else 1
             yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
 
     def named_query(self, name: str) -> Relation | None:
         """Return the query of WITH with this name, here or further out."""
-        found = self.queries.get(name)
-        return found or (self.outer.named_query(name) if self.outer else None)
+        query = self.queries.get(name)
+        return query or (self.outer.named_query(name) if self.outer else None)
 
     def column(self, table: str, name: str) -> str:
         """Return the text of a column: `table.column`, with a mark for each query in between.
@@ -120,9 +120,9 @@ class Scope:
 
     def join_columns(self, first: str, second: str) -> None:
         """Treat two texts of columns as equal from now on."""
-        one, other = self.representative(first), self.representative(second)
-        if one != other:
-            self._same[max(one, other)] = min(one, other)
+        texts = {self.representative(first), self.representative(second)}
+        if len(texts) > 1:
+            self._same[max(texts)] = min(texts)
 
     def representative(self, text: str) -> str:
         """Return the one text of all columns that are equal to this one."""

@@ -77,10 +77,10 @@ class SelectReader:
         )
         distinct = node.args.get("distinct")  # only DISTINCT ON is compared
         distinct_on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
-        others = [f"distinct on {texts.of(distinct_on, scope)}"] if distinct_on else []
-        others += texts.others(node, scope, without=_READ)
+        rest = [f"distinct on {texts.of(distinct_on, scope)}"] if distinct_on else []
+        rest += texts.arguments(node, scope, without=_READ)
         if group is not None:
-            others += texts.others(group, scope, without=frozenset(("expressions",)))
+            rest += texts.arguments(group, scope, without=frozenset(("expressions",)))
         clauses = {
             "select": tuple(sorted(column for item, text in named for column in self._columns(item, text, scope))),
             "from": joined.tables,
@@ -89,7 +89,7 @@ class SelectReader:
             "group": tuple(str(key.key) for key in view.group),
             "having": tuple(having_texts),
             **order_clauses(view),
-            "other": tuple(others),
+            "other": tuple(rest),
         }
         has_star = any(item.is_star for item in node.expressions)
         outputs = None if has_star else {item.alias_or_name.lower(): short(text) for item, text in named}

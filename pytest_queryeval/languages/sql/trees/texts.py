@@ -85,7 +85,7 @@ class Texts:
                 return [self._single(node, scope, negated=negated)]
         return texts if joins_by_and == conjunction else [_joined(texts, conjunction=joins_by_and)]
 
-    def others(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
+    def arguments(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
         """Return the arguments of a node other than those of these names, as texts."""
         return tuple(
             f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}"
