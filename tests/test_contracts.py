@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from report_maker import evaluate_gate, make_report, report_of
+from report_maker import evaluate_gate, make_gate, make_report, report_of
 from samples import make_case
 
 from pytest_queryeval import METRICS, evaluate, load_cases
@@ -119,6 +119,21 @@ def test_gate_rule_is_evaluated_and_put_into_words(name, example_gate, tmp_path)
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report | {"gates": [evaluated]}), encoding="utf-8")
     assert read_report(path)["gates"] == [evaluated]
+
+
+@pytest.mark.parametrize("name", GATE_RULES.names())
+def test_gate_rule_needs_no_key_that_a_report_may_lack(name, example_gate, tmp_path):
+    report = make_report(80)
+    evaluated = evaluate_gate(example_gate | {"cases": 80}, report["cases"], baseline=report)
+    path = tmp_path / "report.json"
+
+    for key in evaluated.keys() - evaluate_gate(make_gate(), []).keys():
+        without = {name: value for name, value in evaluated.items() if name != key}
+        emptied = [evaluated | {key: {}}] if key in ("settings", "details") else []
+        for gate in (without, *emptied):
+            path.write_text(json.dumps(report | {"gates": [gate]}), encoding="utf-8")
+            with pytest.raises(ReportError, match=rf"gates\[0\]: '{key}[.\w]*' is missing"):
+                read_report(path)
 
 
 @pytest.mark.parametrize("name", GATE_RULES.names())

@@ -19,6 +19,7 @@ from pytest_queryeval.features.transfer.importers import IMPORTERS
 from pytest_queryeval.groups import GROUPS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -55,6 +56,13 @@ def test_every_label_of_a_cause_is_documented():
 @pytest.mark.parametrize("group", GROUPS.names())
 def test_what_gates_can_ask_for_is_documented(group):
     assert f"`{group}`" in PAGES["suites"].partition("A gate is")[2]
+
+
+@pytest.mark.parametrize("key", gate_keys())
+def test_every_key_of_gates_is_documented(key):
+    section = PAGES["suites"].partition("### Gates")[2].partition("\n### ")[0]
+
+    assert re.search(rf"\b{key}:", section)
 
 
 def test_every_metric_is_documented_with_formula_and_empty_case():

@@ -94,7 +94,10 @@ class GateRule(ABC):
         """
 
     def stored_keys(self, gate: GateReport) -> Sequence[str]:
-        """Return the keys that a gate of the rule has in a report and gates of other rules may lack."""
+        """Return the keys that a gate of the rule has in a report and gates of other rules may lack.
+
+        Those within `settings` and `details` stand behind a dot: `settings.by`. A report without them is refused.
+        """
         return ()
 
     def shape(self, metric: Callable[[Any], str]) -> Shape:

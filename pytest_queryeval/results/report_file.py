@@ -176,7 +176,14 @@ def _gate_problem(gate: GateReport) -> str:
     for group, value in gate["where"].items():  # what is no condition would make the gate one about more cases
         if isinstance(value, str) is (group == "not"):
             return f".where.{group}: expected {'an object' if group == 'not' else 'a text'}"
-    return next((f": '{key}' is missing" for key in rule_of(gate).stored_keys(gate) if key not in gate), "")
+    return next((f": '{key}' is missing" for key in rule_of(gate).stored_keys(gate) if not _has(gate, key)), "")
+
+
+def _has(gate: GateReport, key: str) -> bool:
+    """Return whether a gate has a key; a dot leads to a key of the value of another one."""
+    name, _, within = key.partition(".")
+    value: object = gate.get(name)
+    return name in gate and (not within or (isinstance(value, dict) and within in value))
 
 
 def _is_time(value: str) -> bool:

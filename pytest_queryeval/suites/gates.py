@@ -79,14 +79,14 @@ def read_gate(node: Node) -> Gate:
     fields = known_entries(node, {name: key.read for name, key in keys.items()})
     rule_name = next((name for name in GATE_RULES.names() if name in fields), DEFAULT_RULE)
     rule = GATE_RULES[rule_name]
-    own_keys = rule.keys(read_gate_metric)
-    for name, key in own_keys.items():
+    keys_of_rule = rule.keys(read_gate_metric)
+    for name, key in keys_of_rule.items():
         if key.is_required and name not in fields:
             hint = "a gate needs a metric: write {metric: NAME, min: NUMBER}"
             raise node.problem(hint if name == "metric" else f"'{rule_name}' needs '{name}': write {rule.example}")
     required = rule.requirement(fields, node.problem)
-    if strays := [name for name in fields if name not in (*own_keys, "where")]:
-        stated = next(name for name in (rule_name, *own_keys) if name in fields)
+    if strays := [name for name in fields if name not in (*keys_of_rule, "where")]:
+        stated = next(name for name in (rule_name, *keys_of_rule) if name in fields)
         raise node.problem(f"'{stated}' does not go with '{strays[0]}': write a gate for each")
     if rule.has_limits:
         read_limits(node, required["metric"], required["min"], required["max"])

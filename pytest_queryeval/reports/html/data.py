@@ -113,12 +113,13 @@ def views(report: Report) -> dict[str, list[int]]:
 
 def _members(report: Report, name: str, plural: str) -> dict[str, object]:
     """Return the values of a group in the order of the report, and of each case the places of its own among them."""
-    members = [group_values(case, name) for case in report["cases"]]
-    values = {value for of_case in members for value in of_case}
+    values_of_cases = [group_values(case, name) for case in report["cases"]]
+    values = {value for values_of_case in values_of_cases for value in values_of_case}
     # The report of an earlier version lacks groups.
     ordered = [value for value in report["groups"].get(name, sorted(values)) if value in values]
     places = {value: place for place, value in enumerate(ordered)}
-    return {"plural": plural, "values": ordered, "members": [[places[value] for value in own] for own in members]}
+    members = [[places[value] for value in values_of_case] for values_of_case in values_of_cases]
+    return {"plural": plural, "values": ordered, "members": members}
 
 
 def _why(case: CaseReport) -> str:

@@ -89,7 +89,7 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
 
     A gate that one of them has twice stays twice. Results are removed, but for the greatest number of `cases`.
     """
-    found: dict[tuple[str, int], PendingGate] = {}
+    merged: dict[tuple[str, int], PendingGate] = {}
     for gates in several:
         times: Counter[str] = Counter()
         for gate in gates:
@@ -97,9 +97,9 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
             pending = cast("PendingGate", required)
             key = gate_key(pending)
             times[key] += 1
-            known = found.setdefault((key, times[key]), pending)
-            known["cases"] = max((n for n in (known["cases"], gate["cases"]) if n is not None), default=None)
-    return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
+            first = merged.setdefault((key, times[key]), pending)
+            first["cases"] = max((n for n in (first["cases"], gate["cases"]) if n is not None), default=None)
+    return sorted(merged.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
 
 def gate_key(gate: PendingGate) -> str:
@@ -123,7 +123,7 @@ def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_
     numbers, index = [0] * len(gates), scope_index(gates)
     for number in chain(
         *(gates_about(index, case) for case in cases if case["outcome"] != "skipped"),
-        *(gates_to_be_about(index, other.case, other.path) for other in left_out),
+        *(gates_to_be_about(index, not_run.case, not_run.path) for not_run in left_out),
     ):
         numbers[number] += 1
     return numbers
@@ -219,7 +219,8 @@ class GateEvidence:
         self.gate = gate
         self._rule = rule_of(gate)
         self._evidence = self._rule.evidence(gate)
-        self._earlier, self._counts_errors = earlier, counts_errors
+        self._has_baseline, self._earlier = earlier is not None, earlier or {}
+        self._counts_errors = counts_errors
         self._ran = self._errors_with_score = 0
         self._is_evaluated = self._is_cut = False
         self._scores_with_errors = array("d")
@@ -232,8 +233,7 @@ class GateEvidence:
         if self._counts_errors and (score := self._rule.score_with_errors(self.gate, case)) is not None:
             self._scores_with_errors.append(score)
             self._errors_with_score += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
-        is_compared = self._rule.needs_baseline and self._earlier is not None
-        self._evidence.add(case, self._earlier.get(case["nodeid"]) if is_compared and self._earlier else None)
+        self._evidence.add(case, self._earlier.get(case["nodeid"]) if self._rule.needs_baseline else None)
 
     def result(
         self,
@@ -250,20 +250,20 @@ class GateEvidence:
         ran, rule = self._ran, self._rule
         number = None if gate["cases"] is None else max(gate["cases"], ran)
         unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
-        found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
+        measurement: GateMeasurement = {"value": None, "n": 0, "errors": 0}
         ok: bool | None = None
         if mode == "off":
             reason = OFF
         elif rule is UNKNOWN:
             reason = f"the rule '{gate['type']}' is not known here"
-        elif rule.needs_baseline and self._earlier is None:
+        elif rule.needs_baseline and not self._has_baseline:
             reason = NO_BASELINE
         elif decision is not None and self._is_cut and self._scores_with_errors:
-            found = self._decided(decision)
+            measurement = self._decided(decision)
             ok, reason = decision.is_met, ""
         else:
-            found, ok = self._evidence.measurement(gate)
-            reason, value = "", found["value"]
+            measurement, ok = self._evidence.measurement(gate)
+            reason, value, n = "", measurement["value"], measurement["n"]
             rest = None if number is None else number - ran
             if unread is not None:
                 ok, reason = False, f"{unread} could not be read"
@@ -272,9 +272,9 @@ class GateEvidence:
             elif rule.needs_baseline:
                 ok, reason = (None, rule.why_nothing(gate) if ran else NO_CASE) if value is None else (ok, "")
             elif rest != 0 and (mode == "complete" or value is None):
-                ok = None if value is None or rest is None else rule.result_without_rest(gate, value, found["n"], rest)
+                ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
                 reason = ran_text(ran, number) if ok is None else ""
-        return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
+        return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
     def _decided(self, decision: EarlyDecision) -> GateMeasurement:
         """Return the measurement of a gate that was decided before all of its cases ran."""
