@@ -274,7 +274,7 @@ def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_
     assert "secret" not in json.dumps(made)
     assert (made["difference"]["missing"], made["difference"]["extra"], made["difference"]["changed"]) == ([], [], [])
     assert "missing 2 of 2 rows, 2 extra" in made["difference"]["summary"]
-    assert "secret" not in "\n".join(failure_lines(result))
+    assert "secret" not in "\n".join(failure_lines(result, made))
 
 
 def test_a_difference_names_the_columns_of_both_sides_in_gold_s_order_and_counts_all_rows():

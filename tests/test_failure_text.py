@@ -17,14 +17,20 @@ from pytest_queryeval.core.model import Execution, Failure, Threshold, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.plugin.failure import coloured, failure_lines
+from pytest_queryeval.results.case_json import result_json
 
 MISSED = (ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
+
+
+def lines_of(result):
+    """The text of a failure."""
+    return failure_lines(result, result_json(result, nodeid="a", path="s.queryeval.yaml", outcome="failed"))
 
 
 def answers(gold, predicted, *, kind="sql", **policy):
     """The lines about the answers of a missed case."""
     case = make_case(kind=kind, policy=Policy(**policy))
-    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
+    lines = list(lines_of(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
     return [line for line in lines if line.startswith("    ") or line.split()[0] in ("answers", "hint")]
 
 
@@ -116,7 +122,7 @@ def marked(text, **markup):
 def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold():
     case = make_case(policy=Policy())
     gold, predicted = table((1, "a", 2), (5, "b", 6), (7, "c", 7)), table((1, "a", 3), (8, "d", 9), (0, "e", 0))
-    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
+    lines = list(lines_of(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
 
     shown = dict(zip(lines, coloured(lines, marked), strict=True))
 
@@ -142,7 +148,7 @@ def test_the_cause_is_told_by_its_edits():
     )
     result = replace(make_result(make_case(), gold=table((1,)), predicted=table((2,))), cause=Cause(edits=edits))
 
-    assert [line for line in failure_lines(result) if line.startswith("  cause")] == [
+    assert [line for line in lines_of(result) if line.startswith("  cause")] == [
         "  cause      WHERE: age > 30 → age > 40 (wrong-value)",
         "  cause      SELECT (missing-distinct)",
         r"  cause      \x1b[1m (timeout)",
@@ -156,7 +162,7 @@ def test_why_a_query_failed_is_told_once():
     result = make_result(make_case(), gold=table((1,)), predicted=None)
     result = replace(result, shown=replace(result.shown, predicted=predicted), cause=cause)
 
-    lines = list(failure_lines(result))
+    lines = list(lines_of(result))
 
     assert "  cause      unsafe" in lines
     assert "\n".join(lines).count(error.message) == 1
@@ -166,7 +172,7 @@ def test_the_gold_that_is_shown_is_named_where_there_are_several():
     case = make_case(golds=(answer((1,)), answer((2,)), answer((3,))))
     result = make_result(case, gold=table((2,)), gold_index=1, predicted=table((4,)), violations=MISSED)
 
-    lines = list(failure_lines(result))
+    lines = list(lines_of(result))
 
     assert lines[1:3] == [
         "  golds      3, of which gold_any[1] is the closest",
@@ -206,7 +212,7 @@ def test_settings_of_a_row_are_those_of_the_suite():
     result = make_result(case, gold=table((1,)), predicted=table((1, 2)), violations=MISSED)
 
     assert "add `compare: {extra_columns: allow}` to the suite, for all rows of the table" in "\n".join(
-        failure_lines(result)
+        lines_of(result)
     )
 
 
@@ -229,4 +235,4 @@ def test_texts_of_queries_are_told_by_what_differs_and_what_cannot_be_read(found
     result = make_result(make_case(), gold=table((1,)), predicted=table((2,)))
     result = replace(result, shown=replace(result.shown, details={"exact_set_match": found}))
 
-    assert f"  texts      {shown}" in list(failure_lines(result))
+    assert f"  texts      {shown}" in list(lines_of(result))

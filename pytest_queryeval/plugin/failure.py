@@ -11,6 +11,7 @@ import pytest
 from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.model import CaseResult
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
@@ -25,7 +26,7 @@ from pytest_queryeval.reports.story import (
     differing_rows,
     edit_line,
 )
-from pytest_queryeval.results.case_json import ShortLabels, result_json
+from pytest_queryeval.results.case_json import ShortLabels
 from pytest_queryeval.results.headline import LINE_CHARACTERS, headline
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.formatting import format_score
@@ -59,10 +60,9 @@ def error_message(report: pytest.TestReport) -> str:
     return text if crash is None or text.startswith(crash.message) else f"{crash.message}\n\n{text}"
 
 
-def failure_lines(result: CaseResult) -> Iterator[str]:
+def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
     """Yield the text of the failure, at most a screenful, with untrusted text behind a margin."""
     case = result.case
-    report = result_json(result, nodeid=case.id, path=case.location.path.name, outcome="failed")
     yield headline(result)
     if result.predicted.error is not None and result.violations:
         yield _line("missed", ", ".join(violation.metric for violation in result.violations))

@@ -50,6 +50,7 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.case = case
         self.result: CaseResult | None = None
+        self.scored: CaseReport | None = None
         self.progress = CaseProgress()
         self.error_key: str | None = None
         run = self.config.stash[RUN]
@@ -66,7 +67,7 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Execute and score the case; a fault is an error of the case, not a failure of the prediction."""
-        self.result, self.progress, self.error_key = None, CaseProgress(), None
+        self.result, self.scored, self.progress, self.error_key = None, None, CaseProgress(), None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
@@ -96,14 +97,15 @@ class CaseItem(pytest.Item):
 
     def teardown(self) -> None:
         """Free the answers: pytest keeps every item until the end of the run."""
-        self.result, self.progress = None, CaseProgress()
+        self.result, self.scored, self.progress = None, None, CaseProgress()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
         text: Any = excinfo.getrepr(style="value", chain=False, tbfilter=False)
-        text.reprtraceback.reprentries[0].lines = list(failure_lines(excinfo.value.result))
+        result = excinfo.value.result
+        text.reprtraceback.reprentries[0].lines = list(failure_lines(result, self._reported(result, "failed")))
         self._point_at_case(text.reprcrash, str(excinfo.value))
         text.chain = [(text.reprtraceback, text.reprcrash, None)]
         return text
@@ -130,19 +132,36 @@ class CaseItem(pytest.Item):
         self._undo_foreign_xfail(report, call)
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
-        run, outcome = self.config.stash[RUN], self._outcome(report)
+        outcome = self._outcome(report)
         if self.error_key is not None:
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
-        place = {"nodeid": self.nodeid, "path": run.suites.relative(self.case.location.path)}
-        source_state = None if outcome == "skipped" else run.session.source_state(self.case.settings.source)
-        if self.result is None or report.when == "setup":  # which hooks of other plugins may fail after ours
-            message = error_message(report)
-            return case_json(
-                self.case, **place, outcome=outcome, message=message, progress=self.progress, source_state=source_state
+        if self.result is not None and report.when != "setup":  # which hooks of other plugins may fail after ours
+            return self._reported(self.result, outcome, "" if self.result.fails else error_message(report))
+        run, message = self.config.stash[RUN], error_message(report)
+        return case_json(
+            self.case,
+            nodeid=self.nodeid,
+            path=run.suites.relative(self.case.location.path),
+            outcome=outcome,
+            message=message,
+            progress=self.progress,
+            source_state=None if outcome == "skipped" else run.session.source_state(self.case.settings.source),
+        )
+
+    def _reported(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
+        """Return a scored case as the report has it; the text of a failure needs it before its outcome is known."""
+        if self.scored is None:
+            run = self.config.stash[RUN]
+            self.scored = result_json(
+                result,
+                nodeid=self.nodeid,
+                path=run.suites.relative(self.case.location.path),
+                outcome=outcome,
+                message=message,
+                source_state=run.session.source_state(self.case.settings.source),
             )
-        message = "" if self.result.fails else error_message(report)
-        return result_json(self.result, **place, outcome=outcome, message=message, source_state=source_state)
+        return {**self.scored, "outcome": outcome}
 
     def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Make it an error where an xfail marker of the user made an error of `setup` an expected failure."""

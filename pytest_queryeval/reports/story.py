@@ -20,6 +20,7 @@ from pytest_queryeval.core.report import (
     Row,
 )
 from pytest_queryeval.groups import group_values, groups_shown
+from pytest_queryeval.results.headline import failure_text
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.formatting import limits_text, pluralize
 from pytest_queryeval.text.truncation import cell_text, one_line
@@ -157,7 +158,8 @@ Part: TypeAlias = Ending | Fact | Query | Cause | Differences | Notes | Scores |
 
 def case_story(case: CaseReport) -> Iterator[Part]:
     """Yield the parts of the story that are known: how the case ended, what it is, and what came of it."""
-    failure = failure_text(case["predicted"]["error"]) if case["predicted"] is not None else ""
+    error = _error(case)
+    failure = failure_text(error["kind"], error["message"]) if error is not None else ""
     yield Ending(outcome=case["outcome"], reason=first_line(case) or failure)
     yield from _facts(case)
     if (gold := case["gold"]) is not None:
@@ -192,8 +194,7 @@ def finding(case: CaseReport) -> str:
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:
     """Return the edits that make predicted right; that of a failed prediction without its message, which is told."""
     edits = case["cause"]["edits"] if case["cause"] is not None else []
-    has_failed = case["predicted"] is not None and case["predicted"]["error"] is not None
-    return [{**edit, "change": ""} for edit in edits] if has_failed else edits
+    return edits if _error(case) is None else [{**edit, "change": ""} for edit in edits]
 
 
 def edit_line(edit: CausingEditReport, characters: int) -> str:
@@ -207,9 +208,23 @@ def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> st
     return f"{place_and_change} ({quoted(edit['label'])})" if place_and_change else quoted(edit["label"])
 
 
-def failure_text(error: FailureReport | None) -> str:
-    """Return why a prediction has no answer; empty where it has one."""
-    return "" if error is None else f"prediction failed ({error['kind']}): {error['message']}"
+def what_is_wrong(case: CaseReport) -> str:
+    """Return what is wrong with an answer, without thresholds; empty where nothing is."""
+    if (error := _error(case)) is not None:
+        return error["message"]
+    return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
+
+
+def label(case: CaseReport) -> str | None:
+    """Return in a word why an answer is wrong, where that is known."""
+    if case["cause"] is not None:
+        return case["cause"]["edits"][0]["label"]
+    error = _error(case)
+    return None if error is None else error["kind"]
+
+
+def _error(case: CaseReport) -> FailureReport | None:
+    return case["predicted"]["error"] if case["predicted"] is not None else None
 
 
 def answer_of(query: QueryReport) -> Answer | None:

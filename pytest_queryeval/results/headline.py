@@ -9,6 +9,11 @@ from pytest_queryeval.text.truncation import one_line
 LINE_CHARACTERS = 160
 
 
+def failure_text(kind: str, message: str) -> str:
+    """Return why a prediction has no answer."""
+    return f"prediction failed ({kind}): {message}"
+
+
 def headline(result: CaseResult) -> str:
     """Return one line: the failure of the prediction if there is one, else how the answers differ, and what was missed.
 
@@ -16,7 +21,7 @@ def headline(result: CaseResult) -> str:
     """
     error = result.predicted.error
     if error is not None:
-        reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
+        reason = failure_text(error.kind, one_line(error.message, LINE_CHARACTERS))
     else:
         reason = ", ".join(
             f"{missed.metric} {format_score(missed.value)}"

@@ -53,14 +53,12 @@ class Mean(TypedDict):
 
 
 class Difference(TypedDict):
-    """The mean of a system less that of the best one, over the same cases.
-
-    `ci95` are the ends of its 95 % interval; `p` is that of the two-sided paired `test`, adjusted for all systems.
-    """
+    """The mean of a system less that of the best one, over the same cases: a `PairedTest`."""
 
     change: float
     ci95: list[float] | None
     p: float
+    """Its `p_holm`, which is adjusted for all systems."""
     test: Literal["mcnemar", "sign_flip"]
 
 

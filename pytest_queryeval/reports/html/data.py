@@ -12,9 +12,9 @@ from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports.cells import metric_names
-from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, notes, scores
+from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label, notes, scores, what_is_wrong
 from pytest_queryeval.results.aggregation import is_accidental
-from pytest_queryeval.results.verdict import first_line, worst_first
+from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.truncation import truncate
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
@@ -78,8 +78,8 @@ def listed(report: Report) -> dict[str, object]:
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
-        "why": [truncate(_why(case), TEXT_CHARACTERS) for case in cases],
-        "label": [_label(case) for case in cases],
+        "why": [truncate(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
+        "label": [label(case) for case in cases],
         "change": [_change(case) for case in cases],
         "trials": [
             f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None
@@ -122,21 +122,6 @@ def _members(report: Report, name: str, plural: str) -> dict[str, object]:
     return {"plural": plural, "values": ordered, "members": members}
 
 
-def _why(case: CaseReport) -> str:
-    """Return what is wrong with an answer; empty where nothing is."""
-    if case["predicted"] is not None and (error := case["predicted"]["error"]) is not None:
-        return error["message"]
-    return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
-
-
-def _label(case: CaseReport) -> str | None:
-    """Return in a word why an answer is wrong, where that is known."""
-    if case["cause"] is not None:
-        return case["cause"]["edits"][0]["label"]
-    error = case["predicted"]["error"] if case["predicted"] is not None else None
-    return None if error is None else error["kind"]
-
-
 def _change(case: CaseReport) -> list[str] | None:
     """Return where a predicted query is to be changed, what stands there, and what should; empty for nothing."""
     edit = case["cause"]["edits"][0] if case["cause"] is not None else None
@@ -176,7 +161,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
         **case,
         "question": _whole(case["question"]),
         "message": _whole(case["message"]),
-        "why": _whole(_why(case)),
+        "why": _whole(what_is_wrong(case)),
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _side(case["prediction"]),
