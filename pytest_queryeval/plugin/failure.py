@@ -139,7 +139,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     """
     if (whole := result.difference) is None:
         return
-    found = replace(
+    difference = replace(
         whole,
         missing=whole.missing[:ROWS],
         extra=whole.extra[:ROWS],
@@ -147,25 +147,27 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
         repeated=whole.repeated[:ROWS],
     )
     policy, labels = result.case.settings.policy, ShortLabels()
-    alike = lookalikes(found, policy, _cell)
+    alike = lookalikes(difference, policy, _cell)
     where = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     rows = list(
-        differing_rows(missing=found.missing, extra=found.extra, changed=found.changed, repeated=found.repeated)
+        differing_rows(
+            missing=difference.missing, extra=difference.extra, changed=difference.changed, repeated=difference.repeated
+        )
     )
     if rows:
-        yield f"    columns  | {_row(found.columns)}"
+        yield f"    columns  | {_row(difference.columns)}"
     for differing in rows:
         # How often a row is there says more of it than types.
         cells = _row(map(labels.of, differing.row), () if differing.times else typed)
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {where}"
-    if has_midnight(found):
+    if has_midnight(difference):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
-    if found.repeated and _is_equal(result, duplicates="ignore"):
+    if difference.repeated and _is_equal(result, duplicates="ignore"):
         yield f"  hint       if duplicates do not matter, add `compare: {{duplicates: ignore}}` {where}"
-    rows_agree = found.counts == (0, 0) and not found.repeated
+    rows_agree = difference.counts == (0, 0) and not difference.repeated
     if rows_agree and not _is_equal(result) and _is_equal(result, extra_columns="allow"):
         yield f"  hint       if further columns do not matter, add `compare: {{extra_columns: allow}}` {where}"
 

@@ -173,12 +173,12 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield Cause(edits=causing_edits(case), repaired_query=case["cause"]["repaired_query"])
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
-    if noted := list(notes(case)):
-        yield Notes(noted)
-    if scored := list(scores(case)):
+    if case_notes := list(notes(case)):
+        yield Notes(case_notes)
+    if case_scores := list(scores(case)):
         compare = case["fingerprint"]["compare"] if case["fingerprint"] is not None else {}
         settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
-        yield Scores(scored, settings)
+        yield Scores(case_scores, settings)
     if case["trials"]:
         yield Trials([Trial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]])
 
@@ -215,7 +215,7 @@ def what_is_wrong(case: CaseReport) -> str:
     return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
 
 
-def label(case: CaseReport) -> str | None:
+def label_of(case: CaseReport) -> str | None:
     """Return in a word why an answer is wrong, where that is known."""
     if case["cause"] is not None:
         return case["cause"]["edits"][0]["label"]

@@ -12,7 +12,7 @@ from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports.cells import metric_names
-from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label, notes, scores, what_is_wrong
+from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label_of, notes, scores, what_is_wrong
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.truncation import truncate
@@ -79,7 +79,7 @@ def listed(report: Report) -> dict[str, object]:
         "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
         "why": [truncate(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
-        "label": [label(case) for case in cases],
+        "label": [label_of(case) for case in cases],
         "change": [_change(case) for case in cases],
         "trials": [
             f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None

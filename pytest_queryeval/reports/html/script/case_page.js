@@ -291,7 +291,7 @@ function casePage(cases, place, details) {
   const { list } = cases;
   const kind = list.kind[place];
   const { indicator_selection: selection, ...others } = exact(details.details ?? {});
-  const told = (name) => (details.notes ?? []).filter(([own]) => own === name).map(([, text]) => text);
+  const notes = (kindOfNote) => (details.notes ?? []).filter(([own]) => own === kindOfNote).map(([, text]) => text);
   const difference = exact(details.difference ?? {});
   const { gold, predicted } = details;
   const terms = kind === "sparql" ? new Terms(gold?.query, predicted?.query) : undefined;
@@ -313,9 +313,9 @@ function casePage(cases, place, details) {
     section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),
-    section("Violations", bullets(told("violation"))),
-    section("Texts", bullets(told("texts"))),
-    section("Notes", bullets(told("note"))),
+    section("Violations", bullets(notes("violation"))),
+    section("Texts", bullets(notes("texts"))),
+    section("Notes", bullets(notes("note"))),
     section(
       "Prediction and times",
       facts([...predictionFacts(details.prediction), ["gold ran", ran(gold)], ["predicted ran", ran(predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
