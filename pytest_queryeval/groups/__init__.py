@@ -26,14 +26,14 @@ class Group:
     """What cases may have in common, such as their difficulty."""
 
     values: Callable[[Case, str], Sequence[str]]
-    """Return the values of a case, each once, and none where it has none; the text is the path of its file."""
+    """Returns the values of a case, whose file has this path: each once, and none where it has none."""
     heading: str
-    """Its name above a column: `tags`."""
+    """The name above its column, such as `tags`."""
     plural: str
-    """Its values in one word, as in `all difficulties`."""
+    """The word for its values, as in `all difficulties`."""
     position: Position = "phrase"
     preposition: str = ""
-    """What stands before a value of a phrase: `on` in `cases on shop`."""
+    """The words before the value of a phrase: `on` in `cases on shop`."""
     is_name: bool = False
     """Whether its values identify cases: they stay as they are, even where they look like a secret."""
     shown: frozenset[Surface] = frozenset(get_args(Surface))

@@ -36,6 +36,7 @@ from pytest_queryeval.results.clusters import Z95, clustered_interval
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
 SCHEMA: Final = 2
+FIRST_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # all reports have them; other groups stand behind
 SPIDER_METRIC = "exact_set_match_spider"
 LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra")
 TOTAL_OF: Mapping[Outcome, TotalName] = {
@@ -199,8 +200,8 @@ class CaseCounts:
 
     @property
     def groups(self) -> Sequence[str]:
-        """The names of the groups that are registered, then of others that cases have."""
-        return list(self._members)
+        """The names of groups: those that all reports have, others that are registered, and others of cases."""
+        return list(dict.fromkeys((*FIRST_GROUPS, *self._members)))
 
     def group_reports(self, group: str, everything: GroupReport) -> dict[str, GroupReport]:
         """Return the report of each value of a group; a value that all cases have gets a copy of `everything`.

@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
-from pytest_queryeval.results.aggregation import SCHEMA
+from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
 from pytest_queryeval.results.gates.rules import rule_of
 from pytest_queryeval.text.truncation import one_line
@@ -28,7 +28,6 @@ MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
-ALL_HAVE_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # reports of earlier versions lack others
 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:
@@ -162,7 +161,7 @@ def _head_problem(report: Report) -> str:
     for place, time in times.items():
         if not _is_time(time):
             return f"{place}: expected a time in the form of ISO 8601"
-    for group in ALL_HAVE_GROUPS:
+    for group in FIRST_GROUPS:
         if group not in report["groups"]:
             return f"groups: '{group}' is missing"
     problems = (

@@ -36,7 +36,7 @@ GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
     *("violations", "gold", "predicted", "depends_on_tie", "difference", "prediction", "scoring", "trials", "details"),
-    *("message", "fingerprint", "evidence", "cause"),
+    *("message", "fingerprint", "evidence", "cause", "groups"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
