@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
@@ -147,7 +146,7 @@ def _reason(case: CaseReport) -> str:
 def first_line(case: CaseReport) -> str:
     """Return the first line of a case's message, without its place, which the node id has."""
     line, _, _ = case["message"].partition("\n")
-    name = f"{PurePosixPath(case['path']).name}:{case['line']}"
+    name = f"{case['path'].rpartition('/')[2]}:{case['line']}"
     return re.sub(rf" \([^()]*{re.escape(name)}(:\d+)?\)$", "", line) if name in line else line
 
 
