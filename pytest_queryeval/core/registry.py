@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
-_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)")
+_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)(?:\..+)?")
 
 
 class Registration(NamedTuple):

@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import (
     SourceError,
 )
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
-from pytest_queryeval.evaluation.causes import find_cause
+from pytest_queryeval.evaluation.analyses import ANALYSES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
@@ -58,7 +58,9 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         if test is not None and test.is_decided_by(trials[-1]):
             break
     result = result_of(case, trials)
-    return replace(result, cause=find_cause(result, session))
+    for name in ANALYSES.available():
+        result = ANALYSES[name](result, session)
+    return result
 
 
 def fault_location(case: Case, fault: Exception) -> Location:

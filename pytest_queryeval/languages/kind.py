@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
-from pytest_queryeval.core.cause import Cause, CauseLabel, QueryEdits
+from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_value import JsonValue
@@ -111,10 +111,6 @@ class Kind(ABC):
 
     def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
         """Return why a wrong answer that no query gave is wrong; None where that is not known."""
-        return None
-
-    def edits(self, predicted: str, gold: str, dialect: str, schema: Schema) -> QueryEdits | None:
-        """Return the single edits from a predicted query to gold; None where there are none, or one is unreadable."""
         return None
 
     def text(self, answer: Answer) -> str | None:

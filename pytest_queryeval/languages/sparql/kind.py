@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
-from pytest_queryeval.core.cause import QueryEdits
-from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
@@ -86,11 +84,6 @@ class Sparql(QueryLanguage):
 
     def without_data(self, query: str, dialect: str) -> str | None:
         return with_empty_dataset(query)
-
-    def edits(self, predicted: str, gold: str, dialect: str, schema: Schema) -> QueryEdits | None:
-        from pytest_queryeval.languages.sparql.edits import sparql_edits
-
-        return sparql_edits(predicted, gold)
 
     def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         from pytest_queryeval.languages.sparql.mutants import mutants

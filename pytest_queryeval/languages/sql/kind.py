@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
-from pytest_queryeval.core.cause import CauseLabel, QueryEdits
+from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Failure
@@ -44,11 +44,6 @@ class Sql(QueryLanguage):
 
     def failure_label(self, failure: Failure) -> CauseLabel:
         return (failure.kind == "invalid" and unknown_name_label(failure.message)) or super().failure_label(failure)
-
-    def edits(self, predicted: str, gold: str, dialect: str, schema: Schema) -> QueryEdits | None:
-        from pytest_queryeval.languages.sql.edits import sql_edits
-
-        return sql_edits(predicted, gold, schema, dialect)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         return parse_query(query, dialect).difficulty

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.edits import sql_edits
+from pytest_queryeval.features.causes.sql import sql_edits
 
 SCHEMA = Schema(
     tables={

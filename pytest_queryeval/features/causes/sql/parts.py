@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel
-from pytest_queryeval.languages.sql.edits.aligned import key, key_of_parts, query_within, sources
+from pytest_queryeval.features.causes.sql.aligned import key, key_of_parts, query_within, sources
 
 _MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
     exp.GT: exp.LT,

@@ -11,8 +11,8 @@ from sqlglot import Dialect, ErrorLevel, exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.edits import changes, parts
-from pytest_queryeval.languages.sql.edits.aligned import (
+from pytest_queryeval.features.causes.sql import changes, parts
+from pytest_queryeval.features.causes.sql.aligned import (
     align,
     common_queries,
     key,

@@ -14,6 +14,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes import EDITS
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -24,6 +25,11 @@ MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or
 EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
+
+
+def add_cause(result: CaseResult, session: Session) -> CaseResult:
+    """Return the result with its cause."""
+    return replace(result, cause=find_cause(result, session))
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | None:
@@ -46,6 +52,8 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
         return kind.difference_cause(gold.answer, predicted.answer)
     if gold.query is None or predicted.query is None or case.settings.source is None:
         return None
+    if case.settings.kind not in EDITS:
+        return None
     is_local = bool(ENGINES[case.settings.source.engine].fingerprint.files(case.settings.source))
     if not is_local and session.cause_mode == "auto":
         return None
@@ -65,7 +73,8 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
     limited = _with_less_time(case) if session.cause_mode == "auto" else case
-    found = KINDS[case.settings.kind].edits(predicted_query, gold_query, case.settings.dialect, session.schema(case))
+    kind, dialect = case.settings.kind, case.settings.dialect
+    found = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
     tried: set[str] = set()
     cells = 0
     for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():

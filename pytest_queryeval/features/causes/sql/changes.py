@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from pytest_queryeval.languages.sql.edits.aligned import sources
-from pytest_queryeval.languages.sql.edits.parts import join_conditions, joined_name, only_table, without_not
+from pytest_queryeval.features.causes.sql.aligned import sources
+from pytest_queryeval.features.causes.sql.parts import join_conditions, joined_name, only_table, without_not
 
 
 def replace(node: exp.Expr, *, new: exp.Expr) -> None:

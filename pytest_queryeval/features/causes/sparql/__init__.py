@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
-from pytest_queryeval.languages.sparql.edits.changes import (
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.features.causes.sparql.aligned import normal, operands, with_names_of
+from pytest_queryeval.features.causes.sparql.changes import (
     Make,
     adding_arm,
     inserting,
@@ -17,7 +19,7 @@ from pytest_queryeval.languages.sparql.edits.changes import (
     setting,
     setting_parts,
 )
-from pytest_queryeval.languages.sparql.edits.parts import (
+from pytest_queryeval.features.causes.sparql.parts import (
     alike,
     components,
     label_of,
@@ -27,7 +29,6 @@ from pytest_queryeval.languages.sparql.edits.parts import (
     products,
     take,
 )
-from pytest_queryeval.languages.sparql.trees.aligned import normal, operands, with_names_of
 from pytest_queryeval.languages.sparql.trees.facts import lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
@@ -358,7 +359,13 @@ class SparqlEdits:
             self._add(label, clause, (mine, other), (mine, replacing(other)), within=within)
 
 
-def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
+def sparql_edits(
+    predicted: str,
+    gold: str,
+    *,
+    schema: Schema | None = None,
+    dialect: str = "",
+) -> SparqlEdits | None:
     """Return the edits from a predicted query to gold; None where one cannot be read, or they are very long.
 
     >>> found = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")

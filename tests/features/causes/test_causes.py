@@ -13,11 +13,11 @@ from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
-from pytest_queryeval.evaluation.causes import MAX_COMBINATIONS, MAX_EXECUTIONS
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes.search import MAX_COMBINATIONS, MAX_EXECUTIONS
+from pytest_queryeval.features.causes.sql import SqlEdits, sql_edits
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.sql.edits import SqlEdits, sql_edits
 from pytest_queryeval.results.case_json import result_json
 from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.text.redaction import MARK
@@ -253,7 +253,7 @@ def counted(monkeypatch, session, *, is_local=True, fails_at=None):
 
 
 def test_the_search_ends_after_answers_of_many_cells(monkeypatch, session):
-    monkeypatch.setattr("pytest_queryeval.evaluation.causes.MAX_CELLS", 9)
+    monkeypatch.setattr("pytest_queryeval.features.causes.search.MAX_CELLS", 9)
 
     cause, executed = counted(monkeypatch, session)
 

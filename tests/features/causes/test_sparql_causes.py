@@ -5,10 +5,10 @@ from samples import make_case
 from test_sparql_mutants import GOLDS, HEAD, made
 
 from pytest_queryeval.core.model import QueryOrAnswer, Source
-from pytest_queryeval.evaluation.causes import find_cause
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sparql.edits import sparql_edits
+from pytest_queryeval.features.causes.search import find_cause
+from pytest_queryeval.features.causes.sparql import sparql_edits
 from pytest_queryeval.languages.sparql.trees.reader import read_tree
 
 GRAPH = """@prefix : <http://e/> .
