@@ -192,13 +192,6 @@ def counterexample_json(found: Counterexample | None, note: str, case: Case) -> 
     return cast("CounterexampleReport", _redacted_value(shown))
 
 
-def stated_text(execution: Execution, case: Case) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table."""
-    if execution.query is not None or execution.answer is None:
-        return execution.query
-    return KINDS[case.settings.kind].text(execution.answer)
-
-
 def _trial(trial: Trial, case: Case) -> TrialReport:
     return {
         "passed": trial.passed,
@@ -214,7 +207,10 @@ def _trial(trial: Trial, case: Case) -> TrialReport:
 
 
 def _query(execution: Execution, case: Case) -> str | None:
-    query = stated_text(execution, case)
+    """Return the query, or as text an answer that was given as a value; None for a table."""
+    query = execution.query
+    if query is None and execution.answer is not None:
+        query = KINDS[case.settings.kind].text(execution.answer)
     return None if query is None else _cut(query, QUERY_CHARACTERS)
 
 
