@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pytest_queryeval.languages.sql.trees.normal_form import Reading
     from pytest_queryeval.languages.sql.trees.parsing import Statements, Tree
 
-MAX_QUERIES = 2048  # some 20 KB each
+MAX_QUERIES = 64  # those of a few cases; the garbage collector walks through their trees
+MAX_READINGS = 2048
 NO_SCHEMA = Schema()
 
 
@@ -32,7 +33,6 @@ class ParsedQuery:
     def __init__(self, text: str, dialect: str) -> None:
         self.text = text
         self.dialect = dialect
-        self._readings: dict[Schema, Reading] = {}
 
     @cached_property
     def statements(self) -> Statements:
@@ -44,12 +44,12 @@ class ParsedQuery:
     @property
     def tree(self) -> exp.Expr | None:
         """The tree of the query, or of what can be read of it; None for nothing. It is shared: change only copies."""
-        return self._read.tree
+        return self.tree_and_problem.tree
 
     @property
     def whole_tree(self) -> exp.Expr | None:
         """The tree of a query that can be read as a whole, None of another one. It is shared: change only copies."""
-        return None if self._read.problem else self._read.tree
+        return None if self.tree_and_problem.problem else self.tree_and_problem.tree
 
     @property
     def problem(self) -> str:
@@ -57,7 +57,8 @@ class ParsedQuery:
         return self.reading(NO_SCHEMA).problem
 
     @cached_property
-    def _read(self) -> Tree:
+    def tree_and_problem(self) -> Tree:
+        """The tree of what can be read of the query, with what keeps it from being read as a whole."""
         from pytest_queryeval.languages.sql.trees.parsing import MAX_CHARACTERS, Tree, read_query
 
         if len(self.text) > MAX_CHARACTERS:
@@ -66,11 +67,7 @@ class ParsedQuery:
 
     def reading(self, schema: Schema) -> Reading:
         """Return the normal form of the query, with its names resolved by a schema."""
-        if schema not in self._readings:
-            from pytest_queryeval.languages.sql.trees.reader import read_tree
-
-            self._readings[schema] = read_tree(self._read, schema, self.dialect)
-        return self._readings[schema]
+        return _reading(self.text, self.dialect, schema)
 
     @cached_property
     def canonical_text(self) -> str:
@@ -127,3 +124,11 @@ def parse_query(text: str, dialect: str) -> ParsedQuery:
     ('easy', (), 'SELECT name FROM singer')
     """
     return ParsedQuery(text, dialect)
+
+
+@lru_cache(maxsize=MAX_READINGS)
+def _reading(text: str, dialect: str, schema: Schema) -> Reading:
+    """Return a normal form, which is kept for longer than the tree: golds are compared with many predictions."""
+    from pytest_queryeval.languages.sql.trees.reader import read_tree
+
+    return read_tree(parse_query(text, dialect).tree_and_problem, schema, dialect)

@@ -57,21 +57,25 @@ class Names:
         Without the name of a table this is the nearest one that is known to have the column, else the nearest one whose
         columns are not known, unless there are several. `joined` are the items that an item of FROM itself can name.
         """
+        if table and table in (self.sources if joined is None else joined):
+            return self, table
         if table:
-            return next(((names, table) for names, aliases in self._visible(joined) if table in aliases), None)
-        if match := self.find_known(name, joined):
-            return match
-        for names, aliases in self._visible(joined):
-            if unknown := [alias for alias in names._unknown if alias in aliases]:
-                return (names, unknown[0]) if len(unknown) == 1 else None
-        return None
+            return None if self.outer is None else self.outer.find(table, name)
+        return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
 
     def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
         """Return the nearest item of FROM that is known to have a column."""
-        for names, aliases in self._visible(joined):
-            if (alias := names._first_owners.get(name)) is not None and alias in aliases:
-                return names, alias
-        return None
+        alias = self._first_owners.get(name)
+        if alias is not None and (joined is None or alias in joined):
+            return self, alias
+        return None if self.outer is None else self.outer.find_known(name)
+
+    def _find_unknown(self, aliases: Collection[str]) -> tuple[Names, str] | None:
+        """Return the nearest item of FROM whose columns are not known, if it is the only one there."""
+        unknown = [alias for alias in self._unknown if alias in aliases]
+        if unknown or self.outer is None:
+            return (self, unknown[0]) if len(unknown) == 1 else None
+        return self.outer._find_unknown(self.outer.sources)
 
     def is_text(self, column: exp.Column) -> bool:
         """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column.
@@ -83,7 +87,7 @@ class Names:
             return False
         if name in self.aliases or self.find_known(name):
             return False
-        return not name.isidentifier() or not any(names._unknown for names, _ in self._visible())
+        return not name.isidentifier() or self._knows_all_columns
 
     def joined(self, join: exp.Join) -> tuple[list[str], str]:
         """Return the items on the left of a join, and the first one that it adds."""
@@ -116,13 +120,10 @@ class Names:
         """The items whose columns are not known."""
         return [alias for alias, source in self.sources.items() if source.columns is None]
 
-    def _visible(self, joined: Collection[str] | None = None) -> Iterator[tuple[Names, Collection[str]]]:
-        """Yield the names here and further out with the items of FROM that can be named."""
-        yield self, self.sources if joined is None else joined
-        names = self.outer
-        while names is not None:
-            yield names, names.sources
-            names = names.outer
+    @property
+    def _knows_all_columns(self) -> bool:
+        """Whether the columns of all items are known, here and further out."""
+        return not self._unknown and (self.outer is None or self.outer._knows_all_columns)
 
 
 class Columns:
