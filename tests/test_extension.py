@@ -87,7 +87,7 @@ def named_blocks(page, section):
 
 
 def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
-    section = "A rule for gates, and a group"
+    section = "A key, a rule for gates, and a group"
     files = named_blocks("extending", section)
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -104,6 +104,24 @@ def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
     assert shown[0] in stopping.stdout, stopping.stdout + stopping.stderr
     assert "the rule 'min_of_groups' is not known here" in without_rule.stdout, without_rule.stderr
     assert "json_equal of cases with owner ann: 1.000, needs at least 0.9 (2 cases)" in without_rule.stdout
+
+
+def test_another_package_adds_a_key_and_the_causes_of_its_kind(tmp_path):
+    suite = {**SUITE, "owner": "ann", "cases": [*SUITE["cases"], {"id": "two", "owner": 5, "gold": "ALL"}]}
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    program = "from pytest_queryeval import load_cases; print([case.extra['owner'] for case in load_cases('.')])"
+
+    owners = python("-c", program, cwd=tmp_path)
+    run("--queryeval-report=report.json", "--queryeval-cause=full", cwd=tmp_path)
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps({**SUITE, "owner": ["ann"]}), encoding="utf-8")
+    refused = run(cwd=tmp_path)
+
+    assert owners.stdout == "['ann', 'ann', 'ann', '5']\n", owners.stderr
+    cases = {case["id"]: case for case in json.loads((tmp_path / "report.json").read_bytes())["cases"]}
+    assert cases["wrong"]["cause"]["edits"][0]["label"] == "wrong-value"
+    assert cases["wrong"]["cause"]["repaired_query"] == "GET pears, apples"
+    assert cases["right"]["cause"] is None
+    assert "owner: expected text, found a list" in refused.stdout, refused.stderr
 
 
 def test_formats_of_another_package_are_imported_and_exported(tmp_path):

@@ -1,0 +1,24 @@
+"""The difference of two queries in the keys that they look up, as one edit."""
+
+from collections.abc import Iterator, Sequence
+
+from pytest_queryeval.core.cause import CausingEdit
+from pytest_queryeval.core.db_schema import Schema
+
+
+class KeyEdits:
+    """The edit that exchanges the keys of a predicted query for those of gold."""
+
+    def __init__(self, predicted: str, gold: str) -> None:
+        self._gold = gold
+        self.edits = [CausingEdit(label="wrong-value", clause="GET", change=f"{predicted} → {gold}")]
+
+    def combinations(self) -> Iterator[tuple[int, ...]]:
+        yield (0,)
+
+    def applied(self, numbers: Sequence[int]) -> str | None:
+        return self._gold if list(numbers) == [0] else None
+
+
+def lookup_edits(predicted: str, gold: str, *, schema: Schema, dialect: str) -> KeyEdits | None:
+    return KeyEdits(predicted, gold) if predicted.startswith("GET") else None
