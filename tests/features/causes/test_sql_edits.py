@@ -7,6 +7,7 @@ from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes.sql import sql_edits
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SCHEMA = Schema(
     tables={
@@ -277,3 +278,24 @@ def test_any_edit_and_any_pair_leave_a_query_that_can_be_read(dialect, predicted
     for numbers in edits.combinations():
         text = edits.applied(numbers)
         assert text is None or parse_one(text, dialect=dialect).sql(dialect=dialect)
+
+
+def test_edits_do_not_change_the_tree_that_all_share():
+    queries = [f"{JOINED} ORDER BY 1", 'SELECT name AS n FROM singer WHERE name = "Ann" GROUP BY n']
+    trees = [parse_query(query, "sqlite").whole_tree for query in queries]
+    before = [repr(tree) for tree in trees]
+
+    edits = sql_edits(*queries, SCHEMA, "sqlite")
+    assert [edits.applied(numbers) for numbers in edits.combinations()]
+
+    assert [parse_query(query, "sqlite").whole_tree for query in queries] == trees
+    assert [repr(tree) for tree in trees] == before
+
+
+@pytest.mark.parametrize(("dialect", "is_text"), [("sqlite", True), ("", True), ("postgres", False), ("duckdb", False)])
+def test_a_name_in_double_quotes_is_a_text_where_databases_read_it_so(dialect, is_text):
+    edits = sql_edits(
+        'SELECT id FROM singer WHERE name = "Ann"', "SELECT id FROM singer WHERE name = 'Ann'", SCHEMA, dialect
+    )
+
+    assert bool(edits.edits) is not is_text
