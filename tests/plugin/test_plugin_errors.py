@@ -135,6 +135,8 @@ def predict(case):
         pytest.xfail("known")
     if case.id == "ends":
         raise GeneratorExit("over")
+    if case.id == "exits":
+        pytest.exit("enough")
     return {GOLD!r}
 
 async def predict_async(case):
@@ -171,11 +173,10 @@ def test_a_predictor_can_neither_skip_a_case_nor_expect_it_to_fail(suite, write,
 
 @pytest.mark.parametrize("settings", [{}, {"concurrency": 3}], ids=["in turn", "in threads"])
 def test_a_predictor_may_end_the_run(suite, write, run_and_parse, settings):
-    code = RAISES.replace("{what}", "pytest.exit('enough')").replace("{GOLD!r}", repr(GOLD))
-    write("predict.py", code)
+    write("predict.py", RAISES.replace("{GOLD!r}", repr(GOLD)))
     suite(
         unpredicted("good"),
-        unpredicted("bad"),
+        unpredicted("exits"),
         unpredicted("later"),
         predictor={"python": "predict.py:predict", **settings},
     )
