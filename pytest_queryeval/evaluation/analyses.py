@@ -1,4 +1,4 @@
-"""What features and other packages find out about a case once it is scored."""
+"""Analyses of scored cases, which features and other packages register."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Analysis(Protocol):
     """Analyses a scored case; raises nothing."""
 
     def __call__(self, result: CaseResult, session: Session) -> CaseResult:
-        """Return the result with what was found out, such as its `cause`. Scores and outcome stay as they are."""
+        """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
 
 
 ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", members={})

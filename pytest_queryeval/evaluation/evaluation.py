@@ -28,24 +28,22 @@ from pytest_queryeval.text.escaping import log_line, terminal_safe
 
 @dataclass(slots=True)
 class CaseProgress:
-    """What is known of a case so far, for the report of one whose evaluation ends in an error.
-
-    `gold` is the one with index `gold_index`: as the suite has it, or with its answer once all golds have run.
-    `prediction` is that of the current trial.
-    """
+    """The state of an evaluation, for the report of a case that ends in an error."""
 
     gold: Execution | None = None
+    """The gold at `gold_index`: as the suite states it, or with its answer once all golds have run."""
     gold_index: int = 0
     prediction: Prediction | None = None
+    """The prediction of the current trial."""
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
-    """Execute and score one case, as often as it has trials, or until these decide.
+    """Execute and score all trials of a case, or as many as its verdict needs.
 
     Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
-    and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it has
-    the worst score on metrics that need its answer.
+    and has a threshold; `progress` then holds the state up to the error. A predicted query that fails is not an error:
+    it has the worst score on metrics that need its answer.
     """
     progress = progress or CaseProgress()
     golds = _golds(case, session, progress)
@@ -79,23 +77,25 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 def fault_text(case: Case, fault: Exception) -> str:
     """Return the message of a fault with its place; only its first line starts where CI services read commands."""
-    first, *others = terminal_safe(str(fault)).splitlines() or [""]
-    return "\n".join((f"{log_line(first)} ({fault_location(case, fault)})", *(f"  | {line}" for line in others)))
+    first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
+    return "\n".join(
+        (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))
+    )
 
 
 def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
-    Where one fails, the system is still called: its answer belongs in the report and in a recording. Where the source
-    is at fault, no other case can be scored either, so only a prediction that needs no call is kept.
+    If a gold fails, the system is still called: its answer belongs in the report and in a recording. If the source is
+    at fault, no other case can be scored either, so only a prediction that needs no call is kept.
     """
     try:
         golds = [_executed_gold(case, index, session, progress) for index in range(len(case.golds))]
     except GoldError as error:
         try:
             progress.prediction = session.predict(case)
-        except QueryEvalError as other:
-            raise GoldError(f"{error}; and there is no prediction: {other}", error.location) from error
+        except QueryEvalError as prediction_error:
+            raise GoldError(f"{error}; and there is no prediction: {prediction_error}", error.location) from error
         raise
     except SourceError:
         progress.prediction = session.prediction_at_hand(case)
@@ -105,9 +105,9 @@ def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Exe
 
 
 def _executed_gold(case: Case, index: int, session: Session, progress: CaseProgress) -> Execution:
-    stated = case.golds[index]
-    progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
-    gold = session.execute_cached(stated, case)
+    content = case.golds[index]
+    progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
+    gold = session.execute_cached(content, case)
     if gold.error is not None:
         progress.gold = replace(progress.gold, seconds=gold.seconds)
         raise gold_error(gold.error, case, index, session)
@@ -116,15 +116,15 @@ def _executed_gold(case: Case, index: int, session: Session, progress: CaseProgr
 
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
     """Return the error of a case whose gold at `index` did not run."""
-    stated = case.golds[index]
+    content = case.golds[index]
     hint = ""
     if error.kind == "invalid":
-        text_hint = KINDS[case.settings.kind].text_hint(stated.query or "")
+        text_hint = KINDS[case.settings.kind].text_hint(content.query or "")
         hint = f" ({text_hint})" if text_hint else ""
         with suppress(SourceError):
-            hint += KINDS[case.settings.kind].name_hint(stated.query or "", error.message, session.schema(case))
+            hint += KINDS[case.settings.kind].name_hint(content.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
-    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
+    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", content.location)
 
 
 def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
@@ -161,12 +161,12 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     )
 
 
-def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
-    """Execute a prediction, without what a model wrote around its query."""
-    if stated.query is None or stated.answer is not None:
-        return session.execute(stated, case)
+def _executed(content: QueryOrAnswer, case: Case, session: Session) -> Execution:
+    """Execute a prediction, without the text that a model wrote around its query."""
+    if content.query is None or content.answer is not None:
+        return session.execute(content, case)
     kind = KINDS[case.settings.kind]
-    query, note = kind.extract_query(stated.query)
+    query, note = kind.extract_query(content.query)
     if not note and (behind_prose := kind.after_prose(query, case.settings.dialect)):
         query, note = behind_prose, AFTER_PROSE
     execution = session.execute(QueryOrAnswer(query=query), case)
@@ -178,7 +178,7 @@ def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
 
 
 def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
-    """Return the index of the gold that counts: the first with the highest value of the kind's first default metric.
+    """Return the index of the gold to score against: the first with the best score in the kind's first default metric.
 
     Where nothing is executed, the first requested metric decides.
     """
@@ -187,5 +187,5 @@ def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> in
     deciding = KINDS[case.settings.kind].default_metrics[0]
     if case.settings.source is None and candidates[0].gold.answer is None and names:
         deciding = names[0]
-    values = [candidate.value(deciding) or 0.0 for candidate in candidates]
-    return values.index(max(values))
+    scores = [candidate.value(deciding) or 0.0 for candidate in candidates]
+    return scores.index(max(scores))

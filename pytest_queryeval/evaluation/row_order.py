@@ -13,24 +13,24 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
-Planned: TypeAlias = Callable[[], OrderPlan | None]
+ReadPlan: TypeAlias = Callable[[], OrderPlan | None]
 Run: TypeAlias = Callable[[str], Table | str]
 
 
 def resolve_row_order(
-    gold: Table, predicted: Table, policy: Policy, *, planned: Planned, run: Run
+    gold: Table, predicted: Table, policy: Policy, *, read_plan: ReadPlan, run: Run
 ) -> tuple[Table, tuple[str, ...]]:
-    """Return gold with what its query says about the order of rows, and notes on what could not be found out.
+    """Return gold with the order of rows that its query asks for, and notes on what could not be determined.
 
-    `planned` reads gold's query, None where it cannot be read. `run` executes a rewritten query and returns its table,
-    or why it failed. Both are called only where the verdict depends on them.
+    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
+    table, or why it failed. Both are called only where the verdict depends on them.
     """
     if policy.row_order != "auto" or policy.duplicates == "ignore":
         return gold, ()
     chosen = project(gold, policy.gold_columns)
     if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
         return gold, ()
-    plan = planned()
+    plan = read_plan()
     if plan is None:
         return gold, ()
     same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0

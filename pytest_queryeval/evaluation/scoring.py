@@ -24,14 +24,13 @@ DEPENDS = "order: predicted is right only by such a choice, which a wrong query 
 
 
 class Scoring:
-    """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
+    """Scores `predicted` against `gold`; `gold` then has the order of its rows, as far as it is known.
 
-    An answer that a suite or a predictor states is read in the form of the other one, as its kind does.
+    A stated answer is converted to the form of the other answer, as its kind defines it.
+    With `gold_columns`, `gold` has only these columns; published metrics alone get all of them.
 
-    Under `gold_columns`, `gold` has these columns alone; only published metrics are given the others.
-
-    `details` are those of the case in report.json, `reasons` why metrics gave None, if they gave a reason;
-    `depends_on_tie` is true where predicted is right only because a LIMIT of gold cuts through rows that tie.
+    `details` are those of the case in report.json, and `reasons` say why metrics gave None, if they gave a reason.
+    `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie.
     """
 
     def __init__(
@@ -52,9 +51,9 @@ class Scoring:
             self.gold = replace(self.gold, answer=project(self.gold.answer, case.settings.policy.gold_columns))
 
     def value(self, name: str) -> float | None:
-        """Return a score, the worst one where a metric needs an answer and the prediction failed.
+        """Return a score: the worst one if the metric needs an answer and the prediction failed.
 
-        It is None where the metric does not apply, and where nothing limits how bad a score may be.
+        It is None if the metric does not apply, or if the prediction failed and the metric has no worst score.
         Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
         again and cannot.
         """
@@ -67,7 +66,7 @@ class Scoring:
         if metric.input == "queries":
             return self._scored(name, gold.query, predicted.query)
         if predicted.error is not None:
-            # An empty answer shows as well as any other whether the metric applies to gold.
+            # Any answer shows whether the metric applies to gold, so an empty one will do.
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
@@ -135,7 +134,7 @@ class Scoring:
         return self._times[iterations]
 
     def _states(self) -> States | None:
-        """Return the values of metrics in every state of the database; None where there is but one, or no query."""
+        """Return the function that scores a metric in every state of the database; None without variants or a query."""
         gold, predicted, source = self.gold.query, self.predicted.query, self._case.settings.source
         if gold is None or predicted is None or source is None or not (variants := self._session.variants(source)):
             return None
@@ -144,11 +143,14 @@ class Scoring:
             yield "", self.value(name)
             for variant in variants:
                 case = replace(self._case, settings=replace(self._case.settings, source=variant))
-                found = self._session.execute_cached(QueryOrAnswer(query=gold), case)
-                if found.error is not None:
-                    raise variant_gold_error(found.error, gold, case)
-                other = self._session.execute(QueryOrAnswer(query=predicted), case)
-                yield variant.name, Scoring(case, found, other, self._prediction, self._session).value(name)
+                gold_execution = self._session.execute_cached(QueryOrAnswer(query=gold), case)
+                if gold_execution.error is not None:
+                    raise variant_gold_error(gold_execution.error, gold, case)
+                predicted_execution = self._session.execute(QueryOrAnswer(query=predicted), case)
+                yield (
+                    variant.name,
+                    Scoring(case, gold_execution, predicted_execution, self._prediction, self._session).value(name),
+                )
 
         return values
 
@@ -171,10 +173,10 @@ class Scoring:
             else self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
         )
 
-    def _in_form_of(self, other: Execution, execution: Execution) -> Execution:
-        if other.answer is None or execution.answer is None or execution.query is not None:
+    def _in_form_of(self, reference: Execution, execution: Execution) -> Execution:
+        if reference.answer is None or execution.answer is None or execution.query is not None:
             return execution
-        answer = KINDS[self._case.settings.kind].in_form_of(other.answer, execution.answer)
+        answer = KINDS[self._case.settings.kind].in_form_of(reference.answer, execution.answer)
         return execution if answer is execution.answer else replace(execution, answer=answer)
 
     def _with_order(self, gold: Execution) -> Execution:
@@ -186,7 +188,7 @@ class Scoring:
             answer,
             predicted,
             self._case.settings.policy,
-            planned=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._case),
+            read_plan=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._case),
             run=self._table_of,
         )
         self._note(notes)
@@ -205,16 +207,16 @@ class Scoring:
         return execution.error.message if execution.error else "no table"
 
     def _begin_details(self, gold: Execution) -> None:
-        """Begin the details with those of the executions."""
+        """Set the details that come from the executions."""
         if isinstance(gold.answer, Table) and not gold.answer.rows and not self._case.allow_empty:
             self.details["empty_gold"] = True
         if note := _surplus(gold.answer, self.predicted.answer):
             self._note([note])
-        runs = {"gold": gold, "predicted": self.predicted}
-        if notes := [f"{name}: {run.note}" for name, run in runs.items() if run.note]:
+        executions = {"gold": gold, "predicted": self.predicted}
+        if notes := [f"{name}: {execution.note}" for name, execution in executions.items() if execution.note]:
             self._note(notes)
-        if notes and any(run.engine for run in runs.values()):
-            self.details["answered_by"] = {name: run.engine for name, run in runs.items()}
+        if notes and any(execution.engine for execution in executions.values()):
+            self.details["answered_by"] = {name: execution.engine for name, execution in executions.items()}
         if self.predicted.violations:
             self.details["violations"] = list(self.predicted.violations)
 
@@ -233,9 +235,9 @@ class Scoring:
 
     def _count(self, counts: Any) -> None:
         """Add the counts of a score; a metric of the user may have anything under this name."""
-        known = self.details.get("counts")
-        if isinstance(known, Mapping) and isinstance(counts, Mapping):
-            counts = {**known, **counts}
+        earlier_counts = self.details.get("counts")
+        if isinstance(earlier_counts, Mapping) and isinstance(counts, Mapping):
+            counts = {**earlier_counts, **counts}
         self.details["counts"] = counts
 
     def _note(self, notes: Sequence[str]) -> None:
@@ -245,7 +247,7 @@ class Scoring:
 
 
 def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
-    """Return a note where predicted has many columns that gold has not, which metrics under the best alignment drop."""
+    """Return a note if predicted has many columns that gold lacks, which metrics under the best alignment ignore."""
     if not isinstance(gold, Table) or not isinstance(predicted, Table):
         return ""
     width, needed = len(predicted.columns), len(gold.columns)
@@ -254,18 +256,18 @@ def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
     return f"columns: predicted has {width:,}, gold {needed:,}; row_matching_f1 and entity_set_f1 ignore the surplus"
 
 
-def _finite(name: str, value: Any) -> float:
+def _finite(name: str, score: Any) -> float:
     """Return a score as a float; raises `QueryEvalError` where it is NaN, too large to be averaged, or no number."""
     try:
-        if math.isfinite(value) and abs(value) < LARGEST:
-            return float(value)
+        if math.isfinite(score) and abs(score) < LARGEST:
+            return float(score)
     except (TypeError, ValueError, OverflowError):
-        value = type(value).__name__
-    raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")
+        score = type(score).__name__
+    raise QueryEvalError(f"metric '{name}' gave {score}, no finite number; a metric that does not apply gives None")
 
 
 def variant_gold_error(failure: Failure, gold: str, case: Case) -> GoldError:
     """Return the error of a gold that fails on a variant of its source, which is the source of `case`."""
-    place = next((stated.location for stated in case.golds if stated.query == gold), None)
+    place = next((candidate.location for candidate in case.golds if candidate.query == gold), None)
     variant = "" if case.settings.source is None else case.settings.source.name
     return GoldError(f"gold query failed on the variant {variant} ({failure.kind}): {failure.message}", place)

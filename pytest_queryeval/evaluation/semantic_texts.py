@@ -17,13 +17,13 @@ from pytest_queryeval.sandbox.host import Hosts
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
     """Return texts by the model that is to embed them.
 
-    Where the prediction is stated these are the texts in which it differs from gold, else all of gold's. They are
-    found by asking the metrics, with a similarity that only listens.
+    If the prediction is stated, these are the texts in which it differs from gold, else all texts of gold. The metrics
+    are called with a similarity function that only records the texts.
     """
-    wanted: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    texts_by_model: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def listen(model: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        wanted[model].update(dict.fromkeys(text for pair in pairs for text in pair))
+        texts_by_model[model].update(dict.fromkeys(text for pair in pairs for text in pair))
         return [1.0] * len(pairs)
 
     def listen_for_differences(model: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -35,10 +35,10 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:
-                # Whatever a metric of the user's raises is reported when its case is scored.
+                # An error of a user's metric is reported when its case is scored.
                 with suppress(Exception):
                     METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
-    return {model: list(texts) for model, texts in wanted.items()}
+    return {model: list(texts) for model, texts in texts_by_model.items()}
 
 
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
@@ -50,6 +50,6 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
     with suppress(QueryEvalError):  # which is reported when the case is evaluated
         # Whether the prediction conforms to a schema does not matter here.
         unchecked = replace(case, settings=replace(case.settings, json_schema=None))
-        found = KINDS[case.settings.kind].read_without_running(case.predicted, unchecked, Hosts())
-        if found is not None and found.answer is not None:
-            yield from ((gold, found.answer) for gold in golds)
+        execution = KINDS[case.settings.kind].read_without_running(case.predicted, unchecked, Hosts())
+        if execution is not None and execution.answer is not None:
+            yield from ((gold, execution.answer) for gold in golds)

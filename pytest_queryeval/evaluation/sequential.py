@@ -1,4 +1,4 @@
-"""Whether a mean meets its limits, told from some of its scores: a test that may be looked at after every score."""
+"""Sequential tests, which tell from some of the scores whether their mean meets its limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDING = 1e-9  # what `Threshold.admits` forgives
 
 
 class MeanTest:
-    """Whether the mean of `n` scores from 0 to 1 meets a threshold, told from those that were drawn so far.
+    """Tells from the scores drawn so far whether the mean of `n` scores from 0 to 1 meets a threshold.
 
     The scores have to come in random order. `result` is None until it is decided, and then stays: that the mean meets
     the threshold, or misses it, is certain, or wrong with a probability of at most `alpha` for each of its limits,
@@ -29,22 +29,22 @@ class MeanTest:
     """
 
     def __init__(self, threshold: Threshold, n: int, alpha: float) -> None:
-        # At most m is the same as at least 1 - m of what scores lack to 1.
-        self._least = None if threshold.minimum is None else _LeastMean(threshold.minimum, n, alpha)
-        self._most = None if threshold.maximum is None else _LeastMean(1.0 - threshold.maximum, n, alpha)
+        # A mean of at most m is a mean of 1 - score of at least 1 - m.
+        self._min_test = None if threshold.minimum is None else _LeastMean(threshold.minimum, n, alpha)
+        self._max_test = None if threshold.maximum is None else _LeastMean(1.0 - threshold.maximum, n, alpha)
 
     @property
     def result(self) -> bool | None:
         """Whether the threshold is met; None as long as that is open."""
-        results = {side.result for side in (self._least, self._most) if side is not None}
-        return False if False in results else None if None in results else True
+        outcomes = {side.result for side in (self._min_test, self._max_test) if side is not None}
+        return False if False in outcomes else None if None in outcomes else True
 
     def add(self, score: float | None) -> None:
-        """Draw a score; None is one that the mean is not about, which neither raises nor lowers it."""
-        if self._least is not None:
-            self._least.add(score)
-        if self._most is not None:
-            self._most.add(None if score is None else 1.0 - score)
+        """Draw a score; None stands for a case without a score, which neither raises nor lowers the mean."""
+        if self._min_test is not None:
+            self._min_test.add(score)
+        if self._max_test is not None:
+            self._max_test.add(None if score is None else 1.0 - score)
 
 
 class _LeastMean:
@@ -65,15 +65,17 @@ class _LeastMean:
     def add(self, score: float | None) -> None:
         if self.result is not None:
             return
-        left = self._n - self._drawn
-        null = min((self._n * self._limit - self._sum) / left, 1.0 - ROUNDING)
-        value = self._limit if score is None else score
+        draws_left = self._n - self._drawn
+        null = min((self._n * self._limit - self._sum) / draws_left, 1.0 - ROUNDING)
+        drawn_score = self._limit if score is None else score
         for capital in (self._higher, self._lower):
             for mean, stake in capital.items():
-                expected = min(max((self._n * mean - self._sum) / left, 0.0), 1.0)
-                capital[mean] = stake * (value * expected / null + (1.0 - value) * (1.0 - expected) / (1.0 - null))
+                expected = min(max((self._n * mean - self._sum) / draws_left, 0.0), 1.0)
+                capital[mean] = stake * (
+                    drawn_score * expected / null + (1.0 - drawn_score) * (1.0 - expected) / (1.0 - null)
+                )
         self._drawn += 1
-        self._sum += value
+        self._sum += drawn_score
         self._look()
 
     def _look(self) -> None:
@@ -90,5 +92,7 @@ class _LeastMean:
 
 def distances(room: float, n: int) -> list[float]:
     """Return distances from a limit up to `room`, in equal ratios; fewer than `n` scores cannot show smaller ones."""
-    least = min(0.5 / math.sqrt(n), room / 2.0)
-    return [least * (room / least) ** (step / (ALTERNATIVES - 1)) for step in range(ALTERNATIVES)]
+    smallest_distance = min(0.5 / math.sqrt(n), room / 2.0)
+    return [
+        smallest_distance * (room / smallest_distance) ** (step / (ALTERNATIVES - 1)) for step in range(ALTERNATIVES)
+    ]

@@ -1,4 +1,4 @@
-"""What the cases of a run share: open engines and predictors, and what was executed before."""
+"""What the cases of a run share: open engines and predictors, and a cache of executions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.metrics.embeddings import Embedder
 
 CACHE_CELLS = 1_000_000
-LISTING_SECONDS = 60.0  # for a source to list its tables, whatever a case allows its queries
+LISTING_SECONDS = 60.0  # for a source to list its tables, whatever the timeout of a case
 CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 
 
@@ -48,7 +48,7 @@ class Limits(TypedDict):
 
 
 class Session:
-    """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
+    """What the cases of one run share: open engines, calls of predictors, and a cache of executions.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
     where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `PredictorPool`;
@@ -67,7 +67,7 @@ class Session:
         self.cause_mode = cause
         self._tell = tell
         self.recording = recording
-        self._schema_texts = SchemaTexts(self._listed_ddl)
+        self._schema_texts = SchemaTexts(self._list_ddl)
         self._predictors = PredictorPool(
             tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=self._schema_texts
         )
@@ -110,7 +110,7 @@ class Session:
         return self._predictors
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Learn the secrets of all sources, opened or not, and tell the predictors which cases there are."""
+        """Register the secrets of all sources, opened or not, and pass the cases to the predictors."""
         for source in {
             case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
         }.values():
@@ -166,22 +166,22 @@ class Session:
         """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
         return self._predictors.prediction_at_hand(case)
 
-    def execute(self, stated: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
-        """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`.
+    def execute(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
+        """Read a stated answer as the case's kind does, or run a query; raise `SourceError` or `PredictorError`.
 
-        Later cases get no answer from a source that a gold or predicted query has occupied for good. A query that is
-        derived from these or from constraints closes no source.
+        A gold or predicted query that blocks its source for good closes it for later cases. A query that `is_derived`
+        from these, or from constraints, closes no source.
         """
-        answered = KINDS[case.settings.kind].read_without_running(stated, case, self._hosts)
-        if answered is not None:
-            return answered
-        query = stated.query or ""
+        execution = KINDS[case.settings.kind].read_without_running(content, case, self._hosts)
+        if execution is not None:
+            return execution
+        query = content.query or ""
         if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
         return self._run(query, case, is_derived=is_derived)
 
     def _run(self, query: str, case: Case, *, is_derived: bool) -> Execution:
-        """Run a query, or take what is recorded of it."""
+        """Run a query, or return its recorded execution."""
         limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
         if self.recording is None or case.settings.source is None:
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
@@ -213,21 +213,21 @@ class Session:
             self._engines[source.key] = SourceError(f"source '{source.name}': the server {problem}")
         unwrap(engine).close()
 
-    def execute_cached(self, stated: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
-        """Execute a query, or return what it answered before with the same source, timeout and `max_rows`.
+    def execute_cached(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
+        """Execute a query, or return the cached execution with the same source, timeout and `max_rows`.
 
-        An answer that is stated is returned as it is. At most CACHE_CELLS cells are kept, those that were used last.
+        A stated answer is returned as it is. The cache holds at most CACHE_CELLS cells, the last used ones.
         Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached.
         """
-        if stated.answer is not None:
-            return Execution(query=stated.query, answer=stated.answer)
+        if content.answer is not None:
+            return Execution(query=content.query, answer=content.answer)
         if case.settings.source is None:
-            return self.execute(stated, case, is_derived=is_derived)
-        key = (case.settings.source.key, stated.query, case.settings.timeout, case.settings.max_rows)
+            return self.execute(content, case, is_derived=is_derived)
+        key = (case.settings.source.key, content.query, case.settings.timeout, case.settings.max_rows)
         if key in self._executions:
             self._executions.move_to_end(key)
             return self._executions[key]
-        execution = self.execute(stated, case, is_derived=is_derived)
+        execution = self.execute(content, case, is_derived=is_derived)
         self._executions[key] = execution
         self._cached_cells += _cells(execution)
         while self._cached_cells > CACHE_CELLS:
@@ -244,7 +244,7 @@ class Session:
         key = case.settings.source.key
         if key not in self._schemas:
             source = case.settings.source
-            self._schemas[key] = capture_error(lambda: self._listed(source, case.settings.timeout), SourceError)
+            self._schemas[key] = capture_error(lambda: self._list_schema(source, case.settings.timeout), SourceError)
         return unwrap(self._schemas[key])
 
     def schema_text(self, case: Case) -> str:
@@ -257,55 +257,55 @@ class Session:
     def source_tables(self, case: Case) -> SourceTables:
         """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
 
-        Constraints are those of the source, and those of the case's `db_schema` beside them. Empty where neither is
-        known, and for other kinds. Raise `SourceError` where the source cannot be asked, the same one every time.
+        Constraints come from the source, and from the case's `db_schema`. Empty if neither is known, and for other
+        kinds. Raise `SourceError` if the source cannot be queried, the same one every time.
         """
         from pytest_queryeval.evaluation.source_tables import SourceTables
 
         source, schema = case.settings.source, case.db_schema
         if case.settings.kind != "sql" or source is None:
             return SourceTables()
-        stated = None if schema is None else schema_script(schema, case.settings.dialect)
-        key = (source.key, stated, case.settings.dialect)
+        stated_ddl = None if schema is None else schema_script(schema, case.settings.dialect)
+        key = (source.key, stated_ddl, case.settings.dialect)
         if key not in self._source_tables:
-            self._source_tables[key] = capture_error(lambda: self._with_constraints(case, stated), SourceError)
+            self._source_tables[key] = capture_error(lambda: self._with_constraints(case, stated_ddl), SourceError)
         return unwrap(self._source_tables[key])
 
-    def _with_constraints(self, case: Case, stated: str | None) -> SourceTables:
+    def _with_constraints(self, case: Case, stated_ddl: str | None) -> SourceTables:
         from pytest_queryeval.evaluation.source_tables import source_tables
 
-        of_source = replace(
+        source_case = replace(
             case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1)
         )
 
         def returns_rows(query: str) -> bool | None:
-            execution = self.execute(QueryOrAnswer(query=query), of_source, is_derived=True)
+            execution = self.execute(QueryOrAnswer(query=query), source_case, is_derived=True)
             if execution.error is not None:
                 return True if execution.error.kind == "too_large" else None
             return isinstance(execution.answer, Table) and bool(execution.answer.rows)
 
         try:
-            declared = self.schema_text(of_source)
+            declared_ddl = self.schema_text(source_case)
         except SourceError:
-            if stated is None:
+            if stated_ddl is None:
                 raise
-            declared = ""
-        return source_tables(declared, stated or "", case.settings.dialect, returns_rows)
+            declared_ddl = ""
+        return source_tables(declared_ddl, stated_ddl or "", case.settings.dialect, returns_rows)
 
-    def _listed(self, source: Source, timeout: float) -> Schema:
-        found = None if self.recording is None else self.recording.load_schema(source)
-        if found is None:
+    def _list_schema(self, source: Source, timeout: float) -> Schema:
+        schema = None if self.recording is None else self.recording.load_schema(source)
+        if schema is None:
             engine = self.engine(source)
-            found = engine.schema(timeout=timeout) if isinstance(engine, SupportsSchema) else Schema()
+            schema = engine.schema(timeout=timeout) if isinstance(engine, SupportsSchema) else Schema()
             if self.recording is not None:
-                self.recording.save_schema(source, found)
-        return found
+                self.recording.save_schema(source, schema)
+        return schema
 
-    def _listed_ddl(self, source: Source) -> str | None:
-        """Return the DDL of a source, or what is recorded of it; None where its engine has none."""
-        found = None if self.recording is None else self.recording.load_ddl(source)
-        if found is not None:
-            return found[0]
+    def _list_ddl(self, source: Source) -> str | None:
+        """Return the DDL of a source, recorded or listed now; None if its engine has none."""
+        recorded_ddl = None if self.recording is None else self.recording.load_ddl(source)
+        if recorded_ddl is not None:
+            return recorded_ddl[0]
         engine = self.engine(source)
         ddl = None
         if isinstance(engine, SupportsDDL):
@@ -317,9 +317,9 @@ class Session:
         return ddl
 
     def source_state(self, source: Source | None) -> str | None:
-        """Return what tells the contents of a source from earlier ones, as it was at the first call.
+        """Return the fingerprint of a source's contents, as it was at the first call.
 
-        None for no source, for files of more than 256 MiB together, and where the state of the source is not known.
+        None for no source, for files of more than 256 MiB together, and if the state of the source is unknown.
         """
         if source is None:
             return None
@@ -335,11 +335,11 @@ class Session:
         recording, source = self.recording, case.settings.source
         if recording is None or source is None:
             return self._timed(gold, predicted, case, iterations)
-        found = recording.load_times(gold, predicted, source, iterations)
-        if found is None:
-            found = self._timed(gold, predicted, case, iterations)
-            recording.save_times(gold, predicted, source, iterations, found)
-        return found
+        times = recording.load_times(gold, predicted, source, iterations)
+        if times is None:
+            times = self._timed(gold, predicted, case, iterations)
+            recording.save_times(gold, predicted, source, iterations, times)
+        return times
 
     def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         engine = self.engine(case.settings.source)
@@ -347,11 +347,11 @@ class Session:
             raise SourceError(
                 f"the engine '{case.settings.source and case.settings.source.engine}' cannot time queries"
             )
-        timed = engine.time(gold, predicted, iterations=iterations, timeout=case.settings.timeout)
-        if not isinstance(timed.answer, Table):
-            reason = timed.error.message if timed.error else "no answer"
+        execution = engine.time(gold, predicted, iterations=iterations, timeout=case.settings.timeout)
+        if not isinstance(execution.answer, Table):
+            reason = execution.error.message if execution.error else "no answer"
             raise SourceError(f"queries that ran before fail when they are timed: {reason}")
-        return [(first, second) for first, second in timed.answer.rows]  # type: ignore[misc]  # seconds
+        return [(gold_seconds, predicted_seconds) for gold_seconds, predicted_seconds in execution.answer.rows]  # type: ignore[misc]  # seconds
 
     def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the cosine of each pair of texts by an embedding model.
@@ -361,7 +361,7 @@ class Session:
         return self._embedder(model).similarities(pairs)
 
     def prepare(self, cases: Iterable[Case]) -> None:
-        """Embed the texts that cases are known to need, all at once; what fails here is an error of each case."""
+        """Embed the texts that cases are known to need in one batch; a failure is raised again for each case."""
         for model, texts in texts_to_embed(cases).items():
             with suppress(QueryEvalError):
                 self._embedder(model).prepare(texts)

@@ -12,34 +12,37 @@ from pytest_queryeval.languages.sql.table_definitions import read_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTables:
-    """The statements that make the tables of a source, and the tables with the constraints that its rows keep."""
+    """The tables of a source, with the constraints that its rows keep."""
 
     ddl: str = ""
+    """The statements that create the tables."""
     tables: Tables = field(default_factory=dict)
 
 
-def source_tables(declared: str, stated: str, dialect: str, returns_rows: Callable[[str], bool | None]) -> SourceTables:
-    """Return the tables of a source by the statements that it `declared`, and those that a suite `stated` for it.
+def source_tables(
+    declared_ddl: str, stated_ddl: str, dialect: str, returns_rows: Callable[[str], bool | None]
+) -> SourceTables:
+    """Return the tables of a source from its own `declared_ddl` and from the `stated_ddl` of a suite.
 
-    Tables, columns and constraints are the declared ones, and constraints also those that are only stated and that rows
-    are known to keep. A declared foreign key that rows break does not count, nor does a stated key that is a part of a
-    declared one: formats without composite keys list such parts. Where nothing is declared, tables and columns are the
-    stated ones. `returns_rows` says whether a query returns rows, None where it does not run.
+    Tables and columns are the declared ones, or the stated ones if nothing is declared. Constraints are the declared
+    ones, and those stated ones that the rows are known to keep. A declared foreign key that rows break does not count,
+    nor does a stated key that is part of a declared one: formats without composite keys list such parts.
+    `returns_rows` says whether a query returns rows, and returns None if it does not run.
     """
-    stated_tables = read_tables(stated, dialect)
-    tables = read_tables(declared, dialect) or {
+    stated_tables = read_tables(stated_ddl, dialect)
+    tables = read_tables(declared_ddl, dialect) or {
         name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
         for name, table in stated_tables.items()
     }
     rows = _Rows(tables, dialect, returns_rows)
     return SourceTables(
-        ddl=declared or stated,
+        ddl=declared_ddl or stated_ddl,
         tables={name: _constrained(table, stated_tables.get(name), rows) for name, table in tables.items()},
     )
 
 
 class _Rows:
-    """The constraints that the rows of a source keep, whether they are declared or not."""
+    """Checks which constraints the rows of a source keep, declared or not."""
 
     def __init__(self, tables: Tables, dialect: str, returns_rows: Callable[[str], bool | None]) -> None:
         self._columns = {  # as the source spells them, by their names in lower case
@@ -60,9 +63,9 @@ class _Rows:
         return self._returns_rows(select_nulls(table, column, self._dialect)) is True
 
     def keep_reference(self, table: str, key: ForeignKey, *, is_declared: bool) -> bool:
-        """Return whether each row refers to one that is there, or to none.
+        """Return whether each row refers to an existing row, or to none.
 
-        Where the query does not run, whether the key `is_declared`.
+        If the query does not run, return whether the key `is_declared`.
         """
         columns, referred = self._spelled(table, key.columns), self._spelled(key.table, key.referred)
         if not columns or len(columns) != len(referred):
@@ -76,23 +79,23 @@ class _Rows:
         return [columns[name] for name in names] if columns.keys() >= set(names) else []
 
 
-def _constrained(declared: TableDefinition, stated: TableDefinition | None, rows: _Rows) -> TableDefinition:
-    """Return a declared table with those constraints, also of the stated table, that the rows keep."""
-    name = declared.name
-    references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
-    declared_keys = [set(key) for key in (declared.primary_key, *declared.unique)]
+def _constrained(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
+    """Return the declared table with those constraints, declared or stated, that the rows keep."""
+    name = declared_table.name
+    references = dict.fromkeys([*declared_table.foreign_keys, *(stated_table.foreign_keys if stated_table else ())])
+    declared_keys = [set(key) for key in (declared_table.primary_key, *declared_table.unique)]
     stated_keys = [
         key
-        for key in ((stated.primary_key, *stated.unique) if stated else ())
+        for key in ((stated_table.primary_key, *stated_table.unique) if stated_table else ())
         if not any(columns >= set(key) for columns in declared_keys) and rows.keep_key(name, key)
     ]
-    not_null = {column.name.lower() for column in declared.columns if column.not_null}
-    not_null -= {column for column in declared.primary_key if rows.have_nulls(name, column)}
+    not_null = {column.name.lower() for column in declared_table.columns if column.not_null}
+    not_null -= {column for column in declared_table.primary_key if rows.have_nulls(name, column)}
     not_null.update(column for key in stated_keys for column in key)
-    return declared._replace(
-        columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared.columns),
-        unique=(*declared.unique, *stated_keys),
+    return declared_table._replace(
+        columns=tuple(column._replace(not_null=column.name.lower() in not_null) for column in declared_table.columns),
+        unique=(*declared_table.unique, *stated_keys),
         foreign_keys=tuple(
-            key for key in references if rows.keep_reference(name, key, is_declared=key in declared.foreign_keys)
+            key for key in references if rows.keep_reference(name, key, is_declared=key in declared_table.foreign_keys)
         ),
     )

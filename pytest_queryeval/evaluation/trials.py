@@ -1,4 +1,4 @@
-"""Several answers of the system to one case: the scores of all, and which rule decides."""
+"""Several trials of one case: their mean scores, and the rule that decides the verdict."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
     or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
-    `pass_at_k` and `pass_hat_k`, where k is the number of trials; of trials that stop only the one that is the verdict.
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early,
+    only the one that is the verdict.
     """
-    shown = next((trial for trial in trials if trial.passed is False), trials[0])
+    shown_trial = next((trial for trial in trials if trial.passed is False), trials[0])
     scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
     violations = threshold_violations(scores, case)
     passed = [bool(trial.passed) for trial in trials]
@@ -38,17 +39,17 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
         fails = bool(violations) or (unanswered and bool(case.settings.thresholds))
     else:
         fails = not _is_met(case, sum(passed), len(passed))
-        violations = shown.violations if fails else ()
+        violations = shown_trial.violations if fails else ()
     n, right = len(passed), sum(passed)
     together = dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
     scores |= {name: together[name] for name in case.settings.trials_scores}
-    gold, predicted, difference = shown.gold.answer, shown.predicted.answer, None
+    gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
     return CaseResult(
         case=case,
         trials=tuple(trials),
-        shown=shown,
+        shown=shown_trial,
         scores=scores,
         violations=violations,
         fails=fails,
@@ -57,9 +58,9 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
 
 
 class TrialsTest:
-    """Whether the verdict of a case is decided by the trials so far, which are drawn from all that could be made.
+    """Decides from the trials so far, a sample of all trials, whether the verdict of a case is known.
 
-    A verdict is certain, or wrong with a probability of at most `ALPHA`, the limits of several thresholds sharing it.
+    A verdict is certain, or wrong with a probability of at most `ALPHA`, which the limits of all thresholds share.
     Without thresholds there is nothing to decide. Metrics whose scores are not from 0 to 1 are decided by all trials.
     """
 
@@ -72,7 +73,9 @@ class TrialsTest:
                 str(case.settings.trials_rule), case.settings.trials_rule
             )
             required = {PASS_RATE: Threshold(minimum=float(share))}
-        limits = sum((each.minimum is not None) + (each.maximum is not None) for each in required.values())
+        limits = sum(
+            (threshold.minimum is not None) + (threshold.maximum is not None) for threshold in required.values()
+        )
         self._tests = {
             name: MeanTest(threshold, case.settings.trials, ALPHA / limits)
             for name, threshold in required.items()
@@ -81,22 +84,22 @@ class TrialsTest:
         self._is_open = not required or len(self._tests) < len(required)
 
     def is_decided_by(self, trial: Trial) -> bool:
-        """Count a trial, and return whether those that are left are not needed."""
+        """Count a trial, and return whether the remaining trials are not needed."""
         self._is_answered |= trial.predicted.error is None
         for name, test in self._tests.items():
             test.add(float(trial.passed is True) if self._by_passing else trial.scores[name])
-        results = {test.result for test in self._tests.values()}
-        is_met = results == {True} and not self._is_open and (self._by_passing or self._is_answered)
-        return False in results or is_met
+        outcomes = {test.result for test in self._tests.values()}
+        is_met = outcomes == {True} and not self._is_open and (self._by_passing or self._is_answered)
+        return False in outcomes or is_met
 
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
     """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
-    known = ((name, threshold, scores[name]) for name, threshold in case.settings.thresholds.items())
+    measured_thresholds = ((name, threshold, scores[name]) for name, threshold in case.settings.thresholds.items())
     return tuple(
-        ThresholdViolation(metric=name, threshold=threshold, value=value)
-        for name, threshold, value in known
-        if value is not None and not threshold.admits(value)
+        ThresholdViolation(metric=name, threshold=threshold, value=score)
+        for name, threshold, score in measured_thresholds
+        if score is not None and not threshold.admits(score)
     )
 
 
@@ -134,7 +137,7 @@ def _is_met(case: Case, passed: int, trials: int) -> bool:
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
-    known = [score for score in scores if score is not None]
-    if len(set(known)) == 1:  # a mean of equal numbers may differ from them in the last digit
-        return known[0]
-    return fsum(known) / len(known) if known else None
+    numbers = [score for score in scores if score is not None]
+    if len(set(numbers)) == 1:  # a mean of equal numbers may differ from them in the last digit
+        return numbers[0]
+    return fsum(numbers) / len(numbers) if numbers else None

@@ -29,7 +29,7 @@ class CallClock:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still within the `with` statement, in whichever thread."""
+        """Stop the clock within the `with` statement, in any thread."""
         with self._lock:
             if not self._pauses:
                 self._paused_at = time.monotonic()
@@ -43,7 +43,7 @@ class CallClock:
                     self._lost += time.monotonic() - self._paused_at
 
     async def wait(self, task: asyncio.Task[Any], seconds: float) -> None:
-        """Wait until the task is done, or so many seconds of this clock are over."""
+        """Wait until the task is done, or until this clock has run for so many seconds."""
         deadline = self.time() + seconds
-        while not task.done() and (left := deadline - self.time()) > 0:
-            await asyncio.wait({task}, timeout=max(left, POLL_SECONDS))
+        while not task.done() and (seconds_left := deadline - self.time()) > 0:
+            await asyncio.wait({task}, timeout=max(seconds_left, POLL_SECONDS))

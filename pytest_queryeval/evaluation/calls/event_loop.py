@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-END_SECONDS = 1.5  # for calls to end that are cancelled
+END_SECONDS = 1.5  # for cancelled calls to end
 
 
 class EventLoopThread:

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
 
 PROGRESS_SECONDS = 10.0
-END_SECONDS = 2.0  # for everything to end that is under way
+END_SECONDS = 2.0  # for calls under way to end
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 
 
 class PredictorPool:
-    """The predictors of a run, opened when they are first needed; close it.
+    """The predictors of a run, opened on first use; `close` ends them.
 
-    `tell` is called with a line on the progress every PROGRESS_SECONDS while answers are waited for. Where calls are
-    made `one_at_a_time`, as by a worker of pytest-xdist, functions are called in this thread. `hook` is what the
-    predictor of that name calls, `schemas` are those that predictors see.
+    `tell` is called with a progress line every PROGRESS_SECONDS while a caller waits for answers. With
+    `one_at_a_time`, as in a worker of pytest-xdist, functions are called in this thread. `hook` is called by the
+    predictor of that name; `schemas` are those that predictors see.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class PredictorPool:
     ) -> None:
         self._tell = tell
         self._clock = clock
-        self._told = clock()
+        self._told_at = clock()
         self._recording = recording
         self._is_replay = recording is not None and recording.replay
         self._hook = hook
@@ -80,7 +80,7 @@ class PredictorPool:
         return not self._is_called(_spec_of(case))
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """Return the first answer to a case where nothing is called for it; None where that is not so."""
+        """Return the first answer to a case if it needs no call, else None."""
         if not self.is_at_hand(case):
             return None
         with suppress(QueryEvalError):
@@ -90,17 +90,21 @@ class PredictorPool:
     def register_cases(self, cases: Iterable[Case]) -> None:
         """Open the predictors of all cases of the run, whether they will be called or not.
 
-        Those that hold answers already are told which cases there are. What fails here is an error of each case.
+        Predictors with stored answers are passed their cases. A failure is raised again for each case.
         """
-        for spec, own in _by_predictor(cases):
+        for spec, predictor_cases in _by_predictor(cases):
             with suppress(QueryEvalError):
                 if self._is_called(spec):
-                    stated = [each for case in own if (each := _spec_of(case).concurrency) is not None]
-                    self._runner(replace(spec, concurrency=min(stated)) if stated else spec)
+                    concurrencies = [
+                        concurrency
+                        for case in predictor_cases
+                        if (concurrency := _spec_of(case).concurrency) is not None
+                    ]
+                    self._runner(replace(spec, concurrency=min(concurrencies)) if concurrencies else spec)
                 elif not PREDICTORS[spec.kind].calls:
                     predictor = self._stored_predictions(spec)
                     if isinstance(predictor, RegistersCases):
-                        predictor.register_cases(own)
+                        predictor.register_cases(predictor_cases)
 
     def prefetch(
         self,
@@ -112,24 +116,24 @@ class PredictorPool:
     ) -> None:
         """Start to call the predictors of cases, in this order and as many at once as they allow.
 
-        All calls are made ahead, or `by_batch` no more than a predictor makes at once beyond the one that was waited
-        for. Of trials that may stop only the first is made ahead, unless `all_trials` are needed. `on_answer` is called
+        All calls are started, or, with `by_batch`, only as many beyond the awaited one as the predictor makes at once.
+        If trials may stop early, only the first is started, unless `all_trials` are needed. `on_answer` is called
         with a case when one of its calls ends, in another thread.
         """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
-        for spec, own in _by_predictor(cases):
+        for spec, predictor_cases in _by_predictor(cases):
             with suppress(QueryEvalError):  # raised again for each case
                 if self._is_called(spec):
                     calls = (
                         self._call(case, trial)
-                        for case in own
+                        for case in predictor_cases
                         for trial in range(1, _trials_ahead(case, all_trials) + 1)
                     )
                     self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
 
     def has_answer(self, case: Case, trial: int) -> bool:
-        """Return whether `prediction` would wait for no call that was started ahead."""
+        """Return whether `prediction` would return without waiting for a prefetched call."""
         runner = self._runners.get(_spec_of(case).key)
         return not isinstance(runner, PredictorRunner) or runner.has_answer(case, trial)
 
@@ -142,7 +146,7 @@ class PredictorPool:
         return None
 
     def unused(self) -> list[str]:
-        """Return a sentence for each predictor that has answers which no registered case asked for."""
+        """Return a sentence for each predictor with stored answers that belong to no registered case."""
         stored = [predictor for predictor in self._stored.values() if isinstance(predictor, RegistersCases)]
         return [sentence for predictor in stored for sentence in predictor.unused()]
 
@@ -217,10 +221,10 @@ class PredictorPool:
             raise
 
     def tell_progress(self) -> None:
-        """Tell how far all calls are, unless that was done just now."""
+        """Report the progress of all calls, at most once every PROGRESS_SECONDS."""
         now = self._clock()
-        if now - self._told >= PROGRESS_SECONDS:
-            self._told = now
+        if now - self._told_at >= PROGRESS_SECONDS:
+            self._told_at = now
             self._tell(progress_line([runner.progress for runner in self._opened_runners()]))
 
 
@@ -231,14 +235,14 @@ def _spec_of(case: Case) -> PredictorSpec:
 
 
 def _trials_ahead(case: Case, all_trials: bool) -> int:
-    """Return how many trials are called ahead: of those that may stop only the first, unless all are needed."""
+    """Return how many trials to prefetch: only the first if they may stop early, unless all are needed."""
     return case.settings.trials if all_trials or not case.settings.stops_trials else 1
 
 
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:
     """Return the cases of each predictor, in their order."""
-    found: dict[tuple[str, str], tuple[PredictorSpec, list[Case]]] = {}
+    groups: dict[tuple[str, str], tuple[PredictorSpec, list[Case]]] = {}
     for case in cases:
         spec = _spec_of(case)
-        found.setdefault(spec.key, (spec, []))[1].append(case)
-    return list(found.values())
+        groups.setdefault(spec.key, (spec, []))[1].append(case)
+    return list(groups.values())

@@ -21,36 +21,34 @@ MAX_PAUSE = 60.0
 
 @dataclass(eq=False, slots=True)
 class PredictionCall:
-    """One trial of a case, under the settings of its own suite.
-
-    `list_schema` lists the schema of the case, and `needs_schema` says whether that is to be done before the call.
-    `answer` is what the event loop will say, where the call is made there.
-    """
+    """One trial of a case, under the settings of its suite."""
 
     case: Case
     trial: int
     spec: PredictorSpec
     list_schema: SchemaText
     needs_schema: bool = False
+    """Whether the schema has to be listed before the call."""
     recorded: RecordedCall | None = None
     has_begun: bool = False
     answer: Future[Prediction] = field(init=False)
+    """The answer, if the call is made on an event loop."""
 
     @property
     def key(self) -> tuple[int, int]:
-        """Equal for calls for the same trial of the very same case: suites may share the file that it stands in."""
+        """Equal for calls of the same trial of the same case object: suites may share a file of cases."""
         return id(self.case), self.trial
 
     def view(self) -> CaseView:
-        """Return what the predictor sees in one attempt: nothing that an earlier one may have left."""
+        """Return a fresh view of the case for one attempt, without changes by an earlier one."""
         return view_of(self.case, self.list_schema)
 
     def find_recorded(self) -> Prediction | None:
-        """Return what is recorded; raises `PredictorError` where a replay has nothing."""
+        """Return the recorded prediction, None without one; raises `PredictorError` in a replay without one."""
         return None if self.recorded is None else self.recorded.load()
 
     def record(self, prediction: object) -> Prediction:
-        """Return the prediction, written down where the run is recorded; raises `PredictorError` for anything else."""
+        """Return the prediction, and save it in a recording; raises `PredictorError` for any other object."""
         if not isinstance(prediction, Prediction):
             raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
         return prediction if self.recorded is None else self.recorded.save(prediction)

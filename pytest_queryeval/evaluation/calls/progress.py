@@ -1,4 +1,4 @@
-"""How far the calls of a run are."""
+"""The progress of the calls of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 
 @dataclass
 class Progress:
-    """How far the calls of one predictor are; `seconds` is the sum over those that are done."""
+    """The progress of the calls of one predictor."""
 
     concurrency: int
     requested: int = 0
@@ -20,6 +20,7 @@ class Progress:
     done: int = 0
     failed: int = 0
     seconds: float = 0.0
+    """The duration of all finished calls together."""
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -38,7 +39,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Estimate when the last call is done."""
+        """The estimated seconds until the last call is done."""
         return self.seconds / max(self.done, 1) * (self.requested - self.done) / self.concurrency
 
 
@@ -51,5 +52,5 @@ def progress_line(predictors: Collection[Progress]) -> str:
     if not done:
         return line
     seconds = sum(progress.seconds for progress in predictors) / done
-    left = max(progress.seconds_left for progress in predictors)
-    return f"{line}, {seconds:.1f} s a call, about {left:.0f} s left"
+    seconds_left = max(progress.seconds_left for progress in predictors)
+    return f"{line}, {seconds:.1f} s a call, about {seconds_left:.0f} s left"

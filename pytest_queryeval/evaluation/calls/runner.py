@@ -22,17 +22,17 @@ from pytest_queryeval.evaluation.calls.time_limit import time_limit
 from pytest_queryeval.predictors import Predictor
 from pytest_queryeval.predictors.answer import user_frames, wrap_predictor_errors
 
-GRACE_SECONDS = 1.0  # for a call to end whose time is up
-WAIT_SECONDS = 0.25  # between two looks at how far an answer is
-MAX_UNREACHABLE = 5  # cases in a row, each after its retries, until the others are not asked any more
-PREDICTOR = "the predictor"  # in messages on one that does not say what it is
+GRACE_SECONDS = 1.0  # for a call to end after its time limit
+WAIT_SECONDS = 0.25  # between two checks for an answer
+MAX_UNREACHABLE = 5  # cases in a row, each after its retries, until the predictor is given up
+PREDICTOR = "the predictor"  # its name in error messages
 
 
 class PredictorRunner:
     """Calls one predictor, at most `concurrency` times at once.
 
-    Coroutine functions are awaited on an event loop, which this predictor has for itself, so that it holds up no other
-    one. Functions are called in threads, or where `in_main_thread` is set in the thread that asks for the answer.
+    Coroutine functions are awaited on an event loop that this predictor alone uses, so that it cannot block another.
+    Functions are called in threads, or, with `in_main_thread`, in the thread that waits for the answer.
     """
 
     def __init__(self, predictor: Predictor, *, concurrency: int, in_main_thread: bool, clock: CallClock) -> None:
@@ -43,12 +43,12 @@ class PredictorRunner:
         self._loop = None if in_main_thread and not self._is_async else EventLoopThread(clock.time)
         self._semaphore = asyncio.Semaphore(concurrency)
         self._prefetched: dict[tuple[int, int], PredictionCall] = {}
-        self._waiting: deque[PredictionCall] = deque()  # to be made ahead later
-        self._places: dict[tuple[int, int], int] = {}  # of calls that are made ahead, in their order
-        self._started = 0  # of these
+        self._queue: deque[PredictionCall] = deque()  # of calls to start later
+        self._places: dict[tuple[int, int], int] = {}  # of prefetched calls, in their order
+        self._started = 0  # how many of these have started
         self._batch: float = math.inf
         self._on_answer: Callable[[Case], None] | None = None
-        self._failure = ""  # why it is called no more
+        self._failure = ""  # why the predictor was given up
         self._unreachable = 0  # cases in a row for which nothing answered at its address
 
     def prefetch(
@@ -56,22 +56,22 @@ class PredictorRunner:
     ) -> None:
         """Make these calls in their order, unless they are made in the main thread.
 
-        All are started, or `by_batch` as many as are made at once, and of the rest so many beyond each that is waited
-        for. `on_answer` is called with the case when a call ends, in another thread.
+        All are started, or, with `by_batch`, as many as are made at once; then as many again beyond each awaited call.
+        `on_answer` is called with the case when a call ends, in another thread.
         """
         self._batch = self.progress.concurrency if by_batch else math.inf
         self._on_answer = on_answer
         for call in calls:
             self.progress.requested += 1
             if self._loop is not None:
-                self._places[call.key] = self._started + len(self._waiting)
-                self._waiting.append(call)
+                self._places[call.key] = self._started + len(self._queue)
+                self._queue.append(call)
         self._start_before(self._batch)
 
     def _start_before(self, place: float) -> None:
-        """Start the calls before a place in their order, but for those that nobody will wait for."""
-        while self._waiting and self._started < place:
-            call = self._waiting.popleft()
+        """Start the queued calls up to a position in their order, except those that nobody will wait for."""
+        while self._queue and self._started < place:
+            call = self._queue.popleft()
             self._started += 1
             if self._loop is not None and call.key in self._places:
                 self._start(self._loop, call)
@@ -83,7 +83,7 @@ class PredictorRunner:
             call.answer.add_done_callback(lambda _: on_answer(call.case))
 
     def has_answer(self, case: Case, trial: int) -> bool:
-        """Return whether `prediction` would wait for no call that was started ahead."""
+        """Return whether `prediction` would return without waiting for a prefetched call."""
         call = self._prefetched.get((id(case), trial))
         if call is None or self._loop is None or call.answer.done():
             return True
@@ -92,7 +92,7 @@ class PredictorRunner:
         return bool(self._failure)
 
     def prediction(self, call: PredictionCall, tell_progress: Callable[[], None]) -> Prediction:
-        """Return the predictor's answer, waiting for it where need be; raises `PredictorError`.
+        """Return the predictor's answer, waiting for it if necessary; raises `PredictorError`.
 
         `tell_progress` is called now and then meanwhile.
         """
@@ -129,7 +129,7 @@ class PredictorRunner:
             self._loop.cancel_all()
 
     def shutdown(self) -> None:
-        """Cancel all calls and close the predictor, where it is called; `join` waits for that."""
+        """Cancel all calls and close the predictor, in the thread that calls it; `join` waits for that."""
         if self._loop is None:
             self._predictor.close()
         else:
@@ -202,9 +202,9 @@ class PredictorRunner:
             await asyncio.sleep(pause)
 
     async def _attempt(self, call: PredictionCall) -> object:
-        """Make one call within its time limit, as a task of its own: one that ignores its cancellation is given up."""
+        """Make one call within its time limit, as a separate task, which is given up if it ignores its cancellation."""
         task = asyncio.create_task(self._call(call))
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs what nobody takes
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs unread exceptions
         try:
             await self._clock.wait(task, call.spec.timeout)
             if task.cancelled():

@@ -1,4 +1,4 @@
-"""Schemas as the texts that predictors see, listed when they are first asked for."""
+"""Schemas as the texts that predictors see, listed on first use."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from pytest_queryeval.evaluation.calls.call_clock import CallClock
 
 
 class SchemaText:
-    """Lists a schema once, in the thread that asks first, while `clock` stands still; others wait for it."""
+    """Lists a schema once, in the first thread that calls it; `clock` stands still, and other threads wait."""
 
-    def __init__(self, list_it: Callable[[], str | None], clock: CallClock) -> None:
-        self._list_it = list_it
+    def __init__(self, list_schema: Callable[[], str | None], clock: CallClock) -> None:
+        self._list_schema = list_schema
         self._clock = clock
         self._lock = threading.Lock()
-        self._listed: list[str | SourceError | None] = []
+        self._outcomes: list[str | SourceError | None] = []
 
     @property
     def is_listed(self) -> bool:
-        """Whether asking takes no time any more."""
-        return bool(self._listed)
+        """Whether the text is already there."""
+        return bool(self._outcomes)
 
     def __call__(self) -> str | None:
         """Return the text, None where there is none; raises `SourceError`, the same one every time."""
-        if not self._listed:
+        if not self._outcomes:
             with self._clock.paused(), self._lock:
-                if not self._listed:
-                    self._listed.append(capture_error(self._list_it, SourceError))
-        return unwrap(self._listed[0])
+                if not self._outcomes:
+                    self._outcomes.append(capture_error(self._list_schema, SourceError))
+        return unwrap(self._outcomes[0])
 
 
 class SchemaTexts:
@@ -53,20 +53,20 @@ class SchemaTexts:
 
     def of(self, case: Case) -> SchemaText:
         """Return the schema that a case's predictor sees: what the suite states, else for SQL that of its source."""
-        stated, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
+        db_schema, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
         json_schema = case.settings.json_schema if case.settings.kind == "json" else None
         if json_schema is not None:
             return self._text(id(json_schema), lambda: json.dumps(json_schema.document, indent=2, ensure_ascii=False))
-        if case.settings.kind == "sql" and stated is not None:
-            return self._text((id(stated), dialect), lambda: schema_script(stated, dialect))
+        if case.settings.kind == "sql" and db_schema is not None:
+            return self._text((id(db_schema), dialect), lambda: schema_script(db_schema, dialect))
         if case.settings.kind == "sql" and source is not None:
             return self._text(source.key, lambda: self._list_tables(source))
         return self._text(None, lambda: None)
 
-    def _text(self, key: Hashable, list_it: Callable[[], str | None]) -> SchemaText:
-        """Return the text of that key; `list_it` keeps alive what the key is the identity of."""
+    def _text(self, key: Hashable, list_schema: Callable[[], str | None]) -> SchemaText:
+        """Return the text of a key; `list_schema` keeps the object alive whose identity is the key."""
         if key not in self._texts:
-            self._texts[key] = SchemaText(list_it, self.clock)
+            self._texts[key] = SchemaText(list_schema, self.clock)
         return self._texts[key]
 
 
@@ -80,15 +80,15 @@ def schema_script(schema: Schema, dialect: str) -> str:
 
 
 def _definitions(schema: Schema) -> list[TableDefinition]:
-    """Return the tables of a schema of which no more is known than the names."""
+    """Return the tables of a schema that has only names and foreign keys."""
     return [
         TableDefinition(
             table,
             [ColumnDefinition(column) for column in columns],
             foreign_keys=[
-                ForeignKey((column,), other, (referred,))
-                for (own, column), (other, referred) in schema.foreign_keys
-                if own == table
+                ForeignKey((column,), referred_table, (referred_column,))
+                for (referring_table, column), (referred_table, referred_column) in schema.foreign_keys
+                if referring_table == table
             ],
         )
         for table, columns in schema.tables.items()

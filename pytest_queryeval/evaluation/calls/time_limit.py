@@ -20,8 +20,8 @@ def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> I
     """Raise `TimeLimitExceeded` within the `with` statement once it has taken so many seconds by the clock.
 
     It is raised again every REPEAT_SECONDS, for a function that catches everything and tries again. There is no limit
-    outside of the main thread, where no signal arrives, and where somebody else has set the alarm, such as a plugin
-    that limits whole tests.
+    outside the main thread, where no signal arrives, nor if the alarm is already in use, as by a plugin that limits
+    whole tests.
     """
     if threading.current_thread() is not threading.main_thread() or any(signal.getitimer(signal.ITIMER_REAL)):
         yield
@@ -30,13 +30,13 @@ def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> I
     deadline = clock() + seconds
 
     def on_alarm(number: int, frame: FrameType | None) -> None:
-        left = deadline - clock()
-        if left > 0:  # the clock stood still
-            signal.setitimer(signal.ITIMER_REAL, max(left, POLL_SECONDS), REPEAT_SECONDS)
+        seconds_left = deadline - clock()
+        if seconds_left > 0:  # the clock stood still
+            signal.setitimer(signal.ITIMER_REAL, max(seconds_left, POLL_SECONDS), REPEAT_SECONDS)
         elif is_running:
             raise TimeLimitExceeded
 
-    before = signal.signal(signal.SIGALRM, on_alarm)
+    previous_handler = signal.signal(signal.SIGALRM, on_alarm)
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
@@ -45,4 +45,4 @@ def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> I
             is_running = False
     finally:  # also where the alarm rings before the line above
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)

@@ -39,13 +39,13 @@ class CandidateDatabases:
         by_table = {
             name: statement for statement in statements for name in read_tables(statement, case.settings.dialect)
         }
-        others = [statement for statement in statements if statement not in by_table.values()]
-        self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *others])
+        other_statements = [statement for statement in statements if statement not in by_table.values()]
+        self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *other_statements])
         self._constraints = constraints_of(self.tables)
         self._samples = {name: self._sampled(name) for name in self.tables}
 
     def _sampled(self, table: str) -> Sequence[Row]:
-        """Return some rows of a table of the source, none where it has other columns than its definition says."""
+        """Return some rows of a table of the source, or none if its columns are not those of its definition."""
         query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.settings.dialect))
         case = replace(self._case, settings=replace(self._case.settings, max_rows=SAMPLED_ROWS))
         answer = self._session.execute_cached(query, case, is_derived=True).answer
@@ -69,14 +69,14 @@ class CandidateDatabases:
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def source_of(self, rows: Rows) -> Source:
-        """Return a database of these rows, which lasts until the next one; raise `SourceError` as `Session.build`."""
+        """Return a database of these rows, open until the next call; raise `SourceError` as `Session.build` does."""
         return self._session.build(self._engine, self.script(rows))
 
     def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
-        """Return fewer rows that are enough: without ever smaller parts of tables, at last without single rows."""
+        """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""
         size = max(map(len, rows.values()))
         while True:
-            before = rows
+            previous_rows = rows
             for name in reversed(rows):
                 at = 0
                 while at < len(rows[name]) and attempts > 0:
@@ -88,6 +88,6 @@ class CandidateDatabases:
                         rows = fewer
                     else:
                         at += size
-            if size == 1 and rows is before:
+            if size == 1 and rows is previous_rows:
                 return rows
             size = max(1, size // 2)

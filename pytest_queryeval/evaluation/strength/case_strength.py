@@ -16,30 +16,29 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.query_language import QueryLanguage
 
-MAX_TIMEOUTS = 3  # of the mutants of a case; those after it are not run
+MAX_TIMEOUTS = 3  # of the mutants of a case, after which the others are not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStrength:
-    """What became of the mutants of a case's gold query.
-
-    `killed` answer otherwise than gold or fail, on the source or on one of its variants. `survivors` and `equivalent`
-    answer as gold does, the latter on any data that keeps the constraints of the source. There are none of a gold that
-    cannot be read, as `unreadable` says.
-    """
+    """The mutants of a case's gold query, by whether they are told apart from gold."""
 
     case: Case
     gold: str
     killed: tuple[Mutant, ...] = ()
+    """Mutants that fail, or whose answer differs from gold's, on the source or on one of its variants."""
     survivors: tuple[Mutant, ...] = ()
+    """Mutants that answer as gold does there, but may differ on other data."""
     equivalent: tuple[Mutant, ...] = ()
+    """Mutants that answer as gold does on any data that keeps the constraints of the source."""
     unreadable: str = ""
+    """Why the gold query cannot be parsed, so that there are no mutants; empty if it can."""
 
     @property
     def share(self) -> float | None:
-        """The share of mutants that are killed, without the equivalent ones; None where there are no others."""
-        run = len(self.killed) + len(self.survivors)
-        return len(self.killed) / run if run else None
+        """The share of killed mutants among those that are not equivalent; None if there are none."""
+        mutant_count = len(self.killed) + len(self.survivors)
+        return len(self.killed) / mutant_count if mutant_count else None
 
 
 def measure_strength(
@@ -73,9 +72,9 @@ def measure_strength(
     for mutant in kind.mutants(query, case, session.source_tables(case).tables, run):
         if timeouts == MAX_TIMEOUTS:
             break
-        answered = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-        timeouts += answered.error is not None and answered.error.kind == "timeout"
-        if not is_right(answered, golds, case, session):
+        execution = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+        timeouts += execution.error is not None and execution.error.kind == "timeout"
+        if not is_right(execution, golds, case, session):
             killed.append(mutant)
         elif mutant.equivalent:
             equivalent.append(mutant)
@@ -98,18 +97,18 @@ def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
     for gold in golds:
         if gold.error is not None and gold.query is not None:
             raise variant_gold_error(gold.error, gold.query, case)
-    answered = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-    return is_right(answered, golds, case, session)
+    execution = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+    return is_right(execution, golds, case, session)
 
 
-def is_right(answered: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
-    """Return whether a variant of a gold answers as one of the golds does; of `gold_columns` it has all, as gold."""
-    if not isinstance(answered.answer, Table):
+def is_right(execution: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
+    """Return whether an execution answers as one of the golds does, by its `gold_columns` where the case has any."""
+    if not isinstance(execution.answer, Table):
         return False
     try:
-        answered = replace(answered, answer=project(answered.answer, case.settings.policy.gold_columns))
+        execution = replace(execution, answer=project(execution.answer, case.settings.policy.gold_columns))
     except GoldColumnError:
         return False
-    prediction = Prediction(content=QueryOrAnswer(query=answered.query), predictor="mutant")
-    scorings = (Scoring(case, gold, answered, prediction, session) for gold in golds)
+    prediction = Prediction(content=QueryOrAnswer(query=execution.query), predictor="mutant")
+    scorings = (Scoring(case, gold, execution, prediction, session) for gold in golds)
     return any(scoring.value("execution_accuracy") == 1.0 for scoring in scorings)

@@ -1,6 +1,6 @@
-"""Looks for a small database in which two queries differ that agree on the source: the proof that they are not one.
+"""Searches for a small database on which two queries differ, although they agree on the source.
 
-The search is random and counts candidates, not seconds, so that it finds the same on every machine.
+The search is random and counts candidates, not seconds, so it finds the same database on every machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.candidates import CandidateDatabases
 from pytest_queryeval.evaluation.strength.rows import Rows
 
-BUDGET = 120  # candidates, and attempts to leave rows out of one
-PLAIN_SHARE = 1 / 3  # of them, the first ones: few rows, and no NULL where one can do without
+BUDGET = 120  # candidates, and attempts to remove rows from one
+PLAIN_SHARE = 1 / 3  # of the candidates, tried first: few rows, and NULL only where unavoidable
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
 
@@ -27,10 +27,12 @@ Pair: TypeAlias = tuple[Execution, Execution]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A database, the script that makes it, and the answers that differ there; `tables` are those that have rows."""
+    """A database on which the answers of two queries differ."""
 
     script: str
+    """The SQL script that creates the database."""
     tables: dict[str, Table]
+    """The tables that have rows, by name."""
     gold: Execution
     predicted: Execution
 
@@ -38,10 +40,10 @@ class Counterexample:
 def find_counterexample(
     case: Case, gold: str, predicted: str, session: Session, *, seed: int = 0
 ) -> Counterexample | None:
-    """Return a database in which two queries differ by the policy of the case, of as few rows as are found.
+    """Return a small database on which two queries differ by the policy of the case, or None if the search finds none.
 
-    Both answer there, all declared keys hold, and they differ in whatever order the rows were inserted. None means that
-    no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables,
+    Both queries run there, all declared keys hold, and the answers differ in whatever order rows are inserted. None
+    does not prove that the queries are equivalent. Raise `SourceError` where the source cannot list its tables,
     where no small database with them can be built, and where a query does not end in one.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
@@ -51,25 +53,25 @@ def find_counterexample(
     is_buildable = False
 
     def difference(rows: Rows) -> Pair | None:
-        """Return what both queries answer in a database of these rows; None unless both do, and differ."""
+        """Return the answers of both queries in a database of these rows; None unless both run and differ."""
         nonlocal is_buildable
         try:
-            here = replace(case, settings=replace(case.settings, source=databases.source_of(rows)))
+            candidate_case = replace(case, settings=replace(case.settings, source=databases.source_of(rows)))
             pair = (
-                session.execute(QueryOrAnswer(query=gold), here),
-                session.execute(QueryOrAnswer(query=predicted), here),
+                session.execute(QueryOrAnswer(query=gold), candidate_case),
+                session.execute(QueryOrAnswer(query=predicted), candidate_case),
             )
         except SourceError as error:
             refusals.append(str(error))
             return None
         is_buildable = True
-        return pair if _differ(*pair, here, session) else None
+        return pair if _differ(*pair, candidate_case, session) else None
 
     def answers(rows: Rows) -> Pair | None:
-        """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
-        last_first = {name: own[::-1] for name, own in rows.items()}
+        """Return both answers in a database of these rows if they differ in this order of rows and in reverse."""
+        reversed_rows = {name: table_rows[::-1] for name, table_rows in rows.items()}
         pair = difference(rows)
-        return pair if pair is not None and (last_first == rows or difference(last_first) is not None) else None
+        return pair if pair is not None and (reversed_rows == rows or difference(reversed_rows) is not None) else None
 
     for number in range(BUDGET if databases.tables else 0):
         is_plain = number < PLAIN_SHARE * BUDGET
@@ -77,18 +79,23 @@ def find_counterexample(
         if answers(rows) is None:
             continue
         rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, BUDGET)
-        # Each row comes first once, besides other orders.
+        # Try each row as the first one, and some random orders.
         turns = range(1, max(map(len, rows.values())))
-        orders = [{name: own[at:] + own[:at] for name, own in rows.items()} for at in turns]
-        orders += ({name: random.sample(own, len(own)) for name, own in rows.items()} for _ in range(SHUFFLES))
-        if any(answers(each) is None for each in orders) or (found := answers(rows)) is None:
+        orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in rows.items()} for at in turns]
+        orders += (
+            {name: random.sample(table_rows, len(table_rows)) for name, table_rows in rows.items()}
+            for _ in range(SHUFFLES)
+        )
+        if any(answers(order) is None for order in orders) or (final_answers := answers(rows)) is None:
             continue
         columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
         return Counterexample(
             script=databases.script(rows),
-            tables={name: Table(columns=columns[name], rows=own) for name, own in rows.items() if own},
-            gold=found[0],
-            predicted=found[1],
+            tables={
+                name: Table(columns=columns[name], rows=table_rows) for name, table_rows in rows.items() if table_rows
+            },
+            gold=final_answers[0],
+            predicted=final_answers[1],
         )
     if refusals and not is_buildable:
         raise SourceError(f"no small database with these tables can be built: {refusals[0]}")
@@ -96,7 +103,7 @@ def find_counterexample(
 
 
 def _differ(gold: Execution, predicted: Execution, case: Case, session: Session) -> bool:
-    """Return whether both have answers, which differ by the policy; raise `SourceError` where one did not end."""
+    """Return whether both have answers that differ by the policy; raise `SourceError` where one timed out."""
     for error in (gold.error, predicted.error):
         if error is not None and error.kind == "timeout":  # as it would in the next databases
             raise SourceError(f"a query does not end in a small database: {error.message}")

@@ -20,47 +20,50 @@ from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, is_
 from pytest_queryeval.evaluation.strength.rows import Rows
 
 MAX_VARIANTS = 10
-CANDIDATES = 40  # of a round: the one that kills most becomes a variant
-VAIN_ROUNDS = 3  # in a row, after which the search ends
-MAX_REDUCTIONS = 60  # attempts to leave rows of a variant out
+CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
+VAIN_ROUNDS = 3  # consecutive rounds without a kill, after which the search ends
+MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
 
-Target: TypeAlias = tuple[int, Mutant]  # behind the number of the case whose gold it is a mutant of
+Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of its gold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A state of a database: the script that makes it, and the mutants that it kills, each behind its case."""
+    """A state of a database."""
 
     script: str
+    """The SQL script that creates it."""
     rows: Rows
     kills: tuple[tuple[Case, Mutant], ...]
+    """The mutants whose answers differ from gold's there, with their cases."""
 
 
 def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed: int = 0) -> Iterator[Variant]:
-    """Yield variants of the source that these cases share, until their survivors are killed or nothing more is found.
+    """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
 
     At most MAX_VARIANTS, each with at most MAX_ROWS rows a table, in which all golds run and all declared keys hold.
     Raise `SourceError` where the source cannot list its tables, and where no small database with them can be built.
     """
     databases = CandidateDatabases(strengths[0].case, session)
     search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it
-    survivors = {(at, mutant) for at, one in enumerate(strengths) for mutant in one.survivors}
-    left = set(survivors)
-    built = in_vain = 0
-    while left and built < MAX_VARIANTS and in_vain < VAIN_ROUNDS:
-        rows, kills = search.best_candidate(left)
-        in_vain = 0 if kills else in_vain + 1
+    survivors = {(at, mutant) for at, strength in enumerate(strengths) for mutant in strength.survivors}
+    unkilled = set(survivors)
+    variant_count = vain_rounds = 0
+    while unkilled and variant_count < MAX_VARIANTS and vain_rounds < VAIN_ROUNDS:
+        rows, kills = search.best_candidate(unkilled)
+        vain_rounds = 0 if kills else vain_rounds + 1
         if not kills:
             continue
         rows = search.reduced(rows, kills)
         kills = search.kills(rows, survivors)
-        left -= kills
-        built += 1
+        unkilled -= kills
+        variant_count += 1
         yield Variant(
             script=databases.script(rows),
             rows=rows,
             kills=tuple(
-                (strengths[at].case, mutant) for at, mutant in sorted(kills, key=lambda one: (one[0], one[1].query))
+                (strengths[at].case, mutant)
+                for at, mutant in sorted(kills, key=lambda target: (target[0], target[1].query))
             ),
         )
     if search.refusals and not search.is_buildable:
@@ -79,18 +82,21 @@ class _Search:
         self._random = random
         self.refusals: list[str] = []
         self.is_buildable = False
-        self._compared = [databases.compared(one.gold) for one in strengths]
+        self._compared = [databases.compared(strength.gold) for strength in strengths]
 
-    def best_candidate(self, left: Collection[Target]) -> tuple[Rows, set[Target]]:
-        """Return the rows that kill most of the mutants that are left, of CANDIDATES ones in which every gold runs."""
-        generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in left})])
+    def best_candidate(self, targets: Collection[Target]) -> tuple[Rows, set[Target]]:
+        """Return, of CANDIDATES sets of rows, the one that kills most targets while every gold runs, and its kills."""
+        generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in targets})])
         candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
-        found = [(rows, self.kills(rows, left)) for rows in candidates]
-        for rows, kills in sorted(found, key=lambda one: -len(one[1])):
+        kills_of_candidates = [(rows, self.kills(rows, targets)) for rows in candidates]
+        for rows, kills in sorted(kills_of_candidates, key=lambda candidate: -len(candidate[1])):
             if not kills:
                 break
             source = self._databases.source_of(rows)
-            cases = [replace(one.case, settings=replace(one.case.settings, source=source)) for one in self._strengths]
+            cases = [
+                replace(strength.case, settings=replace(strength.case.settings, source=source))
+                for strength in self._strengths
+            ]
             if all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds):
                 return rows, kills
         return {}, set()
@@ -102,13 +108,13 @@ class _Search:
     def kills(self, rows: Rows, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database of these rows.
 
-        It is empty where a gold fails there, the database refuses a row, or with `all_of` one of them is not killed.
+        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives.
         """
-        of_case: dict[int, list[Mutant]] = defaultdict(list)
+        mutants_by_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:
-            of_case[at].append(mutant)
+            mutants_by_case[at].append(mutant)
         killed = set()
-        for at, own in of_case.items():
+        for at, case_mutants in mutants_by_case.items():
             try:
                 case = self._strengths[at].case
                 case = replace(case, settings=replace(case.settings, source=self._databases.source_of(rows)))
@@ -119,9 +125,9 @@ class _Search:
             self.is_buildable = True
             if any(gold.error is not None for gold in golds):
                 return set()
-            for mutant in own:
-                answered = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-                if not is_right(answered, golds, case, self._session):
+            for mutant in case_mutants:
+                execution = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
+                if not is_right(execution, golds, case, self._session):
                     killed.add((at, mutant))
                 elif all_of:
                     return set()
