@@ -81,8 +81,8 @@ def aggregate(
         **about,
         "totals": everything["totals"],
         "metrics": {
-            name: {"better": known_better.get(name) or better_of(name), **found}
-            for name, found in everything["metrics"].items()
+            name: {"better": known_better.get(name) or better_of(name), **score_statistics}
+            for name, score_statistics in everything["metrics"].items()
         },
         "measures": everything["measures"],
         "ties": counts.ties,
@@ -103,7 +103,7 @@ def is_accidental(case: CaseReport) -> bool:
 
 def costs(metrics: Mapping[str, MetricReport]) -> set[str]:
     """Return those metrics of a report of which lower scores are better."""
-    return {name for name, found in metrics.items() if found["better"] == "lower"}
+    return {name for name, metric in metrics.items() if metric["better"] == "lower"}
 
 
 def totals(cases: Iterable[CaseReport]) -> Totals:
@@ -141,9 +141,10 @@ def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics
 
 
 class Column(NamedTuple):
-    """Numbers of one name, each beside the place of its case."""
+    """The numbers of one name, and the cases that they are from."""
 
     cases: array[int]
+    """The places of the cases, one for each number."""
     values: array[float]
 
     @classmethod
@@ -158,7 +159,7 @@ class Column(NamedTuple):
 
 
 class CaseCounts:
-    """What a report counts of its cases, which are read once, one after the other, and of which none is kept."""
+    """What a report counts of its cases: they are read once, one after the other, and none is kept."""
 
     def __init__(self, cases: Iterable[CaseReport]) -> None:
         self.ties = self.accidental = 0
@@ -170,7 +171,7 @@ class CaseCounts:
             kind: defaultdict(Column.empty) for kind in get_args(Counted)
         }
         self._trials: Counter[tuple[int, int]] = Counter()
-        known: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
+        shared_values: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
         for place, case in enumerate(cases):
             self._outcomes.append(TOTAL_OF[case["outcome"]])
             groups = groups_of(case)
@@ -178,7 +179,7 @@ class CaseCounts:
                 self._members[group] = [()] * place
             for group, members in self._members.items():
                 values = tuple(groups.get(group, ()))
-                members.append(known.setdefault(values, values))
+                members.append(shared_values.setdefault(values, values))
             for kind, name, number in _numbers(case):
                 if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
                     self._columns[kind][name].add(place, number)
@@ -211,9 +212,9 @@ class CaseCounts:
         members = self._members[group]
         if members and members.count(members[0]) == len(members):  # as most suites have one kind
             return {value: everything.copy() for value in sorted(members[0])}
-        found = self._reports(members)
-        ordered = sorted(found, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value))
-        return {value: found[value] for value in ordered}
+        reports = self._reports(members)
+        ordered = sorted(reports, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value))
+        return {value: reports[value] for value in ordered}
 
     def _reports(self, members: Sequence[Sequence[str]]) -> dict[str, GroupReport]:
         """Return what is counted of the cases with the same value, by this value; `members` has those of each case."""
@@ -221,7 +222,7 @@ class CaseCounts:
         for outcome, values in zip(self._outcomes, members, strict=True):
             for value in values:
                 outcomes[value][outcome] += 1
-        found: dict[str, GroupReport] = {
+        reports: dict[str, GroupReport] = {
             value: {"totals": _totals(counts), "metrics": {}, "measures": {}, "causes": {}}
             for value, counts in outcomes.items()
         }
@@ -233,29 +234,29 @@ class CaseCounts:
             n = len(column.values) + errors[value, name]
             metric = METRICS.get(name)
             is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
-            found[value]["metrics"][name] = {
+            reports[value]["metrics"][name] = {
                 **statistics_of(name, column.values, self._sources(column)),
                 "mean_with_errors": math.fsum(column.values) / n if is_share else None,
                 "n_with_errors": n if is_share else None,
                 "missed": missed[value, name],
             }
         for value, name, column in self._split("measures", members):
-            found[value]["measures"][name] = measure_statistics(column.values)
+            reports[value]["measures"][name] = measure_statistics(column.values)
         for value, name, column in self._split("causes", members):
-            found[value]["causes"][name] = len(column.values)
-        for group_report in found.values():
+            reports[value]["causes"][name] = len(column.values)
+        for group_report in reports.values():
             by_frequency = sorted(group_report["causes"].items(), key=lambda cause: (-cause[1], cause[0]))
             group_report["causes"] = dict(by_frequency)
-        return found
+        return reports
 
     def _split(self, kind: Counted, members: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, Column]]:
         """Yield the numbers of each name by what their cases are `members` of: this value, the name, the numbers."""
         for name, column in self._columns[kind].items():
-            found: defaultdict[str, Column] = defaultdict(Column.empty)
+            by_value: defaultdict[str, Column] = defaultdict(Column.empty)
             for case, number in zip(*column, strict=True):
                 for value in members[case]:
-                    found[value].add(case, number)
-            yield from ((value, name, own) for value, own in found.items())
+                    by_value[value].add(case, number)
+            yield from ((value, name, part) for value, part in by_value.items())
 
     def _sources(self, column: Column) -> list[Sequence[str]]:
         return [self._members["source"][case] for case in column.cases]
@@ -264,11 +265,11 @@ class CaseCounts:
         """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
         precision, recall = self._columns["precision"], self._columns["recall"]
         by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
-        for name, found in by_dimension.items():
+        for name, dimension in by_dimension.items():
             if name in precision:
-                found["precision"] = statistics(precision[name].values, self._sources(precision[name]))
+                dimension["precision"] = statistics(precision[name].values, self._sources(precision[name]))
             if name in recall:
-                found["recall"] = statistics(recall[name].values, self._sources(recall[name]))
+                dimension["recall"] = statistics(recall[name].values, self._sources(recall[name]))
         return by_dimension
 
     def trials_report(self) -> TrialsReport | None:
@@ -279,9 +280,12 @@ class CaseCounts:
         if not (cases := self._trials.total()):
             return None
 
-        def means(of: Callable[[int, int, int], float]) -> list[float]:
+        def means(estimate: Callable[[int, int, int], float]) -> list[float]:
             numbers = range(1, min(number for number, _ in self._trials) + 1)
-            return [math.fsum(of(k, *own) for own in self._trials.elements()) / cases for k in numbers]
+            return [
+                math.fsum(estimate(k, *trial_counts) for trial_counts in self._trials.elements()) / cases
+                for k in numbers
+            ]
 
         return {"cases": cases, "pass_at": means(pass_at), "pass_hat": means(pass_hat)}
 
@@ -296,10 +300,10 @@ def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
     if case["cause"] is not None:
         yield "causes", case["cause"]["edits"][0]["label"], 1
     dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
-    for name, found in dimensions.items() if isinstance(dimensions, dict) else ():
-        if isinstance(found, dict):
+    for name, dimension in dimensions.items() if isinstance(dimensions, dict) else ():
+        if isinstance(dimension, dict):
             shares: tuple[tuple[Counted, JsonValue], ...]
-            shares = ("precision", found.get("precision")), ("recall", found.get("recall"))
+            shares = ("precision", dimension.get("precision")), ("recall", dimension.get("recall"))
             yield from ((kind, name, share) for kind, share in shares if isinstance(share, float))
 
 
@@ -320,8 +324,8 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75
     """
-    found = describe(values)
-    n, mean, std = found["n"], found["mean"], found["std"]
+    spread = describe(values)
+    n, mean, std = spread["n"], spread["mean"], spread["std"]
     ci95: list[float] | None = None
     if all(value in (0.0, 1.0) for value in values):
         centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
@@ -331,16 +335,16 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
         half = Z95 * std / math.sqrt(n)
         ci95 = [mean - half, mean + half]
     clustered = clustered_interval(values, sources) if sources else None
-    if found["min"] >= 0.0 and found["max"] <= max_score:
+    if spread["min"] >= 0.0 and spread["max"] <= max_score:
         ci95, clustered = (
             [max(0.0, interval[0]), min(max_score, interval[1])] if interval else None for interval in (ci95, clustered)
         )
-    return {**found, "ci95": ci95, "ci95_clustered": clustered}
+    return {**spread, "ci95": ci95, "ci95_clustered": clustered}
 
 
-def shown_interval(found: ScoreStatistics) -> list[float] | None:
-    """Return the interval that reports show: by clusters where there is one, as the plain one is too narrow then."""
-    return found.get("ci95_clustered") or found["ci95"]
+def shown_interval(score_statistics: ScoreStatistics) -> list[float] | None:
+    """Return the interval that reports show: by clusters where there is one, since the plain one is too narrow then."""
+    return score_statistics.get("ci95_clustered") or score_statistics["ci95"]
 
 
 def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:

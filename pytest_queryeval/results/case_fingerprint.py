@@ -115,5 +115,5 @@ def _compare(case: Case) -> dict[str, JsonValue]:
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the options of a metric or a kind; of paths the file names, since folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
-    named = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
-    return {key: to_jsonable(value) for key, value in named.items()}
+    portable_options = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
+    return {key: to_jsonable(value) for key, value in portable_options.items()}

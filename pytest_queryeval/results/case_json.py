@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation.strength.counterexample import Counterexample
 
 QUERY_CHARACTERS = 20_000
-MESSAGE_CHARACTERS = 4_000  # of what was said before the question
+MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation
 SURROGATE = r"\ud"  # how JSON in ASCII has a half of a surrogate pair
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
@@ -105,21 +105,21 @@ def case_json(
     `nodeid` and `path` are as pytest names the test and its file; `source_state` is what `Session.source_state`
     returns.
     """
-    known = progress or CaseProgress()
-    found = _without_answers(case, nodeid, path, outcome, message, source_state)
-    if (gold := known.gold) is not None:
-        found["gold"] = {**_query_report(gold, case, ShortLabels()), "index": known.gold_index}
-    if (prediction := known.prediction) is not None:
+    progress = progress or CaseProgress()
+    case_report = _without_answers(case, nodeid, path, outcome, message, source_state)
+    if (gold := progress.gold) is not None:
+        case_report["gold"] = {**_query_report(gold, case, ShortLabels()), "index": progress.gold_index}
+    if (prediction := progress.prediction) is not None:
         predicted = Execution(query=prediction.content.query, answer=prediction.content.answer)
-        found["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
-        found["prediction"] = _prediction(prediction)
-    return _redacted(found)
+        case_report["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
+        case_report["prediction"] = _prediction(prediction)
+    return _redacted(case_report)
 
 
 def _without_answers(
     case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_state: str | None
 ) -> CaseReport:
-    found: CaseReport = {
+    case_report: CaseReport = {
         **_blank(nodeid, message),
         "id": case.id,
         "path": path,
@@ -135,15 +135,15 @@ def _without_answers(
         "fingerprint": case_fingerprint(case, source_state),
     }
     if features := features_of(case):
-        found["features"] = list(features)
+        case_report["features"] = list(features)
     if before := case.conversation[:-1]:  # the last message is the question
-        found["conversation"] = [
+        case_report["conversation"] = [
             {"role": message.role, "content": _cut(message.content, MESSAGE_CHARACTERS)} for message in before
         ]
     if case.row is not None:
-        found["row"] = case.row.line
-        found["place"] = str(case.row)
-    return found
+        case_report["row"] = case.row.line
+        case_report["place"] = str(case.row)
+    return case_report
 
 
 def result_json(
@@ -176,20 +176,20 @@ def result_json(
     return _redacted(with_result)
 
 
-def counterexample_json(found: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
+def counterexample_json(counterexample: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
     """Return a counterexample with a note, or only the note that says why there is none."""
     labels = ShortLabels()
-    shown: CounterexampleReport = {
+    counterexample_report: CounterexampleReport = {
         "note": note,
         "tables": [
             {"name": name, "columns": list(table.columns), "rows": [_row(row, labels) for row in table.rows]}
-            for name, table in (found.tables.items() if found else ())
+            for name, table in (counterexample.tables.items() if counterexample else ())
         ],
-        "gold": _query_report(found.gold, case, labels) if found else None,
-        "predicted": _query_report(found.predicted, case, labels) if found else None,
-        "script": found.script if found else "",
+        "gold": _query_report(counterexample.gold, case, labels) if counterexample else None,
+        "predicted": _query_report(counterexample.predicted, case, labels) if counterexample else None,
+        "script": counterexample.script if counterexample else "",
     }
-    return cast("CounterexampleReport", _redacted_value(shown))
+    return cast("CounterexampleReport", _redacted_value(counterexample_report))
 
 
 def _trial(trial: Trial, case: Case) -> TrialReport:
@@ -248,21 +248,22 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
 
 
 def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | None:
-    found = result.difference
-    if found is None:
+    difference = result.difference
+    if difference is None:
         return None
     return {
-        "summary": found.summary,
-        "columns": list(found.columns),
-        "predicted_columns": list(found.predicted_columns),
-        "counts": {"missing": found.counts[0], "extra": found.counts[1]},
-        "missing": [_row(row, labels) for row in found.missing],
-        "extra": [_row(row, labels) for row in found.extra],
+        "summary": difference.summary,
+        "columns": list(difference.columns),
+        "predicted_columns": list(difference.predicted_columns),
+        "counts": {"missing": difference.counts[0], "extra": difference.counts[1]},
+        "missing": [_row(row, labels) for row in difference.missing],
+        "extra": [_row(row, labels) for row in difference.extra],
         "changed": [
-            {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in found.changed
+            {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in difference.changed
         ],
         "repeated": [
-            {"row": _row(row, labels), "gold": gold, "predicted": predicted} for row, gold, predicted in found.repeated
+            {"row": _row(row, labels), "gold": gold, "predicted": predicted}
+            for row, gold, predicted in difference.repeated
         ],
     }
 
@@ -292,10 +293,10 @@ def _row(row: Row, labels: ShortLabels) -> report.Row:
     return [report_cell(labels.of(cell)) for cell in row]
 
 
-def report_cell(value: Cell) -> JsonValue:
+def report_cell(cell: Cell) -> JsonValue:
     """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON scalar."""
-    shown: JsonValue = to_jsonable(value[:CELL_AHEAD] if isinstance(value, str | bytes) else value)
-    return _cut(shown, CELL_CHARACTERS) if isinstance(shown, str) else shown
+    scalar: JsonValue = to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell)
+    return _cut(scalar, CELL_CHARACTERS) if isinstance(scalar, str) else scalar
 
 
 def _cut(text: str, characters: int) -> str:
@@ -314,8 +315,8 @@ def _redacted(case: CaseReport) -> CaseReport:
 
 def redacted(case: CaseReport) -> CaseReport:
     """Return a case without the secrets that this process knows."""
-    shown = {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()}
-    return cast("CaseReport", {**shown, "groups": redacted_groups(groups_of(case))})
+    redacted_fields = {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()}
+    return cast("CaseReport", {**redacted_fields, "groups": redacted_groups(groups_of(case))})
 
 
 def _redacted_value(value: object) -> object:

@@ -51,11 +51,11 @@ class Lines:
     def add(self, line: bytes) -> int:
         """Write a line behind the others, and return where it begins."""
         start = self._end
-        rest = memoryview(line)
+        remaining_bytes = memoryview(line)
         with _errors_explained():
-            while rest:
-                written = os.pwrite(self._reader.fileno(), rest, self._end)
-                self._end, rest = self._end + written, rest[written:]
+            while remaining_bytes:
+                written = os.pwrite(self._reader.fileno(), remaining_bytes, self._end)
+                self._end, remaining_bytes = self._end + written, remaining_bytes[written:]
         return start
 
     def at(self, start: int) -> bytes:
@@ -104,9 +104,9 @@ class StoredCases(Sequence[CaseReport]):
 
     def select(self, places: Iterable[int]) -> StoredCases:
         """Return the cases at these places, in their order."""
-        found = object.__new__(StoredCases)
-        found._lines, found._starts = self._lines, array("Q", (self._starts[place] for place in places))
-        return found
+        selection = object.__new__(StoredCases)
+        selection._lines, selection._starts = self._lines, array("Q", (self._starts[place] for place in places))
+        return selection
 
     def lines(self) -> Iterator[bytes]:
         """Yield each case as the line of JSON that the file has."""
@@ -128,10 +128,10 @@ def gathered(cases: Iterable[CaseReport]) -> Cases:
     """Return the cases, in memory or in a file."""
     if isinstance(cases, StoredCases) or (isinstance(cases, list) and fit_in_memory(cases)):
         return cases
-    found: Cases = []
+    collected: Cases = []
     for case in cases:
-        found = with_case(found, case)
-    return found
+        collected = with_case(collected, case)
+    return collected
 
 
 def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseReport]:
@@ -146,9 +146,9 @@ def report_order(case: CaseReport) -> tuple[str, int, int, str, str]:
 
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
     """Return the cases in `report_order`."""
-    found = gathered(cases)
-    keys = list(map(report_order, found))
-    return select(found, sorted(range(len(keys)), key=keys.__getitem__))
+    gathered_cases = gathered(cases)
+    keys = list(map(report_order, gathered_cases))
+    return select(gathered_cases, sorted(range(len(keys)), key=keys.__getitem__))
 
 
 class CasesByNodeid(Mapping[str, CaseReport]):

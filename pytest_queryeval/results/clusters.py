@@ -31,10 +31,12 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
     for place, (score, source) in enumerate(zip(scores, sources, strict=True)):
         clusters[source or (place,)].append(score - mean)
     number = len(clusters)
-    error = math.sqrt(math.fsum(math.fsum(own) ** 2 for own in clusters.values()) * number / (number - 1)) / n
+    error = (
+        math.sqrt(math.fsum(math.fsum(deviations) ** 2 for deviations in clusters.values()) * number / (number - 1)) / n
+    )
     if number == n or error <= ROUNDING * max(map(abs, scores)):
         return None
-    half = t_quantile(t_freedom([len(own) for own in clusters.values()])) * error
+    half = t_quantile(t_freedom([len(deviations) for deviations in clusters.values()])) * error
     return [mean - half, mean + half]
 
 

@@ -34,7 +34,7 @@ def headline(result: CaseResult) -> str:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
-    made = pluralize(len(result.trials), "trial")
+    trials_text = pluralize(len(result.trials), "trial")
     is_early = result.case.settings.stops_trials and len(result.trials) < result.case.settings.trials
     early = f", decided after {len(result.trials)} of {result.case.settings.trials}" if is_early else ""
-    return f"{passed} of {made} passed{early} (`trials_rule: {rule_text}`): {reason}"
+    return f"{passed} of {trials_text} passed{early} (`trials_rule: {rule_text}`): {reason}"

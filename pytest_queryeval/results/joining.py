@@ -38,7 +38,7 @@ def join(runs: Mapping[str, Report]) -> Report:
     joined_cases: Cases = []
     first_of: dict[str, str] = {}
     for nodeid in dict.fromkeys(chain.from_iterable(by_nodeid.values())):
-        cases = {name: own[nodeid] for name, own in by_nodeid.items() if nodeid in own}
+        cases = {name: run_cases[nodeid] for name, run_cases in by_nodeid.items() if nodeid in run_cases}
         _check(cases)
         for name, case in cases.items():
             for metric, score in case["scores"].items():
@@ -62,7 +62,7 @@ def join(runs: Mapping[str, Report]) -> Report:
 
 def _check(cases: Mapping[str, CaseReport]) -> None:
     """Raise `ReportError` unless a case is the same in all runs, by their names, as far as it came in them."""
-    seen: dict[str, tuple[str, object]] = {}
+    first_facts: dict[str, tuple[str, object]] = {}
     for name, case in cases.items():
         fingerprint, predicted = case["fingerprint"], case["predicted"]
         trials = [trial["predicted"]["query"] for trial in case["trials"]]
@@ -73,30 +73,32 @@ def _check(cases: Mapping[str, CaseReport]) -> None:
             "prediction": trials or (predicted and [predicted["query"]]),
         }
         scores = ((f"metric {metric}", score) for metric, score in case["scores"].items())
-        for what, value in (*facts.items(), *scores):
-            first, known = seen.setdefault(what, (name, value)) if value is not None else (name, None)
-            if value == known:
+        for fact, content in (*facts.items(), *scores):
+            first_run, first_content = (
+                first_facts.setdefault(fact, (name, content)) if content is not None else (name, None)
+            )
+            if content == first_content:
                 continue
-            both = f"{one_line(name)}: {one_line(case['nodeid'])}"
-            if what in facts:
-                raise ReportError(f"{both} has another {what} than in {one_line(first)}: {REMEDIES[what]}")
+            place = f"{one_line(name)}: {one_line(case['nodeid'])}"
+            if fact in facts:
+                raise ReportError(f"{place} has another {fact} than in {one_line(first_run)}: {REMEDIES[fact]}")
             raise ReportError(
-                f"{both} has {value:g} for {one_line(what)}, but {known:g} in {one_line(first)}: "
+                f"{place} has {content:g} for {one_line(fact)}, but {first_content:g} in {one_line(first_run)}: "
                 "request the metric in one of the runs only"
             )
 
 
 def _joined(cases: Sequence[CaseReport]) -> CaseReport:
     ranked = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
-    known: dict[str, Any] = {}
+    joined_case: dict[str, Any] = {}
     for case in ranked:
-        known |= {key: value for key, value in case.items() if known.get(key) is None}
-    same = [case for case in ranked if case["outcome"] == known["outcome"]]
+        joined_case |= {key: value for key, value in case.items() if joined_case.get(key) is None}
+    same = [case for case in ranked if case["outcome"] == joined_case["outcome"]]
     notes = dict.fromkeys(note for case in cases for note in case["details"].get("notes", ()))
     details: dict[str, Any] = {}
     for case in reversed(cases):
         details |= case["details"]
-    known |= {
+    joined_case |= {
         "message": "\n".join(dict.fromkeys(case["message"] for case in same if case["message"])),
         "scores": _scores(cases),
         "violations": _violations(cases),
@@ -108,10 +110,12 @@ def _joined(cases: Sequence[CaseReport]) -> CaseReport:
     }
     fingerprints = [case["fingerprint"] for case in cases if case["fingerprint"] is not None]
     if fingerprints:
-        metrics = dict.fromkeys(name for each in fingerprints for name in each["metrics"])
-        thresholds = {name: limits for each in fingerprints for name, limits in each["thresholds"].items()}
-        known["fingerprint"] = {**fingerprints[0], "metrics": list(metrics), "thresholds": thresholds}
-    return cast(CaseReport, known)
+        metrics = dict.fromkeys(name for fingerprint in fingerprints for name in fingerprint["metrics"])
+        thresholds = {
+            name: limits for fingerprint in fingerprints for name, limits in fingerprint["thresholds"].items()
+        }
+        joined_case["fingerprint"] = {**fingerprints[0], "metrics": list(metrics), "thresholds": thresholds}
+    return cast(CaseReport, joined_case)
 
 
 def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
@@ -126,15 +130,15 @@ def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
 
 def _scores(parts: Iterable[CaseReport | TrialReport]) -> dict[str, float | None]:
     """Return the scores of all parts; None of a metric where no part has a score."""
-    found: dict[str, float | None] = {}
+    scores: dict[str, float | None] = {}
     for part in parts:
-        found |= {name: score for name, score in part["scores"].items() if found.get(name) is None}
-    return found
+        scores |= {name: score for name, score in part["scores"].items() if scores.get(name) is None}
+    return scores
 
 
 def _violations(parts: Iterable[CaseReport | TrialReport]) -> list[ViolationReport]:
     """Return the missed thresholds of all parts, each once."""
-    found: list[ViolationReport] = []
+    violations: list[ViolationReport] = []
     for part in parts:
-        found += [violation for violation in part["violations"] if violation not in found]
-    return found
+        violations += [violation for violation in part["violations"] if violation not in violations]
+    return violations

@@ -1,4 +1,4 @@
-"""One report of the reports of shards: as one run would have made it, but for times."""
+"""Merge the reports of shards into the report that a single run would have made, except for times."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def report_of_all(
 def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | None:
     """Return the decision of the report that had all cases of a gate and stopped before it ran them."""
     for report in reports:
-        for found in report["gates"]:
-            if "decided" in found and not report["selected"] and {**found, **gate} == found:
-                return EarlyDecision(found["ok"] is True, **found["decided"])
+        for gate_report in report["gates"]:
+            if "decided" in gate_report and not report["selected"] and {**gate_report, **gate} == gate_report:
+                return EarlyDecision(gate_report["ok"] is True, **gate_report["decided"])
     return None
 
 
@@ -74,28 +74,28 @@ def repeated(parts: Mapping[str, Report]) -> list[str]:
 
 
 def _check_cases(parts: Mapping[str, Report]) -> None:
-    seen: dict[str, tuple[str, int]] = {}
+    origins: dict[str, tuple[str, int]] = {}
     for name, report in parts.items():
         for case in report["cases"]:
-            facts = hash((case["line"], case.get("row"), case["question"]))
-            first, known = seen.setdefault(case["nodeid"], (name, facts))
-            if facts != known:
-                what = f"{one_line(case['nodeid'])} is another case than in {first}"
+            facts_hash = hash((case["line"], case.get("row"), case["question"]))
+            first_part, first_hash = origins.setdefault(case["nodeid"], (name, facts_hash))
+            if facts_hash != first_hash:
+                problem = f"{one_line(case['nodeid'])} is another case than in {first_part}"
                 raise ReportError(
-                    f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites"
+                    f"{name}: {problem}: parts have one root folder (`--rootdir`) and one state of the suites"
                 )
 
 
 def check_versions(parts: Mapping[str, Report]) -> None:
     """Raise `ReportError` unless all reports were made by one version of this package."""
     versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
-    (first, wanted), *others = versions.items()
-    for name, version in others:
-        if version != wanted:
-            found, expected = (one_line(each or "of an unknown version") for each in (version, wanted))
+    (first_part, first_version), *further_versions = versions.items()
+    for name, version in further_versions:
+        if version != first_version:
+            version_text, first_text = (one_line(text or "of an unknown version") for text in (version, first_version))
             raise ReportError(
-                f"{one_line(name)}: made by pytest-queryeval {found}, but {one_line(first)} by {expected}: run all "
-                "parts with one version"
+                f"{one_line(name)}: made by pytest-queryeval {version_text}, "
+                f"but {one_line(first_part)} by {first_text}: run all parts with one version"
             )
 
 
@@ -112,7 +112,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     selective = [report for report in reports if report["selected"]]
     collected: dict[str, int] = {}
     if all(report["collected"] for report in selective):
-        for path, number in sorted(item for report in reports for item in report["collected"].items()):
+        for path, number in sorted(entry for report in reports for entry in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     about: RunFacts = {
         "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
@@ -133,37 +133,48 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
 
 def _environment(reports: Iterable[Report]) -> Environment:
     """Return the environment of the first report, and those that differ in more than which engines they opened."""
-    every: list[Environment] = []
+    environments: list[Environment] = []
     for report in reports:
-        own = report["environment"].copy()
-        for environment in (own, *own.pop("parts", [])):
-            _merge_environment(every, environment)
-    first, *others = every
-    if others:
-        first["parts"] = others
+        environment = report["environment"].copy()
+        for part in (environment, *environment.pop("parts", [])):
+            _merge_environment(environments, part)
+    first, *further_environments = environments
+    if further_environments:
+        first["parts"] = further_environments
     return first
 
 
-def _merge_environment(every: list[Environment], other: Environment) -> None:
-    """Add an environment to the others: its engines to one that differs in nothing but in which engines it names."""
-    if other in every:
+def _merge_environment(environments: list[Environment], environment: Environment) -> None:
+    """Add an environment to the list, or only its engines to one that otherwise is the same."""
+    if environment in environments:
         return
-    for known in every:
-        engines, others = known.get("engines"), other.get("engines")
-        if engines is None or others is None or engines | others != others | engines:
+    for existing in environments:
+        existing_engines, engines = existing.get("engines"), environment.get("engines")
+        if existing_engines is None or engines is None or existing_engines | engines != engines | existing_engines:
             continue
-        if {**known, "engines": None} == {**other, "engines": None}:
-            known["engines"] = dict(sorted((engines | others).items()))
+        if {**existing, "engines": None} == {**environment, "engines": None}:
+            existing["engines"] = dict(sorted((existing_engines | engines).items()))
             return
-    every.append(other.copy())
+    environments.append(environment.copy())
 
 
 def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
     """Return the requested paths of the parts; where they differ, the folder that holds all of them."""
-    first, *others = (report["requested_paths"] for report in reports)
+    first, *further_requests = (report["requested_paths"] for report in reports)
     paths = first["paths"]
-    if any(other["paths"] != paths for other in others):
-        every = [PurePosixPath(path) for report in reports for path in report["requested_paths"]["paths"]]
-        shared = (folder for folder in (every[0], *every[0].parents) if all(p.is_relative_to(folder) for p in every))
+    if any(request["paths"] != paths for request in further_requests):
+        all_paths = [PurePosixPath(path) for report in reports for path in report["requested_paths"]["paths"]]
+        shared = (
+            folder
+            for folder in (all_paths[0], *all_paths[0].parents)
+            if all(p.is_relative_to(folder) for p in all_paths)
+        )
         paths = [str(next(shared, PurePosixPath()))]
-    return {"paths": paths, "ignored": [each for each in first["ignored"] if all(each in o["ignored"] for o in others)]}
+    return {
+        "paths": paths,
+        "ignored": [
+            pattern
+            for pattern in first["ignored"]
+            if all(pattern in request["ignored"] for request in further_requests)
+        ],
+    }

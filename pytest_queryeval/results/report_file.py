@@ -94,22 +94,22 @@ def _case_in(line: bytes, number: int) -> CaseReport:
     return case
 
 
-def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) -> Any:
+def _read(path: Path, problem_of: Callable[[Any], str], file_kind: str, remedy: str) -> Any:
     """Return the JSON in a file in which `problem_of` finds nothing wrong."""
-    with _errors_explained(path, what, remedy):
+    with _errors_explained(path, file_kind, remedy):
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
-        value = _JSON.read(content)
-        problem = problem_of(value)
+        document = _JSON.read(content)
+        problem = problem_of(document)
     if problem:
         raise ReportError(f"{one_line(str(path))}: {problem}")
-    return value
+    return document
 
 
 @contextmanager
-def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
+def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]:
     """Turn whatever keeps a file from being read into a `ReportError`."""
     try:
         yield
@@ -120,9 +120,9 @@ def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
     except MemoryError:
         problem = "cannot be read: it takes more memory than there is"
     except json.JSONDecodeError as error:
-        problem = f"is no {what}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
+        problem = f"is no {file_kind}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
     except ValueError as error:
-        problem = f"is no {what}: {one_line(str(error))}"
+        problem = f"is no {file_kind}: {one_line(str(error))}"
     else:
         return
     raise ReportError(f"{one_line(str(path))}: {problem}")

@@ -28,10 +28,10 @@ def predictor_of(cases: Iterable[CaseReport]) -> PredictorReport:
     return {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})}
 
 
-def run_name(given: str, predictor: PredictorReport, folder: Path) -> str:
-    """Return the name that a user has given, or one of the predictors and the commit of a folder; in one line."""
-    if given.strip():
-        return one_line(given, CHARACTERS)
+def run_name(chosen_name: str, predictor: PredictorReport, folder: Path) -> str:
+    """Return, in one line, the name that a user chose, else one of the predictors and the commit of a folder."""
+    if chosen_name.strip():
+        return one_line(chosen_name, CHARACTERS)
     commit = _commit(folder)
     sources = one_line(", ".join(predictor["sources"]), CHARACTERS - len(commit) - 1)
     return " ".join(filter(None, (sources, commit)))
@@ -39,12 +39,12 @@ def run_name(given: str, predictor: PredictorReport, folder: Path) -> str:
 
 def _commit(folder: Path) -> str:
     """Return the short id of the commit in CI, else of git, with `+dirty` after changes; empty where there is none."""
-    known = (os.environ.get(variable, "") for variable in COMMIT_VARIABLES)
-    if commit := next(filter(re.compile("[0-9a-f]{7,64}").fullmatch, known), ""):
+    commits = (os.environ.get(variable, "") for variable in COMMIT_VARIABLES)
+    if commit := next(filter(re.compile("[0-9a-f]{7,64}").fullmatch, commits), ""):
         return commit[:7]
     options = ("--always", "--abbrev=7", "--dirty=+dirty", "--exclude=*")
     try:
-        told = subprocess.run(  # noqa: S603 - nothing of it comes from outside
+        description = subprocess.run(  # noqa: S603 - nothing of it comes from outside
             ["git", "-c", "core.fsmonitor=false", "describe", *options],  # noqa: S607 - as a user calls it
             cwd=folder,
             env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},  # which a run leaves to those who commit
@@ -55,4 +55,4 @@ def _commit(folder: Path) -> str:
         ).stdout.decode("ascii")
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):  # no git, no repository, no time
         return ""
-    return told.strip()
+    return description.strip()

@@ -21,10 +21,11 @@ def is_below(path: str, folder: str) -> bool:
 
 
 class _Scope(NamedTuple):
-    """The number of a scope, and what its `where` requires beside the value by which the scope is looked up."""
+    """A scope in the index."""
 
     number: int
     conditions: Sequence[tuple[str, str]]
+    """What its `where` requires besides the value by which the scope is looked up."""
 
 
 class ScopeIndex:
@@ -86,12 +87,12 @@ class ScopeIndex:
 
 
 def conditions_of(where: Where) -> dict[str, str]:
-    """Return the values of groups that cases have."""
+    """Return the value that each group must have, without what `not` excludes."""
     return {name: value for name, value in where.items() if isinstance(value, str)}
 
 
 def exclusions_of(where: Where) -> Where:
-    """Return the values of groups by which cases are left out."""
+    """Return what `not` excludes: the cases with all of these values of groups."""
     excluded = where.get("not", {})
     return {} if isinstance(excluded, str) else {**excluded}
 
@@ -102,10 +103,11 @@ def where_text(where: Where) -> str:
     >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
     ' of sql cases on shop but not hard slow cases'
     """
-    named = _cases_text(conditions_of(where))
+    included = _cases_text(conditions_of(where))
     if excluded := exclusions_of(where):
-        return f" of {f'{named} but not' if named else 'all but'} {_cases_text(conditions_of(excluded))}"
-    return f" of {named}" if named else ""
+        words = f"{included} but not" if included else "all but"
+        return f" of {words} {_cases_text(conditions_of(excluded))}"
+    return f" of {included}" if included else ""
 
 
 def _cases_text(conditions: Mapping[str, str]) -> str:

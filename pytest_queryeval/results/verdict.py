@@ -26,15 +26,15 @@ Quote: TypeAlias = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The state of a run, the counts of cases and of what is wrong beside them, and the rule that decided.
-
-    `changes` are those besides the system, which `counts` has as well.
-    """
+    """The verdict of a run, and what led to it."""
 
     state: str
     counts: str
+    """How many cases had each outcome, then the missed gates, unreadable files and `changes`, if any."""
     rule: str
+    """The rules that decided the state."""
     changes: str
+    """What changed besides the system since the baseline; empty for nothing."""
 
     @property
     def is_faulty(self) -> bool:
@@ -82,8 +82,8 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
-    others = f" and {len(gates) - 1:,} more" if gates[1:] else ""
-    return f"{quoted(gate_text(gates[0]))}{others}"
+    more = f" and {len(gates) - 1:,} more" if gates[1:] else ""
+    return f"{quoted(gate_text(gates[0]))}{more}"
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:
@@ -104,14 +104,16 @@ def with_worst_cases(report: Report, number: int) -> Report:
     cases = report["cases"]
     if fit_in_memory(cases):
         return report
-    found = dict.fromkeys(islice(chain(_worst_places(report), range(len(cases))), 2 * number))  # some of them twice
-    return {**report, "cases": list(select(cases, sorted(islice(found, number))))}
+    worst_places = dict.fromkeys(
+        islice(chain(_worst_places(report), range(len(cases))), 2 * number)
+    )  # some of them twice
+    return {**report, "cases": list(select(cases, sorted(islice(worst_places, number))))}
 
 
-def listed_text(listed: Report, report: Report) -> str:
+def listed_text(excerpt: Report, report: Report) -> str:
     """Return in words which cases of a report are listed; empty where all of them are."""
-    few, every = len(listed["cases"]), len(report["cases"])
-    return f"The worst {few:,} of {every:,} cases are listed; report.json has all of them." if few < every else ""
+    count, total = len(excerpt["cases"]), len(report["cases"])
+    return f"The worst {count:,} of {total:,} cases are listed; report.json has all of them." if count < total else ""
 
 
 def _worst_places(report: Report) -> list[int]:
@@ -188,8 +190,10 @@ def changes_text(report: Report, quoted: Quote) -> str:
     changes = [change for change in baseline["changes"] if change["what"] != ON_MISS]
     if not changes:
         return ""
-    listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
-    names = [quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in listed]
+    shown_changes = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
+    names = [
+        quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in shown_changes
+    ]
     more = f" and {len(changes) - MAX_CHANGES:,} more" if changes[MAX_CHANGES:] else ""
     return f"changed besides the system: {', '.join(names)}{more}"
 

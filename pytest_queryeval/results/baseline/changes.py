@@ -52,7 +52,7 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     }
     lowered: defaultdict[str, list[str]] = defaultdict(list)
     raised: defaultdict[str, list[str]] = defaultdict(list)
-    edited: dict[str, list[str]] = {what: [] for what in CASE_CHANGES}
+    edited: dict[str, list[str]] = {description: [] for description in CASE_CHANGES}
     for old, new in difference.common:
         if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
             continue  # as most cases
@@ -60,13 +60,15 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
             lowered[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
         if metrics := _lowered(new, old):
             raised[f"thresholds raised: {', '.join(metrics)}"].append(new["nodeid"])
-        for what, is_changed in CASE_CHANGES.items():
+        for description, is_changed in CASE_CHANGES.items():
             if is_changed(old, new):
-                edited[what].append(new["nodeid"])
+                edited[description].append(new["nodeid"])
     cases |= {**lowered, **raised, **edited}
-    named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
+    case_changes: list[SuiteChange] = [
+        {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
+    ]
     of_run = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
-    return [*named, *(SuiteChange(what=what, cases=[]) for what in of_run)]
+    return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in of_run)]
 
 
 def is_foreign(baseline: BaselineReport) -> bool:
@@ -87,16 +89,18 @@ def _edited(
     """Return a test of whether one of these is different in the two fingerprints of a case."""
 
     def is_edited(old: CaseReport, new: CaseReport) -> bool:
-        both = fingerprints(old, new)
-        return both is not None and any(both[0][name] != both[1][name] for name in names)
+        fingerprint_pair = fingerprints(old, new)
+        return fingerprint_pair is not None and any(
+            fingerprint_pair[0][name] != fingerprint_pair[1][name] for name in names
+        )
 
     return is_edited
 
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
     """Return whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
-    both = fingerprints(old, new)
-    has_same_on_miss = both is not None and both[0]["on_miss"] == both[1]["on_miss"]
+    fingerprint_pair = fingerprints(old, new)
+    has_same_on_miss = fingerprint_pair is not None and fingerprint_pair[0]["on_miss"] == fingerprint_pair[1]["on_miss"]
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
     return (is_spared and has_same_on_miss) or (_is_marked(new) and not _is_marked(old))
 
@@ -109,16 +113,16 @@ def _is_marked(case: CaseReport) -> bool:
 
 def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
     """Return the metrics whose threshold is gone, or has a smaller minimum or a greater maximum."""
-    both = fingerprints(old, new)
-    if both is None:
+    fingerprint_pair = fingerprints(old, new)
+    if fingerprint_pair is None:
         return []
     before, after = (
         [
             ((metric, *name), numbers)
-            for metric, limits in case["thresholds"].items()
+            for metric, limits in fingerprint["thresholds"].items()
             for name, numbers in limit_requirements(limits["min"], limits["max"])
         ]
-        for case in both
+        for fingerprint in fingerprint_pair
     )
     return list(dict.fromkeys(name for name, _ in _relaxed(before, after)))
 
@@ -135,8 +139,12 @@ def _answers_moved(before: str, after: str) -> IsChanged:
     """Return a test of whether the answer to a case came from one place before, and another one from another after."""
 
     def is_moved(old: CaseReport, new: CaseReport) -> bool:
-        both = fingerprints(old, new)
-        return both is not None and (both[0]["answers"], both[1]["answers"]) == (before, after) and is_other(old, new)
+        fingerprint_pair = fingerprints(old, new)
+        return (
+            fingerprint_pair is not None
+            and (fingerprint_pair[0]["answers"], fingerprint_pair[1]["answers"]) == (before, after)
+            and is_other(old, new)
+        )
 
     def is_other(old: CaseReport, new: CaseReport) -> bool:
         if (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
@@ -152,10 +160,10 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
 
     The state of a source may not have been looked up for a case that was skipped or in error.
     """
-    both = fingerprints(old, new)
-    if both is None:
+    fingerprint_pair = fingerprints(old, new)
+    if fingerprint_pair is None:
         return False
-    before, after = both[0]["source"], both[1]["source"]
+    before, after = fingerprint_pair[0]["source"], fingerprint_pair[1]["source"]
     if before is not None and after is not None:
         return before != after
     has_run = old["outcome"] in MET and new["outcome"] in MET
@@ -165,7 +173,7 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
 
 def _portable(name: str | None) -> str:
     """Return a source's name without what depends on the machine."""
-    return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", each)) for each in (name or "").split(", "))
+    return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", source_name)) for source_name in (name or "").split(", "))
 
 
 # The changes that a case may have between two reports, in the order of a report.
@@ -205,9 +213,9 @@ def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name gates of folders with cases in the run which require less than before, or are gone."""
     relaxed = _relaxed(_gate_requirements(before["gates"]), _gate_requirements(after["gates"]))
     paths = {case["path"] for case in after["cases"]} if relaxed else ()
-    for folder, metric, where in dict.fromkeys(name[:3] for name in relaxed):
+    for folder, metric, condition_text in dict.fromkeys(name[:3] for name in relaxed):
         if any(is_below(path, folder) for path in paths):
-            yield f"{LOOSENED}: {metric}{where}{folder_text(folder)}"
+            yield f"{LOOSENED}: {metric}{condition_text}{folder_text(folder)}"
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
@@ -228,7 +236,7 @@ def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
         {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
         for environment in (then, now)
     )
-    for name, version in old.items():
-        other = new.get(name)
-        if version and other and version != other:
-            yield f"{name} {version} became {other}"
+    for name, old_version in old.items():
+        new_version = new.get(name)
+        if old_version and new_version and old_version != new_version:
+            yield f"{name} {old_version} became {new_version}"

@@ -88,8 +88,10 @@ class _Place(NamedTuple):
 def run_difference(before: RunResults, after: RunResults) -> RunDifference:
     """Return what differs between two runs; cases are matched by node id, and in the order of their files."""
     old, new = _places(before), _places(after)
-    both = {nodeid: (then, new[nodeid]) for nodeid, then in old.items() if nodeid in new}
-    common = {nodeid: pair for nodeid, pair in both.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)}
+    shared_places = {nodeid: (then, new[nodeid]) for nodeid, then in old.items() if nodeid in new}
+    common = {
+        nodeid: pair for nodeid, pair in shared_places.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)
+    }
     gone = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
@@ -110,7 +112,7 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
         removed=removed,
         not_run=[
             *(nodeid for nodeid in gone if nodeid not in removed),
-            *(nodeid for nodeid, (then, now) in both.items() if now.outcome == "not_run" != then.outcome),
+            *(nodeid for nodeid, (then, now) in shared_places.items() if now.outcome == "not_run" != then.outcome),
         ],
         left_out=[nodeid for nodeid, path in gone.items() if is_selected and path in after["collected"]],
     )
@@ -127,8 +129,8 @@ def change_of_sides(before: Outcome, after: Outcome) -> Side | None:
 
 def _places(run: RunResults) -> dict[str, _Place]:
     """Return where each case is by its node id, in the order of the report."""
-    found = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
-    return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in found}
+    ordered_cases = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
+    return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in ordered_cases}
 
 
 def in_scope(path: str, run: RunFacts) -> bool:
@@ -137,7 +139,9 @@ def in_scope(path: str, run: RunFacts) -> bool:
     A file is ignored where it, or a folder that holds it, lies below an ignored path or matches an ignored pattern, as
     in pytest.
     """
-    if path in run["unreadable_files"] or not any(is_below(path, each) for each in run["requested_paths"]["paths"]):
+    if path in run["unreadable_files"] or not any(
+        is_below(path, requested_path) for requested_path in run["requested_paths"]["paths"]
+    ):
         return False
     places = [str(place) for place in (PurePosixPath(path), *PurePosixPath(path).parents) if place.name]
     return not any(

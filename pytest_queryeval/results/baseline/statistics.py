@@ -44,7 +44,7 @@ class PairedTest(NamedTuple):
     ci95: list[float] | None
     """The ends of the 95 % interval of the change."""
     p: float
-    """That of the two-sided test."""
+    """The p value of the two-sided test."""
     p_holm: float
     """The same, adjusted for all changes that are tested together."""
     test: TestName
@@ -68,8 +68,8 @@ def p_value(pairs: Pairs, side: Side = "both") -> float:
     """Return how likely chance alone gives a change as large: in both directions, or for `lower` a fall only."""
     if not pairs.are_binary:
         return _sign_flip(pairs.differences, side)
-    broken = sum(value < 0 for value in pairs.differences)
-    fixed = sum(value > 0 for value in pairs.differences)
+    broken = sum(difference < 0 for difference in pairs.differences)
+    fixed = sum(difference > 0 for difference in pairs.differences)
     if not broken + fixed:
         return 1.0
     if side == "lower":
@@ -90,7 +90,7 @@ def fall_p(pairs: Pairs) -> float:
 
 def _sign_flip(differences: Sequence[float], side: Side) -> float:
     """Return the share of signs whose sum is as extreme; the real signs count as one draw, so p is never 0."""
-    sizes = np.sort(np.abs([value for value in differences if value]))
+    sizes = np.sort(np.abs([difference for difference in differences if difference]))
     observed = math.fsum(differences)
     exact = len(sizes) <= MAX_EXACT
     batches = (
@@ -105,12 +105,12 @@ def _sign_flip(differences: Sequence[float], side: Side) -> float:
 
 def _random_signs(number: int) -> Iterable[Numbers]:
     """Yield RESAMPLES rows of random bits, a few rows at a time."""
-    random, width, left = np.random.default_rng(SEED), -(-number // 8), RESAMPLES
-    while left:
-        rows = min(left, max(1, BATCH_CELLS // number))
+    random, width, remaining_rows = np.random.default_rng(SEED), -(-number // 8), RESAMPLES
+    while remaining_rows:
+        rows = min(remaining_rows, max(1, BATCH_CELLS // number))
         octets = np.frombuffer(random.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
         yield np.unpackbits(octets, axis=1, count=number).astype(np.float64)
-        left -= rows
+        remaining_rows -= rows
 
 
 def interval(pairs: Pairs) -> list[float] | None:
@@ -127,7 +127,7 @@ def interval(pairs: Pairs) -> list[float] | None:
         return None
     if pairs.are_binary:
         n = len(pairs.differences) + 2
-        fixed, broken = ((sum(value * sign > 0 for value in pairs.differences) + 1) / n for sign in (1, -1))
+        fixed, broken = ((sum(difference * sign > 0 for difference in pairs.differences) + 1) / n for sign in (1, -1))
         half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
         return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
     differences = np.sort(pairs.differences)
@@ -139,7 +139,7 @@ def interval(pairs: Pairs) -> list[float] | None:
         drawn = random.multinomial(len(differences), counts / len(differences), size=RESAMPLES)
         low, high = np.percentile(drawn @ values / len(differences), (2.5, 97.5))
     else:
-        found = bootstrap(
+        resampled = bootstrap(
             (differences,),
             np.mean,
             n_resamples=min(RESAMPLES, max(MIN_RESAMPLES, MAX_DRAWN // len(differences))),
@@ -148,7 +148,7 @@ def interval(pairs: Pairs) -> list[float] | None:
             batch=max(1, BATCH_CELLS // len(differences)),
             rng=random,
         )
-        low, high = found.confidence_interval
+        low, high = resampled.confidence_interval
     return [float(low), float(high)]
 
 
@@ -169,15 +169,15 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
         drop = _mcnemar_drop(n, squares, alpha)
     else:
         # How much a case changes that does; where none does, how much one can lose.
-        size = _root_mean_square([value for value in pairs.differences if value] or pairs.before)
+        size = _root_mean_square([difference for difference in pairs.differences if difference] or pairs.before)
         factor = norm.isf(alpha) + norm.ppf(POWER)
         drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)
     beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * size) / n) if tolerated else 0.0
-    found = float(max(drop, beyond))
+    detectable = float(max(drop, beyond))
     # Scores from 0 on can fall by the largest of them, others, such as negated costs, without a limit.
     values = (*pairs.before, *pairs.after)
     max_drop = sys.float_info.max if min(values) < 0.0 else 1.0 if pairs.are_binary else max(values)
-    return found if 0.0 < found <= max_drop else None
+    return detectable if 0.0 < detectable <= max_drop else None
 
 
 def _root_mean_square(values: Sequence[float]) -> float:

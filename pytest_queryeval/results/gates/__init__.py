@@ -32,19 +32,22 @@ GateMode: TypeAlias = Literal["complete", "selection", "off"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A case without a result; `path` is that of its file, relative to the root of the run."""
+    """A case without a result."""
 
     path: str
+    """The path of its file, relative to the root of the run."""
     case: Case
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyDecision:
-    """Whether a gate is met, as decided `after` so many `of` the cases that were to run."""
+    """Whether a gate is met, as decided before all of its cases ran."""
 
     is_met: bool
     after: int
+    """The number of cases that had run."""
     of: int
+    """The number of cases that were to run."""
 
 
 def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) -> list[Case]:
@@ -54,9 +57,11 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     metrics compare texts is not run for a gate alone.
     """
     required = [gate.required for gate in gates]
-    named = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in required]
-    computed = [(metric, where) for metric, where in named if metric and metric not in (PASS_RATE, *OF_TRIALS)]
-    metrics = dict.fromkeys(metric for metric, _ in computed)
+    metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in required]
+    score_scopes = [
+        (metric, where) for metric, where in metric_scopes if metric and metric not in (PASS_RATE, *OF_TRIALS)
+    ]
+    metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # What the cases of a suite have in common, which are most of them, is looked up once.
     indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
     scored: list[Case] = []
@@ -64,33 +69,33 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
         requested, has_source = case.settings.requested_metrics, case.settings.source is not None
         key = case.settings.kind, has_source, requested
         if key not in indexes:
-            addable = {
+            addable_metrics = {
                 metric
                 for metric in metrics
                 if metric not in requested
                 and applies_to(metric, case.settings.kind)
                 and (has_source or need_answers(requested) or not need_answers([metric]))
             }
-            adding = [(metric, where) for metric, where in computed if metric in addable]
+            added_scopes = [(metric, where) for metric, where in score_scopes if metric in addable_metrics]
             # All of these gates are above the suite, wherever its cases are: their folders do not matter.
-            indexes[key] = [metric for metric, _ in adding], ScopeIndex(("", where) for _, where in adding)
-        of_gates, index = indexes[key]
+            indexes[key] = [metric for metric, _ in added_scopes], ScopeIndex(("", where) for _, where in added_scopes)
+        gate_metrics, index = indexes[key]
         numbers = index.scopes_of("", partial(values_of, case, path))
-        added = dict.fromkeys(of_gates[number] for number in numbers)
-        if added:
-            metrics_of_case = (*case.settings.metrics, *added)
+        added_metrics = dict.fromkeys(gate_metrics[number] for number in numbers)
+        if added_metrics:
+            metrics_of_case = (*case.settings.metrics, *added_metrics)
             case = replace(case, settings=replace(case.settings, metrics=metrics_of_case))
         scored.append(case)
     return scored
 
 
-def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
-    """Return the gates of several processes or shards, each once, by folder and then in the order of its file.
+def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
+    """Return the gates of several processes or shards, each once, ordered by folder and then as in its file.
 
-    A gate that one of them has twice stays twice. Results are removed, but for the greatest number of `cases`.
+    A gate that one of them has twice stays twice. Results are dropped, except the largest number of `cases`.
     """
     merged: dict[tuple[str, int], PendingGate] = {}
-    for gates in several:
+    for gates in gate_lists:
         times: Counter[str] = Counter()
         for gate in gates:
             required = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
@@ -103,12 +108,12 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
 
 
 def gate_key(gate: PendingGate) -> str:
-    """Return what tells a gate from others: what it requires of which cases."""
+    """Return what distinguishes a gate within a run: what it requires, and of which cases."""
     return json.dumps({**gate, "cases": None}, sort_keys=True)
 
 
 def gate_identity(gate: PendingGate) -> str:
-    """Return by what gates of different runs are the same one: all but the numbers that they require."""
+    """Return what identifies a gate across runs: everything except the numbers that it requires."""
     names = sorted(name for name, _ in rule_of(gate).requirements(gate))
     return json.dumps([gate["type"], gate["folder"], gate["metric"], gate["where"], names], sort_keys=True)
 
@@ -210,9 +215,9 @@ class GroupValues:
 
 
 class GateEvidence:
-    """What is counted of the cases of a gate, which are read once, and of which none is kept.
+    """What is counted of the cases of a gate: they are read once, and none is kept.
 
-    Other gates may be evaluated on it that require another least or greatest value of the same.
+    Gates that differ from it only in the minimum or maximum that they require may be evaluated on it as well.
     """
 
     def __init__(self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, *, counts_errors: bool) -> None:
@@ -264,15 +269,19 @@ class GateEvidence:
         else:
             measurement, ok = self._evidence.measurement(gate)
             reason, value, n = "", measurement["value"], measurement["n"]
-            rest = None if number is None else number - ran
+            cases_not_run = None if number is None else number - ran
             if unread is not None:
                 ok, reason = False, f"{unread} could not be read"
-            elif value is None and rest == 0:
+            elif value is None and cases_not_run == 0:
                 ok, reason = False, self._why_nothing(existing)
             elif rule.needs_baseline:
                 ok, reason = (None, rule.why_nothing(gate) if ran else NO_CASE) if value is None else (ok, "")
-            elif rest != 0 and (mode == "complete" or value is None):
-                ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
+            elif cases_not_run != 0 and (mode == "complete" or value is None):
+                ok = (
+                    None
+                    if value is None or cases_not_run is None
+                    else rule.result_without_rest(gate, value, n, cases_not_run)
+                )
                 reason = ran_text(ran, number) if ok is None else ""
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 

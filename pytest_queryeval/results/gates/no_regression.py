@@ -26,10 +26,10 @@ _DESCRIPTIONS = {
 
 @shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
 def _read_alpha(node: Node) -> float:
-    wanted = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
-    value = number(node, wanted)
+    expectation = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
+    value = number(node, expectation)
     if not MIN_ALPHA <= value <= MAX_ALPHA:
-        raise unexpected(node, wanted)
+        raise unexpected(node, expectation)
     return value
 
 
@@ -59,11 +59,11 @@ class NoRegression(GateRule):
         return {"no_regression": GateKey(read, "compares a metric with its value in the baseline")}
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
-        stated = fields["no_regression"]
-        metric = stated["metric"]
+        settings = fields["no_regression"]
+        metric = settings["metric"]
         return {
             **requirement(metric),
-            "no_regression": {"alpha": stated.get("alpha", ALPHA), "max_drop": stated.get("max_drop", 0.0)},
+            "no_regression": {"alpha": settings.get("alpha", ALPHA), "max_drop": settings.get("max_drop", 0.0)},
             "better": "higher" if metric == PASS_RATE else better_of(metric),
         }
 

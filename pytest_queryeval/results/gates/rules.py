@@ -31,8 +31,10 @@ class UnknownRule(GateRule):
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
         """Yield all that is stated: whether another gate is less strict cannot be told, so any change counts."""
-        stated: dict[str, object] = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
-        yield (json.dumps({**stated, "cases": None}, sort_keys=True),), ()
+        required_fields: dict[str, object] = {
+            name: value for name, value in gate.items() if name in PendingGate.__annotations__
+        }
+        yield (json.dumps({**required_fields, "cases": None}, sort_keys=True),), ()
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return self.number_text(value)

@@ -19,11 +19,12 @@ def gate_text(gate: GateReport) -> str:
 
 
 class GateParts(NamedTuple):
-    """What a gate is about, its value, and what is needed over how many cases or why there is no result."""
+    """A gate and its result, as texts for separate places."""
 
     subject: str
     value: str
     about: str
+    """What is needed and over how many cases, or why there is no result."""
 
 
 def gate_parts(gate: GateReport) -> GateParts:
