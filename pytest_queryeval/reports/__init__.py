@@ -23,18 +23,18 @@ Renderer: TypeAlias = Callable[[Report], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFormat:
-    """A format: its renderer, and the packages that this needs with the extra of this package that installs them.
-
-    `layouts` are the renderers of other layouts than the default one, by name. `write` writes a report of any size to a
-    file, in parts, and returns another file that it wrote beside it, if any; without it all that `render` returns is in
-    memory at once.
-    """
+    """A format of reports, and what it needs installed."""
 
     render: Renderer
     write: Callable[[Report, Path], Path | None] | None = None
+    """Write a report of any size to a file, in parts, and return another file written beside it, if any; without it
+    all that `render` returns is in memory at once."""
     layouts: Mapping[str, Renderer] = field(default_factory=dict)
+    """The renderers of layouts other than the default one, by name."""
     packages: tuple[str, ...] = ()
+    """The packages that the renderer needs."""
     extra: str = ""
+    """The extra of this package that installs them."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -101,9 +101,9 @@ def check_place(target: Path) -> None:
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
     if irregular:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
-        what = "a folder" if irregular[0].is_dir() else "no regular file"
+        obstacle = "a folder" if irregular[0].is_dir() else "no regular file"
         raise ReportError(
-            f"report {irregular[0]} cannot be written: {what} is in its place: remove it, or write elsewhere"
+            f"report {irregular[0]} cannot be written: {obstacle} is in its place: remove it, or write elsewhere"
         )
 
 
@@ -124,14 +124,14 @@ def files_of(target: Path) -> list[Path]:
 def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None:
     """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails.
 
-    Return the file beside it that was written with it, if there is one. Formats that have no such `layout` have their
-    own one.
+    Return the file beside it that was written with it, if there is one. A format without such a `layout` uses its
+    default.
     """
     try:
-        known = REPORTS[path.suffix.removeprefix(".")]
-        if known.write is not None:
-            return known.write(report, path)
-        write_whole(path, known.layouts.get(layout, known.render)(report))
+        report_format = REPORTS[path.suffix.removeprefix(".")]
+        if report_format.write is not None:
+            return report_format.write(report, path)
+        write_whole(path, report_format.layouts.get(layout, report_format.render)(report))
     except ReportError:
         raise
     except Exception as error:  # a format may come from another package; the other reports are written all the same
@@ -176,14 +176,14 @@ def report_files(targets: Iterable[Path]) -> list[Path]:
 def write_files(paths: Iterable[Path], write: Callable[[Path], Path | None]) -> WrittenFiles:
     """Write each file that can be written; `write` raises `ReportError` for the others.
 
-    It returns another file that it wrote beside one, if any.
+    `write` returns another file that it wrote beside the one it was asked for, if any.
     """
     files = WrittenFiles()
     for path in paths:
         try:
-            beside = write(path)
+            companion = write(path)
         except ReportError as error:
             files.problems.append(str(error))
         else:
-            files.paths += [path] if beside is None else [path, beside]
+            files.paths += [path] if companion is None else [path, companion]
     return files

@@ -52,10 +52,10 @@ def _in_repository(path: Path, workspace: Path) -> str:
 
 def _command(name: str, message: str, **properties: str) -> str:
     """Return a workflow command in one line; texts cannot end it, begin another one, or add a property."""
-    stated = ",".join(
+    property_text = ",".join(
         f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items() if value
     )
-    return f"::{name} {stated}::{_escaped(one_line(message, MESSAGE_CHARACTERS))}"
+    return f"::{name} {property_text}::{_escaped(one_line(message, MESSAGE_CHARACTERS))}"
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the formats for spreadsheets share: a case's values as cells, and texts of which every character shows."""
+"""What the formats for spreadsheets share: a case's values as cells, and texts in which every character is visible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.text.escaping import escape_invisible
 
 Cell: TypeAlias = str | int | float | None
-# As they stand in the metadata of a prediction.
+# As named in the metadata of a prediction.
 TIMES = ("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time")
 # A spreadsheet may run a text that begins with one of these as a formula, those in full width too. The apostrophe,
 # which is put before such a text, is one of them: so a reader can take one apostrophe away without a doubt.
@@ -29,11 +29,11 @@ def guarded(value: Any) -> Any:
     """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
     if value is None or type(value) is float:  # as most are
         return value
-    known = escape_invisible(value) if type(value) is str else cell(value)
-    if not isinstance(known, str):
-        return known
-    acts = known[:1] in LEADING or known.lstrip()[:1] in ACTING
-    return f"'{known}" if acts else known
+    plain_cell = escape_invisible(value) if type(value) is str else cell(value)
+    if not isinstance(plain_cell, str):
+        return plain_cell
+    acts = plain_cell[:1] in LEADING or plain_cell.lstrip()[:1] in ACTING
+    return f"'{plain_cell}" if acts else plain_cell
 
 
 def metric_names(cases: Iterable[CaseReport]) -> list[str]:
@@ -43,7 +43,7 @@ def metric_names(cases: Iterable[CaseReport]) -> list[str]:
 
 def part(case: CaseReport, *path: str) -> Any:
     """Return the value at a path of names such as `"gold", "query"`; None where a part of the path is missing."""
-    found: Any = case
+    node: Any = case
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        node = node.get(name) if isinstance(node, dict) else None
+    return node

@@ -47,13 +47,13 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
                 yield from ("", *_section(part, width))
 
 
-def counterexample_lines(found: CounterexampleReport, width: int) -> Iterator[str]:
+def counterexample_lines(counterexample: CounterexampleReport, width: int) -> Iterator[str]:
     """Yield the note, and the rows of a counterexample with the answers of both queries."""
-    yield from ("", "counterexample", f"{INDENT}{one_line(found['note'], LINE_CHARACTERS)}")
-    for table in found["tables"]:
+    yield from ("", "counterexample", f"{INDENT}{one_line(counterexample['note'], LINE_CHARACTERS)}")
+    for table in counterexample["tables"]:
         yield f"{INDENT}table {one_line(table['name'], CELL_CHARACTERS)}"
         yield from _rows(table["columns"], table["rows"], width)
-    for name, query in (("gold", found["gold"]), ("predicted", found["predicted"])):
+    for name, query in (("gold", counterexample["gold"]), ("predicted", counterexample["predicted"])):
         if query is not None and (answer := answer_of(query)) is not None:
             yield f"{INDENT}{name} answers"
             yield from _answer_lines(answer, width)

@@ -18,22 +18,22 @@ END_BYTES = 4_096  # of a report, in which it names the file of its cases
 
 
 def render_json(report: Report) -> bytes:
-    """One JSON document, a line a case, so that two reports can be compared with line tools; never NaN."""
+    """Return one JSON document with a line for each case, so that line tools can compare two reports; never NaN."""
     cases = b",\n".join(line.removesuffix(b"\n") for line in case_lines(report["cases"]))
     return _document(report, b"[\n%b\n]" % cases)
 
 
 def write_json(report: Report, path: Path) -> Path | None:
-    """Write the document; where there are more cases than fit in memory, these first, a line each, beside it.
+    """Write the document; more cases than fit in memory are written first, a line each, to a file beside it.
 
-    Return the file of the cases, if there is one. That of an earlier report in the same place is removed otherwise.
+    Return the file of the cases, if there is one. Otherwise that of an earlier report in the same place is removed.
     """
     real = Path(os.path.realpath(path))
     file = real.with_suffix(SUFFIX)
     if fit_in_memory(report["cases"]):
-        is_left = _has_cases_in(real, file.name)
+        is_stale = _has_cases_in(real, file.name)
         write_whole(path, render_json(report))
-        if is_left:
+        if is_stale:
             with suppress(OSError):  # nothing reads it any more
                 file.unlink()
         return None
@@ -45,8 +45,8 @@ def write_json(report: Report, path: Path) -> Path | None:
             yield line
 
     write_whole(file, lines(), follow_link=False)
-    found: CasesFile = {"file": file.name, "count": len(report["cases"]), "sha256": digest.hexdigest()}
-    write_whole(real, _document(report, json.dumps(found).encode()))
+    cases_file: CasesFile = {"file": file.name, "count": len(report["cases"]), "sha256": digest.hexdigest()}
+    write_whole(real, _document(report, json.dumps(cases_file).encode()))
     return file if path.is_symlink() else path.with_suffix(SUFFIX)
 
 

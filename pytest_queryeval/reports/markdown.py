@@ -51,11 +51,12 @@ NOTICE_BYTES = 300  # for the notice that something was cut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows between a head and a foot, of which the last ones are cut where there is no room; `count` is all of them."""
+    """Rows between a head and a foot; where there is no room for all rows, the last ones are cut."""
 
     title: str
     rows: Iterable[str]
     count: int
+    """The number of rows before any is cut."""
     max_bytes: int
     head: tuple[str, ...] = ()
     foot: tuple[str, ...] = ()
@@ -67,18 +68,18 @@ class Section:
         if self.is_folded:
             head = ("<details>", f"<summary>{self.title}</summary>", "", *head)
             foot = (*foot, "", "</details>")
-        left = min(room, self.max_bytes) - sum(map(_size, (*head, *foot))) - NOTICE_BYTES
-        kept: list[str] = []
+        remaining_bytes = min(room, self.max_bytes) - sum(map(_size, (*head, *foot))) - NOTICE_BYTES
+        kept_rows: list[str] = []
         for row in self.rows:
-            left -= _size(row)
-            if left < 0:
+            remaining_bytes -= _size(row)
+            if remaining_bytes < 0:
                 break
-            kept.append(row)
-        if not kept:
+            kept_rows.append(row)
+        if not kept_rows:
             return "", 0
-        cut = self.count - len(kept)
+        cut = self.count - len(kept_rows)
         notice = ("", f"… and {cut:,} more") if cut else ()
-        return "\n".join((*head, *kept, *notice, *foot)), len(kept)
+        return "\n".join((*head, *kept_rows, *notice, *foot)), len(kept_rows)
 
 
 def render_markdown(report: Report) -> bytes:
@@ -89,25 +90,25 @@ def render_markdown(report: Report) -> bytes:
 def markdown_within(report: Report, room: int) -> bytes:
     """Return the report in at most `room` bytes, if that is enough for the verdict; it tells what was cut."""
     parts = list(_head(report))
-    left = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
-    worst, without = worst_first(report), []
-    listed = 0
+    remaining_bytes = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
+    worst, omitted_titles = worst_first(report), []
+    listed_count = 0
     for section in _sections(report, worst):
         if not section.count:
             continue
-        text, rows = section.within(left)
+        text, rows = section.within(remaining_bytes)
         if not text:
-            without.append(section.title)
+            omitted_titles.append(section.title)
             continue
-        listed = rows if section.title == FAULTS_TITLE else listed
+        listed_count = rows if section.title == FAULTS_TITLE else listed_count
         parts.append(text)
-        left -= _size(text) + 1
-    if without:
-        parts.append(f"No room for: {', '.join(without)}.")
-    others = _cases("the other cases that did not pass", worst[listed:], MAX_BYTES)
-    text, _ = others.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
+        remaining_bytes -= _size(text) + 1
+    if omitted_titles:
+        parts.append(f"No room for: {', '.join(omitted_titles)}.")
+    further_cases = _cases("the other cases that did not pass", worst[listed_count:], MAX_BYTES)
+    text, _ = further_cases.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
     if text:
-        parts += [REST, f"The other {pluralize(others.count, 'case')} that did not pass:", text]
+        parts += [REST, f"The other {pluralize(further_cases.count, 'case')} that did not pass:", text]
     return _bytes("\n\n".join(parts) + "\n")
 
 
@@ -117,8 +118,8 @@ def _head(report: Report) -> Iterator[str]:
     if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
         heading += [" in ", *first_names(paths, MAX_PATHS)]
     yield f"## {markdown_sentence(heading)}"
-    found = verdict(report, code_span)
-    yield f"**{found.state}: {found.counts}** ({found.rule})"
+    run_verdict = verdict(report, code_span)
+    yield f"**{run_verdict.state}: {run_verdict.counts}** ({run_verdict.rule})"
     if (rate := pass_rate(report["totals"], report["groups"]["source"])) is not None:
         ends = shown_interval(rate)
         interval = f" (95 % interval {format_interval(ends, percent)})" if ends else ""
@@ -141,9 +142,9 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
         yield _list("the cases that changed sides", sides)
         changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
         yield _list("what changed besides the system", changes)
-    known = baseline["causes"] if baseline else report["causes"]
-    yield _list("causes", [markdown_sentence(sentence) for sentence in causes(known)])
-    yield _cases(FAULTS_TITLE, worst, 18_000, listed=MAX_LISTED)
+    cause_counts = baseline["causes"] if baseline else report["causes"]
+    yield _list("causes", [markdown_sentence(sentence) for sentence in causes(cause_counts)])
+    yield _cases(FAULTS_TITLE, worst, 18_000, max_rows=MAX_LISTED)
     yield _list("cautions", [f"- {markdown_sentence(caution)}" for caution in cautions(report)])
     change = (CHANGE,) if baseline and baseline["metrics"] else ()
     metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
@@ -154,8 +155,8 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
         yield _table("changes of metrics", changed, 8_000, foot=("", CHANGE_NOTE), is_folded=True)
     for group in groups_in_tables():
         table = group_table(report, group)
-        shown = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
-        yield _table(f"by {group}", shown, 12_000, is_folded=True)
+        cut_table = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
+        yield _table(f"by {group}", cut_table, 12_000, is_folded=True)
     yield _table("by SDMX dimension", dimensions_table(report), 12_000, is_folded=True)
     yield _table("tokens and costs", amounts_table(report), 8_000, is_folded=True)
     lines = spider_lines(report)
@@ -180,11 +181,11 @@ def _table(title: str, table: Table, max_bytes: int, *, foot: tuple[str, ...] = 
     return Section(title=title, head=head, rows=rows, count=count, max_bytes=max_bytes, foot=foot, is_folded=is_folded)
 
 
-def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, listed: int | None = None) -> Section:
+def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, max_rows: int | None = None) -> Section:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
     rows = (
         table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(finding(case), cell=True)))
-        for case in cases[:listed]
+        for case in cases[:max_rows]
     )
     head = table_head(("case", "outcome", "finding"))
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)

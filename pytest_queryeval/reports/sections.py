@@ -49,30 +49,30 @@ FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
 
 
 def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interval", "n", "missed")) -> Table:
-    """Return the table of all metrics with some `columns`, of which "median" and `CHANGE` are others."""
+    """Return the table of all metrics with the given `columns`; "median" and `CHANGE` may be among them as well."""
     baseline = report.get("baseline")
     changes = baseline["metrics"] if baseline else {}
     rows = []
-    for name, found in report["metrics"].items():
-        cells = _metric_cells(found, changes.get(name))
+    for name, metric_report in report["metrics"].items():
+        cells = _metric_cells(metric_report, changes.get(name))
         rows.append((Untrusted(name), *(cells[column] for column in columns)))
     return Table(("metric", *columns), rows)
 
 
-def _metric_cells(found: MetricReport, change: MetricChange | None) -> Mapping[str, str]:
+def _metric_cells(metric_report: MetricReport, change: MetricChange | None) -> Mapping[str, str]:
     return {
-        "mean": format_score(found["mean"]),
+        "mean": format_score(metric_report["mean"]),
         CHANGE: signed(change["change"]) if change else "new",
-        "95 % interval": format_interval(shown_interval(found)),
-        "median": format_score(found["median"]),
-        "n": f"{found['n']:,}",
-        "missed": f"{found['missed']:,}" if found["missed"] else "-",
+        "95 % interval": format_interval(shown_interval(metric_report)),
+        "median": format_score(metric_report["median"]),
+        "n": f"{metric_report['n']:,}",
+        "missed": f"{metric_report['missed']:,}" if metric_report["missed"] else "-",
     }
 
 
 def interval_note(report: Report) -> str:
-    """Return by what the intervals of metrics are clustered; empty where none is."""
-    are_clustered = [found.get("ci95_clustered") is not None for found in report["metrics"].values()]
+    """Return what the intervals of metrics are clustered by; empty where none is clustered."""
+    are_clustered = [metric_report.get("ci95_clustered") is not None for metric_report in report["metrics"].values()]
     if not any(are_clustered):
         return ""
     some = "" if all(are_clustered) else f" for {sum(are_clustered)} of {len(are_clustered)} metrics"
@@ -101,14 +101,14 @@ def group_table(report: Report, group: str) -> Table:
 
 
 def group_metrics(names: Iterable[str], members: Mapping[str, GroupReport]) -> list[str]:
-    """Return those of the metrics that any member of a group has."""
+    """Return the metrics that at least one member of a group has."""
     return [name for name in names if any(name in member["metrics"] for member in members.values())]
 
 
 def mean_of(member: GroupReport, metric: str) -> float | None:
     """Return the mean of a metric in a member of a group; None where no case of it has a score."""
-    found = member["metrics"].get(metric)
-    return None if found is None else found["mean"]
+    metric_report = member["metrics"].get(metric)
+    return None if metric_report is None else metric_report["mean"]
 
 
 def by_weight(report: Report) -> list[str]:
@@ -125,13 +125,13 @@ def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) 
     scores: list[float] = []
     clusters: list[str] = []
     for source, of_source in (sources or {}).items():
-        own = of_source["totals"]
-        scores += [1.0] * own["passed"] + [0.0] * faults(own)
+        source_totals = of_source["totals"]
+        scores += [1.0] * source_totals["passed"] + [0.0] * faults(source_totals)
         clusters += [source] * (len(scores) - len(clusters))
     passed = totals["passed"] - int(sum(scores))
-    others = totals["passed"] + faults(totals) - len(scores) - passed
-    scores += [1.0] * passed + [0.0] * others
-    return statistics(scores, [*clusters, *([""] * (passed + others))]) if scores else None
+    other_faults = totals["passed"] + faults(totals) - len(scores) - passed
+    scores += [1.0] * passed + [0.0] * other_faults
+    return statistics(scores, [*clusters, *([""] * (passed + other_faults))]) if scores else None
 
 
 def percent(share: float) -> str:
@@ -154,16 +154,17 @@ def points(change: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRow:
-    """A gate in few words: whether it is met, what it is about, its value, and what is needed over how many cases.
-
-    `folder` is the one that the gate is for, empty where all gates are for the same.
-    """
+    """A gate in few words."""
 
     word: str
+    """Whether it is met."""
     folder: str
+    """The folder of the gate; empty where all gates have the same."""
     subject: str
+    """What it limits, and in which cases."""
     value: str
     about: str
+    """What is needed and over how many cases, or why there is no result."""
 
 
 def gate_rows(report: Report) -> list[GateRow]:
@@ -182,16 +183,16 @@ def gate_rows(report: Report) -> list[GateRow]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """Wrong answers that have a cause, or a value of a group, in common: how many there are `of` cases.
-
-    Those without a known cause have no `value`. `before` is how many there were in the baseline, None without one.
-    """
+    """Wrong answers that have a cause, or a value of a group, in common."""
 
     group: Literal["cause", "difficulty", "kind"]
     value: str
+    """The label of the cause, or the value of the group; empty for answers without a known cause."""
     faults: int
     of: int
+    """What `faults` are compared with: the cases of the group, or of causes the most frequent one."""
     before: int | None = None
+    """How many faults the baseline had; None without a baseline."""
 
 
 def weaknesses(report: Report) -> list[Weakness]:
@@ -202,7 +203,7 @@ def weaknesses(report: Report) -> list[Weakness]:
     baseline = report.get("baseline")
     causes: dict[str, tuple[int | None, int]] = {label: (None, number) for label, number in report["causes"].items()}
     if baseline:
-        causes = {label: (found["before"], found["after"]) for label, found in baseline["causes"].items()}
+        causes = {label: (change["before"], change["after"]) for label, change in baseline["causes"].items()}
     if causes:
         unknown = sum(case["outcome"] in ("failed", "missed") and case["cause"] is None for case in report["cases"])
         most = max(unknown, *(max(before or 0, after) for before, after in causes.values()))
@@ -211,14 +212,14 @@ def weaknesses(report: Report) -> list[Weakness]:
             for label, (before, after) in sorted(causes.items(), key=lambda cause: -cause[1][1])
         ]
         return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
-    found = [
+    weak_groups = [
         Weakness(group=group, value=value, faults=number, of=reached(member["totals"]))
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()
         if (number := faults(member["totals"]))
     ]
-    return sorted(found, key=lambda one: -one.faults / one.of)
+    return sorted(weak_groups, key=lambda weakness: -weakness.faults / weakness.of)
 
 
 def faults(totals: Totals) -> int:
@@ -229,9 +230,9 @@ def faults(totals: Totals) -> int:
 def dimensions_table(report: Report) -> Table:
     """Return precision and recall of each SDMX dimension with their numbers of cases."""
     rows = []
-    for name, found in report.get("dimensions", {}).items():
-        known = (found.get("precision"), found.get("recall"))
-        pairs = [(format_score(one["mean"]), f"{one['n']:,}") if one else ("n/a", "0") for one in known]
+    for name, dimension in report.get("dimensions", {}).items():
+        shares = (dimension.get("precision"), dimension.get("recall"))
+        pairs = [(format_score(share["mean"]), f"{share['n']:,}") if share else ("n/a", "0") for share in shares]
         rows.append((Untrusted(name), *pairs[0], *pairs[1]))
     return Table(("dimension", "precision", "n", "recall", "n"), rows)
 
@@ -239,8 +240,8 @@ def dimensions_table(report: Report) -> Table:
 def amounts_table(report: Report) -> Table:
     """Return the sum and the mean of each number that systems tell of their calls, such as tokens and costs."""
     rows = [
-        (Untrusted(name), format_amount(found["sum"]), format_amount(found["mean"]), f"{found['n']:,}")
-        for name, found in report["measures"].items()
+        (Untrusted(name), format_amount(measure["sum"]), format_amount(measure["mean"]), f"{measure['n']:,}")
+        for name, measure in report["measures"].items()
         if name.startswith("metadata[")
     ]
     return Table(("measure", "sum", "mean", "n"), rows)
@@ -274,10 +275,10 @@ def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
     yield from flips(baseline)
 
 
-def causes(found: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Sentence]:
+def causes(counts: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Sentence]:
     """Yield the causes of wrong answers: how many each has, and how many it had in the baseline where that differs."""
     parts: list[str] = []
-    for label, number in found.items():
+    for label, number in counts.items():
         before, after = (number, number) if isinstance(number, int) else (number["before"], number["after"])
         times = f" {after:,}" if before == after else f" {before:,} → {after:,}"
         parts += [", ", Untrusted(label), times]
@@ -317,7 +318,7 @@ def side_counts(difference: Sides) -> dict[str, str]:
 
 
 def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield what changed besides the system, and for how many cases that is unknown; nothing about other cases."""
+    """Yield what changed besides the system, and for how many cases that is unknown; nothing for a foreign baseline."""
     if is_foreign(baseline):
         return
     yield from map(change_sentence, baseline["changes"])
@@ -326,12 +327,14 @@ def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
 
 def change_sentence(change: SuiteChange) -> Sentence:
     """Return what changed besides the system, and the first cases that it concerns."""
-    what, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
-    return (*what, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
+    sentence, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
+    return (
+        (*sentence, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else sentence
+    )
 
 
 def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield for how many cases a report does not have what a case is compared by."""
+    """Yield how many cases lack the fingerprint by which their changes would be known."""
     if unknown := baseline["cases"]["unknown"]:
         cases = pluralize(unknown, "case")
         yield (f"for {cases} a report has no thresholds, golds and policies, so their changes are unknown",)
@@ -342,17 +345,17 @@ def changes_table(baseline: BaselineReport) -> Table:
     rows = [
         (
             Untrusted(name),
-            format_score(found["before"]),
-            format_score(found["after"]),
-            signed(found["change"]),
-            format_interval(found["ci95"], signed),
-            f"{found['n']:,}",
-            p_text(found["p"]),
-            p_text(found["p_holm"]),
+            format_score(change["before"]),
+            format_score(change["after"]),
+            signed(change["change"]),
+            format_interval(change["ci95"], signed),
+            f"{change['n']:,}",
+            p_text(change["p"]),
+            p_text(change["p_holm"]),
             # None where so few cases can prove no drop at all
-            "none" if found["detectable"] is None else format_score(found["detectable"]),
+            "none" if change["detectable"] is None else format_score(change["detectable"]),
         )
-        for name, found in baseline["metrics"].items()
+        for name, change in baseline["metrics"].items()
     ]
     return Table(CHANGE_HEADER, rows)
 
@@ -374,7 +377,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
         tied += [case["nodeid"]] if case["depends_on_tie"] else []
         accidental += [case["nodeid"]] if is_accidental(case) else []
     verb = "depends" if len(tied) == 1 else "depend"
-    for found, text in (
+    for names, text in (
         (empty, f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"),
         (tied, f"{pluralize(len(tied), 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit"),
         (
@@ -382,8 +385,8 @@ def cautions(report: Report) -> Iterator[Sentence]:
             f"{right:,} right by execution_accuracy, of these {len(accidental):,} wrong on a variant of the source",
         ),
     ):
-        if found:
-            yield (f"{text}: ", *first_names(found, MAX_CAUTIONED))
+        if names:
+            yield (f"{text}: ", *first_names(names, MAX_CAUTIONED))
 
 
 def p_text(p: float) -> str:

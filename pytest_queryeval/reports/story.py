@@ -86,7 +86,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingRow(Generic[AnyRow]):
-    """A row that both answers do not have alike."""
+    """A row in which the two answers differ."""
 
     label: Literal["missing", "extra", "gold", "instead", "repeated"]
     """`gold` stands before `instead`, the predicted row in its place."""
@@ -157,7 +157,7 @@ Part: TypeAlias = Ending | Fact | Query | Cause | Differences | Notes | Scores |
 
 
 def case_story(case: CaseReport) -> Iterator[Part]:
-    """Yield the parts of the story that are known: how the case ended, what it is, and what came of it."""
+    """Yield the parts of the story that a report has: how the case ended, what it asks, and what came of it."""
     error = _error(case)
     failure = failure_text(error["kind"], error["message"]) if error is not None else ""
     yield Ending(outcome=case["outcome"], reason=first_line(case) or failure)
@@ -192,7 +192,7 @@ def finding(case: CaseReport) -> str:
 
 
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:
-    """Return the edits that make predicted right; that of a failed prediction without its message, which is told."""
+    """Return the edits that make predicted right; for a failed prediction without the message, told elsewhere."""
     edits = case["cause"]["edits"] if case["cause"] is not None else []
     return edits if _error(case) is None else [{**edit, "change": ""} for edit in edits]
 
@@ -231,13 +231,13 @@ def answer_of(query: QueryReport) -> Answer | None:
     """Return the first rows of an answer; None where it is no table."""
     if query["columns"] is None or query["row_count"] is None:
         return None
-    left = query["row_count"] - len(query["sample"])
+    remaining_rows = query["row_count"] - len(query["sample"])
     return Answer(
         shape=f"{pluralize(query['row_count'], 'row')} of {pluralize(len(query['columns']), 'column')}",
         ran=f"{query['seconds']:.3f} s" if query["seconds"] else "not run",
         columns=query["columns"],
         rows=query["sample"],
-        more=f"… {pluralize(left, 'more row')}" if left > 0 else "",
+        more=f"… {pluralize(remaining_rows, 'more row')}" if remaining_rows > 0 else "",
     )
 
 
@@ -306,9 +306,9 @@ def _differences(difference: DifferenceReport, gold: QueryReport | None) -> Diff
             missing=difference["missing"],
             extra=difference["extra"],
             changed=((changed["gold"], changed["predicted"]) for changed in difference["changed"]),
-            repeated=((own["row"], own["gold"], own["predicted"]) for own in difference["repeated"]),
+            repeated=((row["row"], row["gold"], row["predicted"]) for row in difference["repeated"]),
         )
     )
-    width = max((len(differing.row) for differing in rows), default=0)
+    width = max((len(differing_row.row) for differing_row in rows), default=0)
     names = (gold["columns"] if gold is not None else None) or []
     return Differences(summary=difference["summary"], columns=[*names, *[""] * width][:width], rows=rows)

@@ -89,7 +89,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
         blocks = [headline(baseline), *changes_besides(baseline)]
         lines = list(text_lines(baseline_blocks(baseline) if is_whole else blocks, width))
         if not is_short and not is_whole:
-            lines += [one_line(text_sentence(each), width) for each in baseline_sentences(baseline)]
+            lines += [one_line(text_sentence(sentence), width) for sentence in baseline_sentences(baseline)]
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
     yield from _gates(report["gates"], is_short=is_short)
 
@@ -106,15 +106,15 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
 
     A fault, as of a report that cannot be written, makes a good run a failed one.
     """
-    found = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
-    if faults and found.is_good:
+    run_verdict = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
+    if faults and run_verdict.is_good:
         return f"queryeval: {FAILED}: {faults[0]}", {COLOURS[FAILED]: True, "bold": True}
-    remedy = _remedy(report, command) if found.state == NO_VERDICT else ""
-    return f"{found.line}{remedy and f'; {remedy}'}", {COLOURS[found.state]: True, "bold": True}
+    remedy = _remedy(report, command) if run_verdict.state == NO_VERDICT else ""
+    return f"{run_verdict.line}{remedy and f'; {remedy}'}", {COLOURS[run_verdict.state]: True, "bold": True}
 
 
 def _remedy(report: Report, command: Command) -> str:
-    """Return what brings a verdict where a run has none; empty where only other cases would."""
+    """Return what to do to get a verdict where a run has none; empty where only other cases would give one."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
         return f"{'-rs' if command == 'pytest' else 'a report'} tells why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}
@@ -135,12 +135,12 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
         return
     header = [one_line_with_end(cell, NAME_WIDTH) if isinstance(cell, Untrusted) else cell for cell in table.header]
     parts = parts_of(header, table.rows if is_whole else table.rows[:MAX_ROWS], width=width)
-    shown = parts if is_whole else parts[:max_parts]
-    for part in shown:
+    shown_parts = parts if is_whole else parts[:max_parts]
+    for part in shown_parts:
         yield "", {}
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(part.lines))
     if not is_whole:
-        columns = sum(part.columns for part in shown)
+        columns = sum(part.columns for part in shown_parts)
         left_out = {table.header[0]: len(table.rows) - MAX_ROWS, "metric": len(header) - 1 - columns}
         for noun, number in left_out.items():
             if number > 0:
@@ -148,7 +148,7 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
 
 
 def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
-    """Yield the table of the published tool, which has 35 lines, or one about it."""
+    """Yield the table of the published tool, which has 35 lines, or unless whole one line about it."""
     table = report.get("spider_table")
     if not table:
         return
@@ -162,7 +162,7 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
     lines = spider_lines(report)
     if max(map(len, lines)) > width:  # columns of 21 characters become narrow ones
         cells = [re.split(" {2,}", line) for line in lines]
-        lines = [name.ljust(16) + "".join(cell.rjust(8) for cell in rest) for name, *rest in cells]
+        lines = [name.ljust(16) + "".join(cell.rjust(8) for cell in numbers) for name, *numbers in cells]
     yield from ((line, {}) for line in lines)
 
 
@@ -173,11 +173,11 @@ def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool
         return
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    shown = weak[:MAX_LISTED]
+    shown_cases = weak[:MAX_LISTED]
     room = max(width // 2 - 4, MIN_WIDTH // 2)
-    names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown]
+    names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown_cases]
     wide = max(map(len, names))
-    for case, name in zip(shown, names, strict=True):
+    for case, name in zip(shown_cases, names, strict=True):
         start, colours = f"  {name:<{wide}}  ", {"red": case["outcome"] != "missed"}
         if is_whole or (are_errors_whole and case["outcome"] == "error"):
             why = one_line(finding(case), REASON_CHARACTERS)
@@ -213,12 +213,12 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
 
 def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
     """Yield all gates, or in short those that are not met."""
-    shown = [gate for gate in gates if not (is_short and gate["ok"])]
+    shown_gates = [gate for gate in gates if not (is_short and gate["ok"])]
     if gates:
         yield "", {}
-    for gate in shown:
+    for gate in shown_gates:
         colour = {True: "green", False: "red", None: "yellow"}[gate["ok"]]
         word = GATE_WORDS[gate["ok"]].upper() if gate["ok"] is False else GATE_WORDS[gate["ok"]]
         yield f"gate {word}: {one_line(gate_text(gate), GATE_CHARACTERS)}", {colour: True}
-    if met := len(gates) - len(shown):
+    if met := len(gates) - len(shown_gates):
         yield f"{pluralize(met, 'gate')} met", {"green": True}

@@ -22,12 +22,13 @@ BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """How many scores lie from `low` to `high`, and which share of all that is."""
+    """How many scores lie from `low` to `high`."""
 
     low: float
     high: float
     count: int
     share: float
+    """The share of all scores, from 0 to 1."""
 
     @property
     def text(self) -> str:
@@ -45,7 +46,7 @@ class Circle:
 
 
 def is_unit(stats: ScoreStatistics) -> bool:
-    """Whether all scores of a metric lie between 0 and 1."""
+    """Return whether all scores of a metric lie between 0 and 1."""
     return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
 
 
@@ -78,15 +79,15 @@ def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
 
 def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
     """Return the seconds of predictions and their scores by metric; predictions without a time are left out."""
-    found: defaultdict[str, Timed] = defaultdict(lambda: (array("d"), array("d")))
+    timed: defaultdict[str, Timed] = defaultdict(lambda: (array("d"), array("d")))
     for case in cases:
         seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
         if seconds >= MIN_SECONDS:
             for name, score in case["scores"].items():
                 if score is not None:
-                    found[name][0].append(seconds)
-                    found[name][1].append(score)
-    return found
+                    timed[name][0].append(seconds)
+                    timed[name][1].append(score)
+    return timed
 
 
 def circles(timed: Timed) -> list[Circle]:

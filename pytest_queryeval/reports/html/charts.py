@@ -1,4 +1,4 @@
-"""The charts of a page as numbers, of which the template draws bars and circles: they need no script and print."""
+"""The charts of a page as numbers, from which the template draws bars and circles: no script, so they print too."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scale:
     def over(cls, values: Sequence[float]) -> Scale:
         """Return the scale with the closest round ends around all values, whose middle is round as well.
 
-        That of shares stays within 0 and 1.
+        A scale of shares stays within 0 and 1.
 
         >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
         (('0.66', '0.7', '0.74'), ('0', '0.5', '1'), ('130', '150', '170'))
@@ -96,19 +96,19 @@ class Chart:
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """Yield the charts that say something: none of scores that have only one or two values."""
-    found = distributions(report["metrics"], report["cases"])
-    spread = {name: bins for name, bins in found.items() if sum(own.count > 0 for own in bins) > 2}
+    """Yield the charts of a report; scores with only one or two distinct values get none."""
+    score_bins = distributions(report["metrics"], report["cases"])
+    spread = {name: bins for name, bins in score_bins.items() if sum(score_bin.count > 0 for score_bin in bins) > 2}
     if spread:
         yield _distributions(spread)
     yield from _times(report)
 
 
-def _left_out(which: str, shown: Sized, of: Sized) -> str:
+def _left_out(words: str, drawn: Sized, metrics: Sized) -> str:
     """Return what a chart says about the metrics that it does not draw."""
-    if len(shown) == len(of):
+    if len(drawn) == len(metrics):
         return ""
-    return f" The {which} {len(shown)} of {len(of):,} metrics are drawn; the table has all."
+    return f" The {words} {len(drawn)} of {len(metrics):,} metrics are drawn; the table has all."
 
 
 def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
@@ -128,7 +128,12 @@ def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
             for name in first
         ],
         header=("metric", "scores", "cases"),
-        rows=[(name, own.text, f"{own.count:,}") for name, bins in spread.items() for own in bins if own.count],
+        rows=[
+            (name, score_bin.text, f"{score_bin.count:,}")
+            for name, bins in spread.items()
+            for score_bin in bins
+            if score_bin.count
+        ],
     )
 
 
@@ -147,26 +152,26 @@ def _times(report: Report) -> Iterator[Chart]:
         " lines are at the scores 0, 0.5 and 1, the scale of the time is logarithmic. Predictions that took no time are"
         " left out, and metrics with scores that are not between 0 and 1."
         f"{_left_out('most frequent', largest, timed)}",
-        plots=[_dots(name, found) for name, found in drawn.items()],
+        plots=[_dots(name, metric_circles) for name, metric_circles in drawn.items()],
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
-        rows=[(name, *row) for name, found in timed.items() for row in bands(found)],
-        is_open=any(len({own.score for own in found}) > 2 for found in drawn.values()),
+        rows=[(name, *row) for name, points in timed.items() for row in bands(points)],
+        is_open=any(len({circle.score for circle in metric_circles}) > 2 for metric_circles in drawn.values()),
     )
 
 
-def _dots(metric: str, found: Sequence[Circle]) -> Plot:
-    low, high = min(own.seconds for own in found), max(own.seconds for own in found)
-    most, width = max(own.count for own in found), math.log(high / low) if high > low else 1.0
+def _dots(metric: str, metric_circles: Sequence[Circle]) -> Plot:
+    low, high = min(circle.seconds for circle in metric_circles), max(circle.seconds for circle in metric_circles)
+    most, width = max(circle.count for circle in metric_circles), math.log(high / low) if high > low else 1.0
     return Plot(
         metric=metric,
         low=f"{low:.3g} s",
         high=f"{high:.3g} s",
         dots=[
             Dot(
-                x=math.log(own.seconds / low) / width,
-                y=1 - own.score,
-                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(own.count / most),
+                x=math.log(circle.seconds / low) / width,
+                y=1 - circle.score,
+                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(circle.count / most),
             )
-            for own in found
+            for circle in metric_circles
         ],
     )

@@ -55,9 +55,9 @@ def exact(value: Any) -> Any:
         case int() | float():
             return f"#{value!r}"
         case list() | tuple():
-            return [exact(own) for own in value]
+            return [exact(member) for member in value]
         case _:
-            return {name: exact(own) for name, own in value.items()}
+            return {name: exact(member) for name, member in value.items()}
 
 
 def listed(report: Report) -> dict[str, object]:
@@ -70,8 +70,8 @@ def listed(report: Report) -> dict[str, object]:
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
     # Those that passed with a wrong answer follow: a gate may be missed because of them.
-    others = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
-    worst = [*worst_first(report), *others]
+    wrong_but_passed = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
+    worst = [*worst_first(report), *wrong_but_passed]
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
@@ -131,12 +131,12 @@ def _change(case: CaseReport) -> list[str] | None:
     return [truncate("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
 
 
-def pieces(found: Iterable[object]) -> Iterator[tuple[int, str]]:
+def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
     """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
     first, length = 0, 0
     piece: list[str] = []
-    for number, own in enumerate(found):
-        piece.append(json_text(own))
+    for number, details_of_case in enumerate(case_details):
+        piece.append(json_text(details_of_case))
         length += len(piece[-1])
         if length >= PIECE_CHARACTERS:
             yield first, f"[{','.join(piece)}]"

@@ -86,7 +86,7 @@ class View:
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     baseline = report.get("baseline")
-    listed = with_worst_cases(report, CASES_LISTED)
+    excerpt = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
     return template(HERE / "report.html.jinja").render(
         report=report,
@@ -102,8 +102,8 @@ def page(report: Report) -> str:
         weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
         cautions=[text_sentence(caution) for caution in cautions(report)],
-        views=_views(listed),
-        listed=listed_text(listed, report),
+        views=_views(excerpt),
+        listed=listed_text(excerpt, report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
         is_unit=is_unit,
         shown_interval=shown_interval,
@@ -114,7 +114,7 @@ def page(report: Report) -> str:
         groups=list(_groups(report)),
         charts=list(charts(report)),
         facts=list(_facts(report)),
-        packed=list(packed_cases(listed)),
+        packed=list(packed_cases(excerpt)),
         **(_comparison(baseline) if baseline else {}),
         link=link,
         links_shown=LINKS_SHOWN,
@@ -172,12 +172,12 @@ def _views(report: Report) -> list[View]:
 
 
 def _groups(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the groups that tell cases apart: of many values those with the most cases, of many metrics the first."""
+    """Yield the groups with several values; of many values those with the most cases, of many metrics the first."""
     for name in groups_in_tables():
         members = report["groups"].get(name, {})
         largest = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
-        shown = {value: member for value, member in members.items() if value in largest}
-        metrics = group_metrics(by_weight(report), shown)
+        shown_members = {value: member for value, member in members.items() if value in largest}
+        metrics = group_metrics(by_weight(report), shown_members)
         left_out = [
             f"Of {len(all_of):,} {word}, {few} are shown."
             for all_of, limit, word, few in (
@@ -189,7 +189,7 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
         if len(members) > 1:
             yield {
                 "name": name,
-                "members": shown,
+                "members": shown_members,
                 "metrics": metrics[:METRICS_SHOWN],
                 "left_out": " ".join(left_out),
             }
@@ -202,16 +202,16 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "Predictions by", ", ".join(map(line, sources))
     for name, value in report["environment"].items():
         if name != "parts":
-            yield name.replace("_", "-"), _named(value)
+            yield name.replace("_", "-"), _fact_text(value)
     if parts := report["environment"].get("parts"):
-        yield "Merged with runs on", "; ".join(_named(part) for part in parts)
+        yield "Merged with runs on", "; ".join(_fact_text(part) for part in parts)
 
 
-def _named(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{line(name)} {_named(own)}" for name, own in value.items())
+        return ", ".join(f"{line(name)} {_fact_text(member)}" for name, member in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(_named, value))
+        return ", ".join(map(_fact_text, value))
     return line(value)
 
 
