@@ -72,20 +72,20 @@ def prefix_source_errors(prefix: str) -> Iterator[None]:
         raise type(error)(f"{prefix}: {error}") from error
 
 
-def described_schema(listed: Execution) -> Schema:
+def described_schema(listing: Execution) -> Schema:
     """Return the schema that a listing of the columns describes; raises `SourceError` where the listing failed."""
-    return schema_of_columns(_listed_rows(listed))
+    return schema_of_columns(_listed_rows(listing))
 
 
-def ddl_text(listed: Execution) -> str:
+def ddl_text(listing: Execution) -> str:
     """Return the statements of a listing as one script; raises `SourceError` where the listing failed."""
-    return script_of(str(statement) for (statement,) in _listed_rows(listed))
+    return script_of(str(statement) for (statement,) in _listed_rows(listing))
 
 
-def _listed_rows(listed: Execution) -> Sequence[Sequence[Any]]:
-    if not isinstance(listed.answer, Table):
-        raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
-    return listed.answer.rows
+def _listed_rows(listing: Execution) -> Sequence[Sequence[Any]]:
+    if not isinstance(listing.answer, Table):
+        raise SourceError(f"the tables cannot be listed: {listing.error.message if listing.error else 'no answer'}")
+    return listing.answer.rows
 
 
 def with_cells(execution: Execution) -> Execution:

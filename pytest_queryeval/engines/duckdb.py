@@ -137,8 +137,8 @@ def build_tables(folder: Path, files: Mapping[str, str], database: Path) -> None
     _build(database, "tables", json.dumps(tables), folder=database.parent)
 
 
-def _build(database: Path, form: str, what: str, *, folder: Path) -> None:
-    run_program("the builder of databases", BUILDER, PACKAGES, str(database), form, what, folder=folder)
+def _build(database: Path, form: str, argument: str, *, folder: Path) -> None:
+    run_program("the builder of databases", BUILDER, PACKAGES, str(database), form, argument, folder=folder)
 
 
 def files(source: Source) -> Sequence[str]:

@@ -27,14 +27,14 @@ GLOB = re.compile(r"[*?[]")
 
 def main() -> int:
     """Make the database of the command line; return the exit status."""
-    database, form, what = sys.argv[1:]
+    database, form, argument = sys.argv[1:]
     limit(RLIMIT_AS, MEMORY_BYTES)
     connection = duckdb.connect(database)
     try:
-        run_script(connection, what) if form == "script" else read_tables(connection, json.loads(what))
+        run_script(connection, argument) if form == "script" else read_tables(connection, json.loads(argument))
         connection.execute("CHECKPOINT")
     except Exception as error:  # noqa: BLE001 - whatever it is becomes one line
-        problem = str(error) if isinstance(error, Fault) else f"{what}: {error}"
+        problem = str(error) if isinstance(error, Fault) else f"{argument}: {error}"
         sys.stderr.write(f"{' '.join(problem.split())}\n")
         return 1
     connection.close()
@@ -45,13 +45,13 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     """Run the statements of a file; raises `Fault` with the line of the one that fails."""
     text = Path(path).read_text(encoding="utf-8-sig")
     try:
-        found = connection.extract_statements(text)
+        statements = connection.extract_statements(text)
     except Exception as error:
         quoted = QUOTATION.search(str(error))
         raise Fault(f"{path}{':' + quoted[1] if quoted else ''}: {brief(error)}") from error
-    transactions = any(kind(statement) == "TRANSACTION" for statement in found)
+    transactions = any(kind(statement) == "TRANSACTION" for statement in statements)
     inserting = False
-    for line, statement in placed(text, found):
+    for line, statement in placed(text, statements):
         is_insert = kind(statement) == "INSERT" and not transactions
         try:
             # One transaction for all inserts in a row: each by itself would wait for the disk.
@@ -88,11 +88,11 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
         pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
         try:
             connection.execute(f'CREATE TABLE "{quoted}" AS FROM {reader}', [pattern])
-            found = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()[0][0]  # noqa: S608 - quoted
+            row_count = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()[0][0]  # noqa: S608 - quoted
         except Exception as error:
             raise Fault(f"{path}: {brief(error).replace(pattern, path)}") from error
-        if rows not in (None, found):
-            raise Fault(f"{path}: DuckDB reads {found:,} of {rows:,} rows")
+        if rows not in (None, row_count):
+            raise Fault(f"{path}: DuckDB reads {row_count:,} of {rows:,} rows")
 
 
 def counted_rows(path: str, delimiter: str) -> int:

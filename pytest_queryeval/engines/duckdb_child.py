@@ -168,11 +168,11 @@ class Driver(driver.TableDriver):
 
     def _database(self, path: str) -> duckdb.DuckDBPyConnection:
         state = (signature(path), signature(f"{path}.wal"))
-        known = self._open.pop(path, None)
-        if known and known[0] != state:
-            known[1].close()  # first: while it is open, the same path gives the same database again
-            known = None
-        self._open[path] = known or (state, connect(path))
+        open_file = self._open.pop(path, None)
+        if open_file and open_file[0] != state:
+            open_file[1].close()  # first: while it is open, the same path gives the same database again
+            open_file = None
+        self._open[path] = open_file or (state, connect(path))
         while len(self._open) > 1 and (
             len(self._open) > DATABASES or sum(file[1] for (file, _), _ in self._open.values()) > OPEN_BYTES
         ):
@@ -215,19 +215,19 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
     if "\0" in query:
         raise ValueError("the text holds a NUL character")
     query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
-    found = session.extract_statements(query)
+    statements = session.extract_statements(query)
     if called := changing_call(query):
         raise Refused(f"only reading is allowed: {called}()")
-    kinds = [str(statement.type).rpartition(".")[2] for statement in found]
-    if not found:
+    kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
+    if not statements:
         raise ValueError("the text holds no statement")
     if kinds == ["SELECT"]:
-        return found[0]
+        return statements[0]
     # A PIVOT: one statement of many parts, or before DuckDB 2 the types that it makes for itself and then the query.
     is_pivot = kinds == ["MULTI"] or (kinds[-1] == "SELECT" and set(kinds[:-1]) == {"CREATE"})
     if is_pivot and READING.match(query):
         return query
-    if len(found) > 1 and not is_pivot:
+    if len(statements) > 1 and not is_pivot:
         raise Refused("more than one statement")
     kind = "a statement around a PIVOT" if is_pivot else kinds[0].replace("_", " ")
     raise Refused(f"only reading is allowed: {kind}")
@@ -238,10 +238,10 @@ def changing_call(query: str) -> str:
     if not CALL.search(query):
         return ""
     text = query.encode()  # DuckDB counts bytes
-    found = [*duckdb.tokenize(query), (len(text), None)]
+    token_starts = [*duckdb.tokenize(query), (len(text), None)]
     tokens = [
         text[start:end].decode()
-        for (start, kind), (end, _) in pairwise(found)
+        for (start, kind), (end, _) in pairwise(token_starts)
         if kind not in (duckdb.token_type.comment, duckdb.token_type.string_const)
     ]
     for token, following in pairwise(tokens):

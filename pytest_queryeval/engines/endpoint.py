@@ -153,15 +153,15 @@ class EndpointEngine:
 def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
     """Return the function or option of Virtuoso that may do more than compute; empty where `query` has none."""
     declared = {**prefixes, **query.prefixes}
-    for found in _CALLED.finditer(query.text):
-        base = {"fn": _FN, **declared}.get(found["prefix"], ":") if found["iri"] is None else found["iri"]
-        if _PROCEDURE.match(f"{base}{found['local'] or ''}"):
-            return one_line(found[0].rstrip("("))
+    for match in _CALLED.finditer(query.text):
+        base = {"fn": _FN, **declared}.get(match["prefix"], ":") if match["iri"] is None else match["iri"]
+        if _PROCEDURE.match(f"{base}{match['local'] or ''}"):
+            return one_line(match[0].rstrip("("))
     has_options = any(token.is_word("OPTION") for token in query.tokens)
-    for found in _VIRTUOSO.finditer(query.text):
-        is_option = has_options and found["prefix"] == "get"  # whatever the prefix is declared for
-        is_declared = not found["iri"] and found["prefix"] in declared and not is_option
-        call = f"{found['prefix']}:{found['name']}"
+    for match in _VIRTUOSO.finditer(query.text):
+        is_option = has_options and match["prefix"] == "get"  # whatever the prefix is declared for
+        is_declared = not match["iri"] and match["prefix"] in declared and not is_option
+        call = f"{match['prefix']}:{match['name']}"
         if not is_declared and not _COMPUTING.fullmatch(call):
             return call
     return ""

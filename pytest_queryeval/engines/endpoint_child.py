@@ -38,7 +38,7 @@ class Driver(driver.Driver):
         self._sessions = Sessions(trust_env=True)
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Send `query` and read the whole answer; raises those of `http.session`."""
+        """Send `query` and read the whole answer; raises the errors of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
@@ -57,7 +57,7 @@ class Driver(driver.Driver):
 
 
 def refuse_part(headers: Mapping[str, str], rows: int) -> None:
-    """Raise `QueryFailed` where Virtuoso says in headers that this is a part of the answer only."""
+    """Raise `QueryFailed` where the headers of Virtuoso say that the answer is incomplete."""
     if headers.get("X-SPARQL-MaxRows") == str(rows):
         raise QueryFailed("too_large", f"the server cuts answers at {rows:,} rows")
     if headers.get("X-SQL-State", "").startswith("S1T"):

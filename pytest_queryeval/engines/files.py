@@ -40,14 +40,14 @@ def check_exists(source: Source, name: str) -> None:
 def require_file(file: Path) -> os.stat_result:
     """Return the status of a regular file; raises `SourceError` where there is none."""
     try:
-        found = file.stat()
+        status = file.stat()
     except (OSError, ValueError) as error:
         raise _unreadable(file, error) from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise SourceError(
-            f"{file}: {'a directory, not a file' if stat.S_ISDIR(found.st_mode) else 'not a regular file'}"
+            f"{file}: {'a directory, not a file' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}"
         )
-    return found
+    return status
 
 
 def file_digest(file: Path) -> str:

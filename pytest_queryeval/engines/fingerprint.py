@@ -1,4 +1,4 @@
-"""The state of a source: what tells an answer of today from an earlier one to the same query."""
+"""The state of a source: as long as it is the same, a query has the same answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT_DIGESTS = 4_096
 def state_of(source: Source) -> str:
     """Return a digest of the contents of the source's files, then the `version` of its settings, if it has one.
 
-    The digest has 32 hexadecimal digits, which depend on no path and no time; files are read again only where they were
+    The digest has 32 hexadecimal digits, which depend on no path and no time; files are read again only after they
     changed. For a source without files, such as a server, it is `version …` alone. Raises `SourceError` where such a
     source has no version, and for files that cannot be read.
     """
@@ -53,18 +53,26 @@ def known_state(source: Source) -> str | None:
     """
     try:
         sources = [source, *variants_of(source)]
-        files = [absolute(one.folder, name) for one in sources for name in ENGINES[one.engine].fingerprint.files(one)]
+        files = [
+            absolute(database.folder, name)
+            for database in sources
+            for name in ENGINES[database.engine].fingerprint.files(database)
+        ]
         if sum(file.stat().st_size for file in files) > MAX_BYTES:
             return None
-        state, *others = map(state_of, sources)
-        return hashlib.sha256("\n".join([state, *others]).encode()).hexdigest()[:_HEX_DIGITS] if others else state
+        state, *variant_states = map(state_of, sources)
+        return (
+            hashlib.sha256("\n".join([state, *variant_states]).encode()).hexdigest()[:_HEX_DIGITS]
+            if variant_states
+            else state
+        )
     except (SourceError, OSError, ValueError):
         return None
 
 
 def _digest(file: Path) -> str:
-    found = require_file(file)
-    return _digest_of(file, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    status = require_file(file)
+    return _digest_of(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=_KEPT_DIGESTS)

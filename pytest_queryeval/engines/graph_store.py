@@ -48,8 +48,8 @@ class GraphFile:
         path = self.path
         suffix = (path.with_suffix("") if path.suffix.lower() == COMPRESSED else path).suffix.lower()
         if suffix not in FORMATS:
-            known = f"known suffixes are {', '.join(FORMATS)}, each perhaps followed by {COMPRESSED}"
-            raise SourceError(f"{path}: cannot tell its RDF format: {known}")
+            hint = f"known suffixes are {', '.join(FORMATS)}, each perhaps followed by {COMPRESSED}"
+            raise SourceError(f"{path}: cannot tell its RDF format: {hint}")
         if self.graph and FORMATS[suffix] in _DATASETS:
             raise SourceError(f"{path}: {suffix} names graphs itself: list the file under `rdf`, not under `graphs`")
         return FORMATS[suffix]

@@ -59,12 +59,12 @@ def check(settings: Settings) -> None:
     for name in ("url", "rows"):
         if name not in settings:
             raise SettingError(name, f"needs {name}")
-    found = placeholders(settings.get("body"), settings.get("params"))
-    if "query" not in found:
+    used_placeholders = placeholders(settings.get("body"), settings.get("params"))
+    if "query" not in used_placeholders:
         raise SettingError("body", 'needs "{query}", in quotes, in `body` or `params`')
     if "page_size" in settings and "next" in settings:
         raise SettingError("page_size", "'page_size' and 'next' are two ways to page: take one")
-    if "page_size" in settings and not found & {"offset", "page"}:
+    if "page_size" in settings and not used_placeholders & {"offset", "page"}:
         raise SettingError("page_size", '\'page_size\' needs "{offset}" or "{page}" in `body` or `params`')
     if settings.get("dialect"):
         from pytest_queryeval.languages.sql.dialects import check_dialect

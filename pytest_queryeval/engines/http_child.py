@@ -31,7 +31,7 @@ class Driver(driver.Driver):
         self._sessions = Sessions(trust_env=False)
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Send `query` and read all pages of the answer; raises those of `http.session`."""
+        """Send `query` and read all pages of the answer; raises the errors of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
@@ -44,16 +44,18 @@ class Driver(driver.Driver):
 
 
 class Page(NamedTuple):
-    """The content of one answer; rows, names and next URL are None where their JSONPath finds nothing."""
+    """The content of one answer; rows, names and next URL are None where their JSONPath selects nothing."""
 
     rows: list[Any] | None
     names: list[str] | None
+    """The names of the columns."""
     next_url: str | None
     shape: str
+    """The shape of the document, for messages."""
 
 
 class Pages:
-    """The pages of an answer, requested one after the other, until they hold more rows than are allowed."""
+    """The pages of an answer, requested one by one until they hold more rows than allowed."""
 
     def __init__(self, request: RetryingRequest, settings: Mapping[str, Any], query: str) -> None:
         self._request = request
@@ -61,28 +63,28 @@ class Pages:
         self._query = query
 
     def __iter__(self) -> Iterator[Page]:
-        """Yield pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
+        """Yield pages of `page_size` rows, up to the first empty one: a shorter page may only have been truncated."""
         size = self._settings["page_size"]
         if not size:
             yield from self._linked()
             return
-        rows, number, before = 0, 1, size
+        rows, number, previous_count = 0, 1, size
         while rows <= self._settings["max_rows"]:
             page = self._page(self._page_request(size, rows, number))
             yield page
-            found = len(page.rows or ())
-            if found > size:
-                raise Fault(f"a page has {found:,} rows where `page_size` is {size:,}")
-            if found and before < size:
-                raise Fault(f"a page has {before:,} rows where `page_size` is {size:,}, and more follow")
-            if not found:
+            row_count = len(page.rows or ())
+            if row_count > size:
+                raise Fault(f"a page has {row_count:,} rows where `page_size` is {size:,}")
+            if row_count and previous_count < size:
+                raise Fault(f"a page has {previous_count:,} rows where `page_size` is {size:,}, and more follow")
+            if not row_count:
                 return
-            rows, number, before = rows + found, number + 1, found
+            rows, number, previous_count = rows + row_count, number + 1, row_count
 
     def _linked(self) -> Iterator[Page]:
-        """Yield the first page, and those that each names as the next."""
+        """Yield the first page, then each page that its predecessor links to as the next."""
         request = self._page_request(self._settings["max_rows"] + 1, 0, 1)
-        seen = {request.url}
+        followed_urls = {request.url}
         rows = 0
         while rows <= self._settings["max_rows"]:
             page = self._page(request)
@@ -93,9 +95,9 @@ class Pages:
             url = urljoin(request.url, page.next_url)
             if origin(url) != origin(self._settings["url"]):
                 raise Fault(f"`next` ({self._settings['next']}) leads to another origin, which is not followed")
-            if url in seen:
+            if url in followed_urls:
                 raise Fault(f"`next` ({self._settings['next']}) leads in a circle")
-            seen.add(url)
+            followed_urls.add(url)
             request = next_page_request(url)
 
     def _page_request(self, limit: int, offset: int, page: int) -> Request:
@@ -111,11 +113,13 @@ class Pages:
             raise Fault(unreadable(kind, body, error, expected="JSON")) from error
         refuse_error(document, self._settings)
         rows = self._rows(document)
-        # Only rows may repeat a name: of other objects nobody knows which value counts.
-        known = {id(row) for row in rows or ()} if repeating else set()
-        if other := next((item for item in repeating if id(item) not in known), None):
-            raise Fault(f"the answer is no whole JSON: an object has two members '{other.duplicate_name}'")
-        next_urls = [value for value in _selected(self._settings["next"], document) if value]
+        # Only rows may repeat a name: in any other object it is unclear which value counts.
+        row_ids = {id(row) for row in rows or ()} if repeating else set()
+        if ambiguous_object := next(
+            (repeating_object for repeating_object in repeating if id(repeating_object) not in row_ids), None
+        ):
+            raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
+        next_urls = [url for url in _selected(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
             raise Fault(f"`next` ({self._settings['next']}) selects {kind_of(next_urls[0])}, not a URL")
         return Page(rows, self._names(document), next_urls[0] if next_urls else None, shape(document))
@@ -124,14 +128,14 @@ class Pages:
         path = self._settings["rows"]
         if not _checked(names_one, path):
             raise Fault(f"`rows` ({path}) must select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
-        found = [value for value in _selected(path, document) if value is not None]
-        if found and not isinstance(found[0], list):
-            raise Fault(f"`rows` ({path}) selects {kind_of(found[0])} and no list: the answer is {shape(document)}")
-        return found[0] if found else None
+        row_lists = [value for value in _selected(path, document) if value is not None]
+        if row_lists and not isinstance(row_lists[0], list):
+            raise Fault(f"`rows` ({path}) selects {kind_of(row_lists[0])} and no list: the answer is {shape(document)}")
+        return row_lists[0] if row_lists else None
 
     def _names(self, document: Any) -> list[str] | None:
-        found = _selected(self._settings["columns"], document)
-        names = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+        selection = _selected(self._settings["columns"], document)
+        names = selection[0] if len(selection) == 1 and isinstance(selection[0], list) else selection
         if any(isinstance(name, dict | list) for name in names):
             path = self._settings["columns"]
             raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
@@ -143,7 +147,7 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
     nothing = f"`rows` ({settings['rows']}) selects nothing"
     rows: list[Any] | None = None
     names: list[str] | None = None
-    found = ""
+    answer_shape = ""
     for page in pages:
         # Services that name the next page leave out the rows where a page has none.
         if page.rows is None and not settings["next"]:
@@ -152,11 +156,11 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
             rows = [] if rows is None else rows
             rows += page.rows
         names = names or page.names
-        found = page.shape
+        answer_shape = page.shape
     if rows is None and not names:
-        raise Fault(f"{nothing}: the answer is {found}")
+        raise Fault(f"{nothing}: the answer is {answer_shape}")
     if rows and settings["columns"] and not names:
-        raise Fault(f"`columns` ({settings['columns']}) selects nothing: the answer is {found}")
+        raise Fault(f"`columns` ({settings['columns']}) selects nothing: the answer is {answer_shape}")
     if settings["cells"]:
         rows = [_selected(settings["cells"], row) for row in rows or []]
     columns, cells = _aligned(rows or [], names)
@@ -166,10 +170,10 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
 def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns, and the rows with cells in that order; raises `Fault` for invalid rows."""
     if all(isinstance(row, dict) for row in rows):
-        found = dict.fromkeys(name for row in rows for name in row)
-        if names and found and not found.keys() & set(names):
+        keys = dict.fromkeys(name for row in rows for name in row)
+        if names and keys and not keys.keys() & set(names):
             raise Fault(f"rows are objects with none of the names that `columns` selects: {', '.join(names)}")
-        names = names or list(found)
+        names = names or list(keys)
         return names, [tuple([row.get(name) for name in names]) for row in rows]
     kind = dict if isinstance(rows[0], dict) else list
     for number, row in enumerate(rows, 1):

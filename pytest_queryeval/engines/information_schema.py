@@ -71,8 +71,8 @@ def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
 
 def _rows(table: Table, *names: str) -> Sequence[Mapping[str, str]]:
     """Return rows as mappings without NULLs; services may change the case and the order of the columns."""
-    found = [column.lower() for column in table.columns]
-    places = [found.index(name) if name in found else place for place, name in enumerate(names)]
+    column_names = [column.lower() for column in table.columns]
+    places = [column_names.index(name) if name in column_names else place for place, name in enumerate(names)]
     rows = ([row[place] for place in places] for row in table.rows)
     return [{name: str(cell) for name, cell in zip(names, row, strict=True) if cell is not None} for row in rows]
 
@@ -95,7 +95,7 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
     return [
         TableDefinition(
             name,
-            found,
+            column_definitions,
             primary[schema, name],
             [
                 ForeignKey(
@@ -108,5 +108,5 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
             ],
             "" if is_one else schema,
         )
-        for (schema, name), found in tables.items()
+        for (schema, name), column_definitions in tables.items()
     ]

@@ -34,11 +34,11 @@ class Driver(driver.Driver):
     """Keeps the last 16 stores open; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
 
     def __init__(self) -> None:
-        os.environ["RUST_BACKTRACE"] = "0"  # the last line of stderr is then the reason for which the process ended
+        os.environ["RUST_BACKTRACE"] = "0"  # so that the last line of stderr is the reason why the process ended
         self._open: OrderedDict[str, tuple[Store, int]] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, SyntaxError, or whatever Oxigraph makes of it."""
+        """Start `query`; raises `Fault`, SyntaxError, or any other error of Oxigraph."""
         store, files = self._store(settings["store"])
         with guarded(files):
             answer = store.query(query, **dataset(store, settings))
@@ -104,21 +104,21 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 def brief(text: str) -> str:
     """Return a syntax error without the long list of the tokens that were expected."""
     place, _, items = text.partition(": expected ")
-    if found := SENTENCE.search(items):
-        return f"{place}: {found[0].lower()}"
+    if sentence := SENTENCE.search(items):
+        return f"{place}: {sentence[0].lower()}"
     return text if len(items) <= MAX_LIST_CHARACTERS else f"{place}: the query cannot be read from there"
 
 
 @contextmanager
 def guarded(files: int) -> Iterator[None]:
-    """Keep the process from opening sockets, and more than so many files, while a query runs.
+    """Keep the process from opening sockets, and more than `files` files, while a query runs.
 
     Oxigraph follows SERVICE by itself. Such queries are refused before; this is a second barrier. It has a gap only for
     large stores, of which RocksDB opens further files when it needs them. Oxigraph's panics, which are no Exception for
     Python, become RuntimeError.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    next_number = os.dup(0)  # that of the next file to be opened
+    next_number = os.dup(0)  # the descriptor of the next file to be opened
     os.close(next_number)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, next_number + files) if files else 0, hard))
     try:

@@ -103,8 +103,8 @@ class Session:
     """One connection and its transaction. `refused` are the functions and views that a query must not name."""
 
     def __init__(self, url: str) -> None:
-        made = sqlalchemy.make_url(url)
-        words, options = made.get_dialect()().create_connect_args(made)
+        parsed_url = sqlalchemy.make_url(url)
+        words, options = parsed_url.get_dialect()().create_connect_args(parsed_url)
         options.setdefault("application_name", "pytest-queryeval")
         options["client_encoding"] = "UTF8"
         self.connection = psycopg.connect(*words, **{**options, "autocommit": True, "prepare_threshold": None})
@@ -166,8 +166,8 @@ class Driver(driver.TableDriver):
         self._alarm.clear()
         session = self._begin(timeout)
         refuse(query, session.refused)
-        left = timeout - (monotonic() - began)
-        self._alarm.set((left + CANCEL_SECONDS, session.cancel), (left + CUT_SECONDS, session.cut))
+        seconds_left = timeout - (monotonic() - began)
+        self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
         result = cursor.pgresult
@@ -206,11 +206,11 @@ class Driver(driver.TableDriver):
                 self._drop()
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
-    def _inspect(self, url: str, listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+    def _inspect(self, url: str, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._url = url
         try:
             with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
-                return listed(connection)
+                return inspect(connection)
         except SQLAlchemyError as error:
             raise Fault(str(getattr(error, "orig", None) or error)) from error
 
@@ -245,9 +245,9 @@ def refuse(query: str, functions: frozenset[str]) -> None:
         raise Refused(word.upper())
     lower = query.lower()
     # Anywhere, also within a text, which another function may run. U& writes names by the codes of their letters.
-    found = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)
-    if found:
-        raise Refused(found[0])
+    refused_names = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)
+    if refused_names:
+        raise Refused(refused_names[0])
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""RDF files, queried by Oxigraph or rdflib in a child process, or by the first of both that takes the query."""
+"""RDF files, queried by Oxigraph or rdflib in a child process, or by the first of both that accepts the query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of the children's messages
 MIN_SECONDS = 0.1
-LOAD_SECONDS = 600.0  # for a graph that rdflib takes into memory
+LOAD_SECONDS = 600.0  # for rdflib to load a graph into memory
 # By name: the driver, the packages that it imports, and how much memory a graph may need.
 EVALUATORS = {
     "oxigraph": (Path(__file__).with_name("oxigraph_child.py"), ("pyoxigraph",), 2 * 2**30),
@@ -93,20 +93,19 @@ def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
     a file that cannot be read.
     """
     settings = source.settings
-    chosen = []
+    engine_hosts = []
     for name in texts(settings.get("engine", "oxigraph")):
         driver, packages, memory = EVALUATORS[name]
-        chosen.append(hosts.shared(Host(name, driver, packages=packages, memory=memory)))
+        engine_hosts.append(hosts.shared(Host(name, driver, packages=packages, memory=memory)))
     files = [GraphFile(absolute(source.folder, name)) for name in texts(settings["files"])]
     files += [GraphFile(absolute(source.folder, name), graph) for graph, name in settings.get("graphs", {}).items()]
     default = settings.get("default_graph", [])
-    return RdfEngine(
-        source.name, files, chosen, UNION if default == UNION else list(texts(default)), declared_prefixes(settings)
-    )
+    default_graph = UNION if default == UNION else list(texts(default))
+    return RdfEngine(source.name, files, engine_hosts, default_graph, declared_prefixes(settings))
 
 
 class RdfEngine:
-    """A parsed graph, and the hosts that are tried in turn until one of them takes the query."""
+    """A parsed graph, and the hosts that are tried in turn until one of them accepts the query."""
 
     def __init__(
         self,
@@ -132,15 +131,15 @@ class RdfEngine:
         began = time.monotonic()
         if failure := text_refusal(query) or refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
-        asked = with_prefixes(query, self._prefixes)
-        outline = read_query(asked)
+        full_query = with_prefixes(query, self._prefixes)
+        outline = read_query(full_query)
         refused: list[Execution] = []
         failures: list[tuple[str, Failure]] = []
-        left = timeout - (time.monotonic() - began)
+        seconds_left = timeout - (time.monotonic() - began)
         for host in self._hosts:
-            execution = with_terms(self._run(host, asked, max(left, MIN_SECONDS), max_rows), outline)
+            execution = with_terms(self._run(host, full_query, max(seconds_left, MIN_SECONDS), max_rows), outline)
             execution = replace(execution, query=query)
-            left -= execution.seconds
+            seconds_left -= execution.seconds
             failure = execution.error
             if failure is None:
                 if not failures:
@@ -148,7 +147,7 @@ class RdfEngine:
                 name, first = failures[0]
                 note = f"answered by {host.name}, since {name} refused the query: {first.message}"
                 return replace(execution, note=note)
-            if failure.kind == "timeout":  # the whole limit, of which this engine had what was left
+            if failure.kind == "timeout":  # the message states the whole limit, of which this engine had only the rest
                 failure = replace(failure, message=f"no answer within {timeout:g} s")
             refused.append(execution)
             failures.append((host.name, failure))
@@ -160,16 +159,16 @@ class RdfEngine:
         return replace(refused[0], error=failure)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that both take on the first engine that takes both; raises `SourceError`."""
-        asked = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
-        pair = [Question(query, self._settings(query)) for query in asked]
+        """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
+        full_queries = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
+        pair = [Question(query, self._settings(query)) for query in full_queries]
         with self._named():
             for host in self._hosts:
                 self._load(host, pair[0].settings)
-                timed = host.time(*pair, iterations=iterations, timeout=timeout)
-                if timed.error is None or timed.error.kind != "invalid":
+                execution = host.time(*pair, iterations=iterations, timeout=timeout)
+                if execution.error is None or execution.error.kind != "invalid":
                     break
-        return timed
+        return execution
 
     def close(self) -> None:
         """Do nothing: the store stays for the next run, and the hosts belong to others."""
@@ -198,7 +197,7 @@ class RdfEngine:
         }
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
-        """Let a new child read the graph before a query, whose time this must not count."""
+        """Let a new child load the graph before a query, so that this does not count as the query's time."""
         if host.pid is None or self._loaded_by.get(host.name) != host.pid:
             answer = host.execute(settings, "ASK {}", timeout=LOAD_SECONDS, max_rows=1)
             if answer.error:
@@ -219,8 +218,8 @@ def versions(settings: Settings) -> str:
 
 def graph_settings(settings: Settings) -> Mapping[str, Any]:
     """Return the settings that change answers: of `graphs` only the names, since files are known by their content."""
-    named = {"graphs": list(settings["graphs"])} if settings.get("graphs") else {}
-    return {**settings_among("engine", "default_graph", "prefixes")(settings), **named}
+    graph_names = {"graphs": list(settings["graphs"])} if settings.get("graphs") else {}
+    return {**settings_among("engine", "default_graph", "prefixes")(settings), **graph_names}
 
 
 FINGERPRINT = SourceFingerprint(

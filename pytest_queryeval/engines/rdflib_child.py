@@ -40,7 +40,7 @@ UNION = "union"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
 
 
-# Casts that servers know beside those of the standard; rdflib by itself would leave their results unbound.
+# Casts that servers support beyond the standard; rdflib alone would leave their results unbound.
 CASTS = (
     *(XSD.int, XSD.long, XSD.short, XSD.byte, XSD.unsignedLong, XSD.unsignedInt, XSD.unsignedShort, XSD.unsignedByte),
     *(XSD.nonNegativeInteger, XSD.positiveInteger, XSD.nonPositiveInteger, XSD.negativeInteger),
@@ -68,15 +68,15 @@ class Driver(driver.Driver):
         self._datasets: OrderedDict[tuple[str, frozenset[str]], tuple[rdflib.Dataset, TripleCounts]] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault` or whatever rdflib makes of it."""
+        """Start `query`; raises `Fault` or any error of rdflib."""
         path, graphs = settings["store"], settings["default_graph"]
-        chosen = frozenset() if graphs == UNION else frozenset(graphs)
-        if (path, chosen) not in self._datasets:
-            self._datasets[path, chosen] = loaded(settings["files"], chosen)
-        self._datasets.move_to_end((path, chosen))
+        default_iris = frozenset() if graphs == UNION else frozenset(graphs)
+        if (path, default_iris) not in self._datasets:
+            self._datasets[path, default_iris] = loaded(settings["files"], default_iris)
+        self._datasets.move_to_end((path, default_iris))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
-        dataset, counts = self._datasets[path, chosen]
+        dataset, counts = self._datasets[path, default_iris]
         dataset.default_union = graphs == UNION
         sparql.CUSTOM_EVALS["join order"] = JoinOrder(counts)
         return make_answer(*rows_of(dataset.query(prepareQuery(query))))
@@ -92,7 +92,7 @@ class Driver(driver.Driver):
 
 
 class TripleIRI(rdflib.URIRef):
-    """A triple term as rdflib can store it, which knows none: an IRI of its text."""
+    """A triple term in the form of an IRI of its text, since rdflib has no triple terms."""
 
     triple: Any
 
@@ -104,42 +104,44 @@ class TripleIRI(rdflib.URIRef):
 
 
 class Terms(dict[Any, Any]):
-    """Terms of pyoxigraph as those of rdflib, each made once."""
+    """Terms of pyoxigraph mapped to terms of rdflib, each converted once."""
 
     def __missing__(self, term: Any) -> Any:
-        made = self[term] = rdflib_term(term)
-        return made
+        new_term = self[term] = rdflib_term(term)
+        return new_term
 
 
-def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str]) -> tuple[rdflib.Dataset, TripleCounts]:
-    """Return the files as a dataset, and its numbers of triples.
+def loaded(
+    files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str]
+) -> tuple[rdflib.Dataset, TripleCounts]:
+    """Return the files as a dataset, and the counts of its triples.
 
-    The default graph holds the `chosen` graphs, or without any the unnamed graph.
+    The default graph holds the graphs named `default_iris`, or the unnamed graph if there are none.
     """
     dataset, counts, terms = rdflib.Dataset(), TripleCounts(), Terms()
-    named: dict[Any, rdflib.Graph] = {}
+    named_graphs: dict[Any, rdflib.Graph] = {}
     for path, format_name, graph in files:
         format_ = getattr(pyoxigraph.RdfFormat, format_name)
-        own_graph = pyoxigraph.NamedNode(graph) if graph else None
+        file_graph = pyoxigraph.NamedNode(graph) if graph else None
         try:
             content: dict[str, Any] = {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}  # noqa: SIM115
             for quad in pyoxigraph.parse(**content, format=format_, lenient=True, rename_blank_nodes=True):
                 triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
                 counts.add(triple)
-                name = own_graph or quad.graph_name
+                name = file_graph or quad.graph_name
                 if isinstance(name, pyoxigraph.DefaultGraph):
-                    if not chosen:
+                    if not default_iris:
                         dataset.default_graph.add(triple)
                     continue
-                if name not in named:
-                    named[name] = dataset.graph(terms[name])
-                named[name].add(triple)
-                if isinstance(name, pyoxigraph.NamedNode) and name.value in chosen:
+                if name not in named_graphs:
+                    named_graphs[name] = dataset.graph(terms[name])
+                named_graphs[name].add(triple)
+                if isinstance(name, pyoxigraph.NamedNode) and name.value in default_iris:
                     dataset.default_graph.add(triple)
         except (OSError, EOFError, zlib.error, SyntaxError) as error:
             raise Fault(f"{path}: {error}") from error
-    for iri in chosen:
-        if pyoxigraph.NamedNode(iri) not in named:
+    for iri in default_iris:
+        if pyoxigraph.NamedNode(iri) not in named_graphs:
             raise Fault(f"default_graph: the files have no graph <{iri}>")
     counts.close()
     return dataset, counts
@@ -166,13 +168,13 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     if answer.type == "ASK":
         return ("boolean",), iter([(bool(answer.askAnswer),)])
     if answer.type == "SELECT":
-        found = ([row.get(variable) for variable in answer.vars] for row in answer.bindings)
-        return tuple(map(str, answer.vars)), (tuple(map(encode_term, row)) for row in found)
+        solutions = ([row.get(variable) for variable in answer.vars] for row in answer.bindings)
+        return tuple(map(str, answer.vars)), (tuple(map(encode_term, row)) for row in solutions)
     return ("subject", "predicate", "object"), (tuple(map(encode_term, triple)) for triple in answer.graph)
 
 
 def to_integer(term: Any) -> rdflib.Literal:
-    """Cast a literal to a whole number; the number's own limits are not checked."""
+    """Cast a literal to a whole number, without a check of the limits of its datatype."""
     try:
         return rdflib.Literal(int(float(term)) if "." in term else int(term), datatype=XSD.integer)
     except (TypeError, ValueError, OverflowError) as error:

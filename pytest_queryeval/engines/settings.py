@@ -25,6 +25,6 @@ TABLES = SettingValidator(
 )
 
 
-def check_settings(settings: Mapping[str, JsonValue], known: Mapping[str, SettingValidator]) -> None:
+def check_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting but VERSION that is unknown or does not pass its validator."""
-    validate_settings({name: value for name, value in settings.items() if name != VERSION}, known)
+    validate_settings({name: value for name, value in settings.items() if name != VERSION}, validators)

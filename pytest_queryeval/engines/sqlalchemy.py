@@ -93,8 +93,8 @@ _URL = re.compile(
 
 def _parts(url: str) -> tuple[str, str]:
     """Return the backend and the driver, both in lower case, the driver empty where the URL leaves it open."""
-    found = _URL.fullmatch(url)
-    return (found["backend"].lower(), (found["driver"] or "").lower()) if found else ("", "")
+    match = _URL.fullmatch(url)
+    return (match["backend"].lower(), (match["driver"] or "").lower()) if match else ("", "")
 
 
 SETTINGS = {
@@ -115,11 +115,11 @@ def check(settings: Settings) -> None:
     _check_scheme(backend, driver)
     if backend in FILE_BACKENDS and may_hold_secrets(settings["url"].partition("://")[2]):
         raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
-    known = BACKENDS.get(backend, Backend())
-    if known is POSTGRES and driver not in ("", "psycopg"):
+    backend_properties = BACKENDS.get(backend, Backend())
+    if backend_properties is POSTGRES and driver not in ("", "psycopg"):
         raise SettingError("url", "PostgreSQL is read through psycopg: write postgresql+psycopg://")
-    module, install = DRIVERS.get(driver, known[1:])
-    extra = POSTGRES.install if known is POSTGRES else "pytest-queryeval[sqlalchemy]"
+    module, install = DRIVERS.get(driver, backend_properties[1:])
+    extra = POSTGRES.install if backend_properties is POSTGRES else "pytest-queryeval[sqlalchemy]"
     for needed, installed_by in (("sqlalchemy", extra), (module, install)):
         if needed and find_spec(needed) is None:
             problem = f"{backend} needs the package '{needed}', which is not installed"

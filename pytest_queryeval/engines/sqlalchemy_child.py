@@ -153,10 +153,10 @@ class Driver(driver.TableDriver):
                 self._drop(url)
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
-    def _inspect(self, settings: dict[str, Any], listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+    def _inspect(self, settings: dict[str, Any], inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._settings = settings
         connection = self._begin(DESCRIBE_SECONDS)
-        rows = listed(connection)
+        rows = inspect(connection)
         end(connection)
         return rows
 
@@ -191,10 +191,10 @@ class Driver(driver.TableDriver):
 
 def connect(url: str, folder: str) -> sqlalchemy.Connection:
     """Open a connection; files are opened read-only and never made. Raises `Fault` and what the driver raises."""
-    made = sqlalchemy.make_url(url)
-    name = made.get_backend_name()
-    if name in ("sqlite", "duckdb") and made.database and made.database not in MEMORY:
-        path = Path(folder, made.database)
+    parsed_url = sqlalchemy.make_url(url)
+    name = parsed_url.get_backend_name()
+    if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in MEMORY:
+        path = Path(folder, parsed_url.database)
         if not path.exists():
             raise Fault(f"{path}: no such file")
         if name == "sqlite":
@@ -204,8 +204,8 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
             creator = partial(sqlite3.connect, f"{path.as_uri()}?mode=ro", uri=True)
             return sqlalchemy.create_engine("sqlite://", creator=creator, poolclass=NullPool).connect()
         options = {"connect_args": {"read_only": True, "config": DUCKDB}}
-        return sqlalchemy.create_engine(made.set(database=str(path)), poolclass=NullPool, **options).connect()
-    return sqlalchemy.create_engine(made, poolclass=NullPool).connect()
+        return sqlalchemy.create_engine(parsed_url.set(database=str(path)), poolclass=NullPool, **options).connect()
+    return sqlalchemy.create_engine(parsed_url, poolclass=NullPool).connect()
 
 
 def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
@@ -241,8 +241,8 @@ def stop_of(driver_connection: Any) -> Callable[[], object]:
     """Return the function of a driver that stops a query from another thread; it does nothing where there is none."""
     native = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
     places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native, "send_cancel"))
-    found = (getattr(place, name, None) for place, name in places)
-    return next((stop for stop in found if callable(stop)), lambda: None)
+    functions = (getattr(place, name, None) for place, name in places)
+    return next((stop for stop in functions if callable(stop)), lambda: None)
 
 
 def verdict(error: Exception) -> tuple[str, str]:

@@ -207,11 +207,11 @@ class Driver(driver.TableDriver):
     def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
         try:
             state = (timeout, signature(path), signature(f"{path}-wal"))
-            known = self._open.pop(path, None)
-            if known and known[0] != state:
-                known[1].close()
-                known = None
-            self._open[path] = known or (state, connect(path, timeout, self._guard))
+            open_file = self._open.pop(path, None)
+            if open_file and open_file[0] != state:
+                open_file[1].close()
+                open_file = None
+            self._open[path] = open_file or (state, connect(path, timeout, self._guard))
         except OSError as error:
             raise Fault(error.strerror or str(error)) from error
         except sqlite3.Error as error:
@@ -271,8 +271,8 @@ def address(path: str) -> str:
 
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:
     """Connect the virtual tables: for that they declare and prepare much that the authorizer would refuse."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
-    for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in found)]:
+    virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
+    for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
         quoted = name.replace('"', '""')
         with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
             connection.execute(f'SELECT * FROM "{quoted}" LIMIT 0').close()  # noqa: S608 - quoted

@@ -51,18 +51,20 @@ _ENDS_OF_SENTENCES = (":", ".", "!", "?", "\u2026")
 class Language:
     """What distinguishes queries of a language from other text.
 
-    `keywords` are the words that a query may begin with, and `fences` the info strings of code blocks in the language,
-    both separated by spaces. The others are regular expressions: `ignored` for what may precede the first keyword, such
-    as comments; `strings` for strings, quoted names and comments, in which a code fence has no meaning; `open_string`
-    for the opening mark of one that does not end.
+    `ignored`, `strings` and `open_string` are regular expressions.
     """
 
     name: str
     keywords: str
+    """The words that a query may begin with, separated by spaces."""
     fences: str = ""
+    """The info strings of code blocks in the language, separated by spaces; `name` if empty."""
     ignored: str = r"#[^\n]*+|//[^\n]*+|--[^\n]*+"
+    """Text that may precede the first keyword, such as comments."""
     strings: str = r"""'[^']*+'|"[^"]*+"|`[^`]*+`"""
+    """Strings, quoted names and comments, in which a code fence has no meaning."""
     open_string: str = r"""['"`]"""
+    """The opening mark of a string, quoted name or comment that does not end."""
 
     @cached_property
     def fence_names(self) -> frozenset[str]:
@@ -81,14 +83,14 @@ class Language:
 
         After one without an end nothing is searched, so that a text is read only once.
         """
-        found = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
-        return re.compile(found, re.MULTILINE | re.DOTALL)
+        pattern = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
+        return re.compile(pattern, re.MULTILINE | re.DOTALL)
 
     @cached_property
     def lookalikes(self) -> re.Pattern[str]:
         """Return a pattern for strings and comments, and for characters outside of them that look like others."""
-        found = rf"{self.strings}|(?P<lookalike>{LOOKALIKES})|(?P<open>{self.open_string})"
-        return re.compile(found, re.MULTILINE | re.DOTALL)
+        pattern = rf"{self.strings}|(?P<lookalike>{LOOKALIKES})|(?P<open>{self.open_string})"
+        return re.compile(pattern, re.MULTILINE | re.DOTALL)
 
     def is_query(self, text: str) -> bool:
         """Return whether a text begins like a query, and has fences only in its strings, names and comments.
@@ -104,20 +106,23 @@ class Language:
 
     def begins(self, text: str) -> bool:
         """Return whether a text begins with a query, and not with a sentence such as "With the schema you sent:"."""
-        found = self.start.match(text)
-        if not found or not found["word"].istitle():
-            return found is not None
+        match = self.start.match(text)
+        if not match or not match["word"].istitle():
+            return match is not None
         mark = _MARK.search(text)
         words = text[: mark.start() if mark else None].rstrip("*_ \t\r\n")
         return ";" in words or not words.endswith(_ENDS_OF_SENTENCES)
 
 
 class _Read(NamedTuple):
-    """The query of an answer, and where it was; else why there is none, if known."""
+    """The query of an answer."""
 
     query: str = ""
+    """The query, or empty where the answer has none."""
     places: tuple[str, ...] = ()
+    """Where the query was, from the outside in: phrases for the note."""
     why: str = ""
+    """Why there is no query, if known."""
 
     def within(self, *places: str) -> _Read:
         return self._replace(places=(*places, *self.places))
@@ -181,9 +186,9 @@ def after_prose(answer: str, language: Language) -> str:
     if len(answer) > MAX_ANSWER or _MARK.search(answer) or language.start.match(answer):
         return ""
     for end in islice(_END_OF_PARAGRAPH.finditer(answer), MAX_PARAGRAPHS):
-        prose, rest = answer[: end.end()].rstrip("*_ \t\r\n"), answer[end.end() :]
-        if language.begins(rest):
-            return rest if prose.endswith(_ENDS_OF_SENTENCES) and ";" not in prose else ""
+        prose, query = answer[: end.end()].rstrip("*_ \t\r\n"), answer[end.end() :]
+        if language.begins(query):
+            return query if prose.endswith(_ENDS_OF_SENTENCES) and ";" not in prose else ""
     return ""
 
 
@@ -242,8 +247,8 @@ def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Langu
 
 def _read(answer: str, language: Language) -> _Read:
     """Read an answer without reasoning."""
-    rest = _after_label(answer)
-    for text, places in ((answer, ()), (rest, (_AFTER_LABEL,))):
+    text_after_label = _after_label(answer)
+    for text, places in ((answer, ()), (text_after_label, (_AFTER_LABEL,))):
         if language.is_query(text):
             return _Read(text, places)
         if language.begins(text):
@@ -252,8 +257,8 @@ def _read(answer: str, language: Language) -> _Read:
             if _FENCE.fullmatch(last) and language.is_query(query):
                 return _Read(query.removesuffix("\r"), (*places, _BEFORE_FENCE))
             return _Read(why=GOES_ON)
-    if _FENCE.match(rest) and _first_line(answer).endswith(_first_line(rest)):
-        return _in_blocks(rest, language).within(_AFTER_LABEL)
+    if _FENCE.match(text_after_label) and _first_line(answer).endswith(_first_line(text_after_label)):
+        return _in_blocks(text_after_label, language).within(_AFTER_LABEL)
     return _in_blocks(answer, language)
 
 
@@ -270,8 +275,10 @@ def _in_blocks(text: str, language: Language) -> _Read:
     """Read the candidates among all code blocks: those with a query, or marked as one."""
     blocks = list(code_blocks(text))
     candidates = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
-    own = [read for block, read in candidates if block.language not in _FENCES_OF_LANGUAGES - language.fence_names]
-    reads = own or [read for _, read in candidates]
+    language_reads = [
+        read for block, read in candidates if block.language not in _FENCES_OF_LANGUAGES - language.fence_names
+    ]
+    reads = language_reads or [read for _, read in candidates]
     if reads and reads[0].query and len({read.query.strip() for read in reads}) == 1:
         return reads[0].within(_FROM_BLOCK)
     if len(reads) > 1:
@@ -282,8 +289,10 @@ def _in_blocks(text: str, language: Language) -> _Read:
     if not (text.startswith("```") and text.endswith("```") and text.count("```") == 2):
         return _Read()
     inner = text[3:-3].strip()  # on the line of the fence: ```sql SELECT 1```
-    first, _, rest = inner.partition(" ")
-    return _in_code(rest.lstrip() if first.lower() in language.fence_names else inner, language).within(_FROM_BLOCK)
+    first_word, _, code = inner.partition(" ")
+    return _in_code(code.lstrip() if first_word.lower() in language.fence_names else inner, language).within(
+        _FROM_BLOCK
+    )
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
@@ -302,5 +311,5 @@ def _in_block(block: CodeBlock, language: Language) -> _Read | None:
 def _in_code(code: str, language: Language) -> _Read:
     if language.is_query(code):
         return _Read(code)
-    rest = _after_label(code)
-    return _Read(rest, (_AFTER_LABEL,)) if language.is_query(rest) else _Read()
+    text_after_label = _after_label(code)
+    return _Read(text_after_label, (_AFTER_LABEL,)) if language.is_query(text_after_label) else _Read()

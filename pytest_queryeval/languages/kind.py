@@ -34,14 +34,18 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]
-    answer_type: ClassVar[type[Answer]]  # metrics with `answers=` this type can score its cases
+    answer_type: ClassVar[type[Answer]]
+    """Metrics with `answers=` this type can score cases of the kind."""
     default_metrics: ClassVar[tuple[str, ...]]
     default_thresholds: ClassVar[Mapping[str, float]]
     has_queries: ClassVar[bool] = False
-    text_numbers: ClassVar[bool] = False  # the default of `compare: {text_numbers: …}`
+    text_numbers: ClassVar[bool] = False
+    """The default of `compare: {text_numbers: …}`."""
     options: ClassVar[frozenset[str]] = frozenset()
-    paths: ClassVar[frozenset[str]] = frozenset()  # those of the options that may name a file
-    empty_answer: ClassVar[Answer | None] = None  # what metrics that may not apply score a failed prediction as
+    paths: ClassVar[frozenset[str]] = frozenset()
+    """The options that may name a file."""
+    empty_answer: ClassVar[Answer | None] = None
+    """The answer as which metrics that may not apply score a failed prediction."""
 
     def check(self, options: Mapping[str, JsonValue]) -> None:  # noqa: B027 - most kinds have nothing to check
         """Raise `SettingError` for an option of the kind with an invalid value."""
@@ -67,10 +71,10 @@ class Kind(ABC):
         return gold
 
     @abstractmethod
-    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         """Return the answer of a gold or a prediction that no source has to run; None where one has to.
 
-        Raise `PredictorError` for an answer that is none of this kind.
+        Raise `PredictorError` for an answer of another kind.
         """
 
     def extract_query(self, answer: str) -> tuple[str, str]:
@@ -97,8 +101,8 @@ class Kind(ABC):
         """Return the tail of an engine's message on a name in `query` that is not in `schema`; empty for most."""
         return ""
 
-    def in_form_of(self, other: Answer, answer: Answer) -> Answer:
-        """Return an answer that is stated, not run, in the form of the other one; most kinds have only one form."""
+    def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
+        """Return an answer that no source gave in the form of `reference`; most kinds have only one form."""
         return answer
 
     @abstractmethod

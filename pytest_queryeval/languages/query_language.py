@@ -59,19 +59,19 @@ class QueryLanguage(Kind):
     def read_file(self, node: Node) -> QueryOrAnswer:
         return stated_file(node, table_readers(self.stated_cell, self.csv_cell))
 
-    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        if stated.query is not None:
+    def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        if query_or_answer.query is not None:
             return None
-        if not isinstance(stated.answer, Table):
-            raise PredictorError(f"the prediction is no table but a {type(stated.answer).__name__}")
-        return Execution(query=None, answer=stated.answer)
+        if not isinstance(query_or_answer.answer, Table):
+            raise PredictorError(f"the prediction is no table but a {type(query_or_answer.answer).__name__}")
+        return Execution(query=None, answer=query_or_answer.answer)
 
     def extract_query(self, answer: str) -> tuple[str, str]:
         return extract_query(answer, self.language)
 
     def after_prose(self, answer: str, dialect: str) -> str:
-        rest = after_prose(answer, self.language)
-        return rest if rest and self.parses(rest, dialect) else ""
+        query = after_prose(answer, self.language)
+        return query if query and self.parses(query, dialect) else ""
 
     def text_hint(self, query: str) -> str:
         return text_hint(query, self.language)

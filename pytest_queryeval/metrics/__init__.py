@@ -28,20 +28,20 @@ class MetricRegistry(Registry[Metric]):
     """
 
     def __contains__(self, name: object) -> bool:
-        named = _OF_FAMILY.fullmatch(name) if isinstance(name, str) and "[" in name else None
-        if named is None:
+        match = _OF_FAMILY.fullmatch(name) if isinstance(name, str) and "[" in name else None
+        if match is None:
             return super().__contains__(name)
-        return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)
+        return super().__contains__(match["family"]) and bool(super().__getitem__(match["family"]).parameter)
 
     def __getitem__(self, name: str) -> Metric:
         """Return the metric called `name`, the family itself without brackets; raise `UnknownNameError`."""
-        named = _OF_FAMILY.fullmatch(name) if "[" in name else None
-        if named is None:
+        match = _OF_FAMILY.fullmatch(name) if "[" in name else None
+        if match is None:
             return super().__getitem__(name)
-        family = super().__getitem__(named["family"])
+        family = super().__getitem__(match["family"])
         if not family.parameter:
-            raise UnknownNameError(f"metric '{named['family']}' takes nothing in brackets")
-        return replace(family, function=partial(family.function, **{family.parameter: named["argument"]}), parameter="")
+            raise UnknownNameError(f"metric '{match['family']}' takes nothing in brackets")
+        return replace(family, function=partial(family.function, **{family.parameter: match["argument"]}), parameter="")
 
     def _admit(self, member: Any) -> Metric:
         return member if isinstance(member, Metric) else describe_metric(member)

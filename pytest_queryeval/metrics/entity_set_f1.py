@@ -11,8 +11,10 @@ from pytest_queryeval.core.table import Table
 
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, JsonValue]]:
     """Return the counts of each gold column, with its name; none where there is nothing to align."""
-    found = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
-    return [{"column": name, **counts.as_dict()} for name, counts in zip(gold.columns, found or (), strict=False)]
+    column_counts = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
+    return [
+        {"column": name, **counts.as_dict()} for name, counts in zip(gold.columns, column_counts or (), strict=False)
+    ]
 
 
 COUNTS = ("entity", _by_column)
@@ -60,10 +62,14 @@ def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, int]:
     """Return precision and recall, each summed over columns, and the number of columns, at least 1."""
     if not gold.rows or not predicted.rows:
-        same = float(len(gold.rows) == len(predicted.rows))
-        return same, same, 1
-    found = entity_counts(gold, predicted, policy)
-    if found:
-        return sum(counts.precision for counts in found), sum(counts.recall for counts in found), len(found)
-    same = float(found is not None and not predicted.columns)
-    return same, same, 1
+        score = float(len(gold.rows) == len(predicted.rows))
+        return score, score, 1
+    column_counts = entity_counts(gold, predicted, policy)
+    if column_counts:
+        return (
+            sum(counts.precision for counts in column_counts),
+            sum(counts.recall for counts in column_counts),
+            len(column_counts),
+        )
+    score = float(column_counts is not None and not predicted.columns)
+    return score, score, 1

@@ -23,15 +23,15 @@ def first_statement_without_distinct(query: str) -> str:
     """
     for comparison in "><!":
         query = query.replace(f"{comparison} =", f"{comparison}=")
-    kept, position = [], 0
+    fragments, position = [], 0
     for token in _TOKEN.finditer(query):
-        kept.append(query[position : token.start()])
+        fragments.append(query[position : token.start()])
         position = token.end()
         if token.group() == ";":
-            return "".join(kept)
+            return "".join(fragments)
         if token.group().lower() != "distinct":
-            kept.append(token.group())
-    return "".join(kept) + query[position:]
+            fragments.append(token.group())
+    return "".join(fragments) + query[position:]
 
 
 def note_on_ignored_text(query: str) -> str:
@@ -64,24 +64,25 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     """
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return 0.0
-    golds, others = gold.answer.rows, predicted.answer.rows
-    if not golds and not others:
+    gold_rows, predicted_rows = gold.answer.rows, predicted.answer.rows
+    if not gold_rows and not predicted_rows:
         return 1.0
-    if len(golds) != len(others) or len(golds[0]) != len(others[0]):
+    if len(gold_rows) != len(predicted_rows) or len(gold_rows[0]) != len(predicted_rows[0]):
         return 0.0
     ordered = "order by" in (gold.query or "").lower()
-    left, right = (
-        [tuple(sorted(row, key=lambda cell: str(cell) + str(type(cell)))) for row in rows] for rows in (golds, others)
+    sorted_gold, sorted_predicted = (
+        [tuple(sorted(row, key=lambda cell: str(cell) + str(type(cell)))) for row in rows]
+        for rows in (gold_rows, predicted_rows)
     )
-    agree = left == right if ordered else set(left) == set(right)
-    return float(agree and _some_permutation_agrees(golds, others, ordered))
+    agree = sorted_gold == sorted_predicted if ordered else set(sorted_gold) == set(sorted_predicted)
+    return float(agree and _some_permutation_agrees(gold_rows, predicted_rows, ordered))
 
 
-def _some_permutation_agrees(golds: Sequence[Row], others: Sequence[Row], ordered: bool) -> bool:
+def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[Row], ordered: bool) -> bool:
     codes: defaultdict[object, int] = defaultdict(count().__next__)
     columns = []
-    for rows in (golds, others):
+    for rows in (gold_rows, predicted_rows):
         coded = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
         columns.append([list(range(len(rows))), *coded] if ordered else coded)
-    found = whole_alignment(columns[0], columns[1], pinned=int(ordered))
-    return found is not None and found.matched == len(golds)
+    alignment = whole_alignment(columns[0], columns[1], pinned=int(ordered))
+    return alignment is not None and alignment.matched == len(gold_rows)

@@ -34,12 +34,12 @@ def overall_similarity(
     >>> overall_similarity(JsonAnswer({"a": 1}), JsonAnswer({"a": 2}), similarity=alike, alpha=0.7)
     0.7
     """
-    both = levels(gold, predicted, at)
-    if isinstance(both, Score):
-        return both
-    keys = structural(*both, beta=beta, depth=depth, lists=lists)
+    objects = levels(gold, predicted, at)
+    if isinstance(objects, Score):
+        return objects
+    keys = structural(*objects, beta=beta, depth=depth, lists=lists)
     meaning = semantic(
-        *both,
+        *objects,
         similarity=similarity,
         depth=depth,
         lists=lists,

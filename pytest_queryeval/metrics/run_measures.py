@@ -29,6 +29,6 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
     value = prediction.metadata.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
-    found = "has no such number" if name in prediction.metadata else "does not report it"
-    note = f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {found}"
+    problem = "has no such number" if name in prediction.metadata else "does not report it"
+    note = f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {problem}"
     return Score(value=None, details={"notes": [note]})

@@ -38,11 +38,11 @@ def semantic_similarity(
     >>> semantic_similarity(JsonAnswer({"a": 1, "b": 2, "c": 3}), JsonAnswer({"a": 1, "b": 0}), similarity=alike)
     0.5
     """
-    both = levels(gold, predicted, at)
-    if isinstance(both, Score):
-        return both
+    objects = levels(gold, predicted, at)
+    if isinstance(objects, Score):
+        return objects
     return semantic(
-        *both,
+        *objects,
         similarity=similarity,
         depth=depth,
         lists=lists,

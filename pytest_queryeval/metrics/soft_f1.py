@@ -41,8 +41,8 @@ def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     >>> soft_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 0))))
     0.75
     """
-    found = _soft(gold, predicted, policy)
-    return found.value if found.is_proven else Score(value=found.value, details={"notes": [UNPROVEN]})
+    soft = _soft(gold, predicted, policy)
+    return soft.value if soft.is_proven else Score(value=soft.value, details={"notes": [UNPROVEN]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,21 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     if not gold.rows or not predicted.rows:
         n, m = len(set(gold.rows)), len(set(predicted.rows))
         return _Soft(float(n == m), Counts(0, m, n))
-    both = pair(gold, predicted, policy)
+    tables = pair(gold, predicted, policy)
     # In most cases there is nothing to search for, which is found without coding any cell.
-    same_width = len(both.gold.columns) == len(both.predicted.columns)
-    if both.gold_rows == both.predicted_rows or (same_width and set(both.gold_rows) == set(both.predicted_rows)):
-        return _Soft(1.0, Counts(len(set(both.gold_rows)), 0, 0))
-    cells, others, exact = distinct_row_cells(both)
-    shape = Shape(n=len(cells.cells), m=len(others), w=cells.width, b=len(both.predicted.columns))
-    found = pair_rows(cells, others)
-    value = float(shape.f1(Sums(predicted_cells=found.common, gold_cells=found.common)))
+    same_width = len(tables.gold.columns) == len(tables.predicted.columns)
+    if tables.gold_rows == tables.predicted_rows or (
+        same_width and set(tables.gold_rows) == set(tables.predicted_rows)
+    ):
+        return _Soft(1.0, Counts(len(set(tables.gold_rows)), 0, 0))
+    gold_cells, predicted_cells, exact = distinct_row_cells(tables)
+    shape = Shape(n=len(gold_cells.cells), m=len(predicted_cells), w=gold_cells.width, b=len(tables.predicted.columns))
+    pairing = pair_rows(gold_cells, predicted_cells)
+    value = float(shape.f1(Sums(predicted_cells=pairing.common, gold_cells=pairing.common)))
     pairs, width = min(shape.n, shape.m), max(shape.w, 1)
     counts = Counts(
-        found.common / width,
-        (pairs * shape.b - found.common) / width + shape.m - pairs,
-        (pairs * shape.w - found.common) / width + shape.n - pairs,
+        pairing.common / width,
+        (pairs * shape.b - pairing.common) / width + shape.m - pairs,
+        (pairs * shape.w - pairing.common) / width + shape.n - pairs,
     )
-    return _Soft(value, counts, is_proven=value == 1.0 or (found.proven and exact))
+    return _Soft(value, counts, is_proven=value == 1.0 or (pairing.proven and exact))

@@ -21,6 +21,6 @@ def soft_f1_bird(gold: Table, predicted: Table) -> float:
     >>> soft_f1_bird(gold, Table(columns=("v", "w"), rows=(("a", 1), ("b", 0))))
     0.75
     """
-    golds, others = list(dict.fromkeys(gold.rows)), list(dict.fromkeys(predicted.rows))
-    shape = Shape(n=len(golds), m=len(others), w=len(gold.columns), b=len(predicted.columns))
-    return float(shape.f1(sums_by_position(golds, others)))
+    gold_rows, predicted_rows = list(dict.fromkeys(gold.rows)), list(dict.fromkeys(predicted.rows))
+    shape = Shape(n=len(gold_rows), m=len(predicted_rows), w=len(gold.columns), b=len(predicted.columns))
+    return float(shape.f1(sums_by_position(gold_rows, predicted_rows)))

@@ -23,8 +23,8 @@ def soft_f1_denodo(gold: Table, predicted: Table) -> float:
     >>> round(soft_f1_denodo(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.615
     """
-    golds, others = (list(dict.fromkeys(text_rows(table.rows[:ROWS]))) for table in (gold, predicted))
-    if not golds and not others:
+    gold_rows, predicted_rows = (list(dict.fromkeys(text_rows(table.rows[:ROWS]))) for table in (gold, predicted))
+    if not gold_rows and not predicted_rows:
         return 0.0
-    shape = Shape(n=len(golds), m=len(others), w=len(gold.columns), b=len(predicted.columns))
-    return float(shape.f1(sums_by_position(golds, others)))
+    shape = Shape(n=len(gold_rows), m=len(predicted_rows), w=len(gold.columns), b=len(predicted.columns))
+    return float(shape.f1(sums_by_position(gold_rows, predicted_rows)))

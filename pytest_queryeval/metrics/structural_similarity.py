@@ -36,5 +36,5 @@ def structural_similarity(
     >>> structural_similarity(gold, predicted, beta=1, depth="all")
     0.25
     """
-    both = levels(gold, predicted, at)
-    return both if isinstance(both, Score) else structural(*both, beta=beta, depth=depth, lists=lists)
+    objects = levels(gold, predicted, at)
+    return objects if isinstance(objects, Score) else structural(*objects, beta=beta, depth=depth, lists=lists)

@@ -24,9 +24,9 @@ def subset_score_denodo(gold: Table, predicted: Table) -> float:
     >>> round(subset_score_denodo(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.667
     """
-    golds, others = text_rows(gold.rows[:ROWS]), text_rows(predicted.rows[:ROWS])
-    if not golds or not gold.columns:
+    gold_rows, predicted_rows = text_rows(gold.rows[:ROWS]), text_rows(predicted.rows[:ROWS])
+    if not gold_rows or not gold.columns:
         return 0.0
-    pairs = zip(dict.fromkeys(golds), dict.fromkeys(others), strict=False)
-    common = sum(len(set(left) & set(right)) for left, right in pairs)
-    return common / (len(gold.columns) * len(golds))
+    pairs = zip(dict.fromkeys(gold_rows), dict.fromkeys(predicted_rows), strict=False)
+    common = sum(len(set(gold_row) & set(predicted_row)) for gold_row, predicted_row in pairs)
+    return common / (len(gold.columns) * len(gold_rows))

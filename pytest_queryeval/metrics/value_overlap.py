@@ -28,13 +28,13 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     >>> round(value_overlap(gold, Table(columns=("x",), rows=(("a",), (2.0,), (2,)))), 3)
     0.667
     """
-    both = pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
-    golds, others = (
-        _values(*side) for side in zip((both.gold_rows, both.predicted_rows), merged_rows(both), strict=True)
+    tables = pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
+    gold_values, predicted_values = (
+        _values(*side) for side in zip((tables.gold_rows, tables.predicted_rows), merged_rows(tables), strict=True)
     )
-    if not golds:
-        return float(not others)
-    return (golds & others).total() / golds.total()
+    if not gold_values:
+        return float(not predicted_values)
+    return (gold_values & predicted_values).total() / gold_values.total()
 
 
 def _values(rows: Rows, coded: Sequence[Codes]) -> Counter[int]:

@@ -26,8 +26,8 @@ _PARTS = re.compile(
 
 def first_word(query: str) -> str:
     """Return the first word in lower case, behind comments, parentheses and semicolons; empty where there is none."""
-    found = _FIRST_WORD.match(query)
-    return found[1].lower() if found else ""
+    match = _FIRST_WORD.match(query)
+    return match[1].lower() if match else ""
 
 
 def without_end(query: str) -> str:

@@ -1,4 +1,4 @@
-"""What the child processes of databases share: URLs and their secrets, and the tables.
+"""Functions for the child processes of databases: secrets in URLs, and the definitions of tables.
 
 URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.html
 """
@@ -26,8 +26,8 @@ _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
 
 def secrets_of(url: str) -> tuple[str, ...]:
     """Return the password and the secret parameters of a URL in all their encodings, the longest first."""
-    found = _USER_INFO.match(url)
-    texts = [url, found[2] if found else ""]
+    user_info = _USER_INFO.match(url)
+    texts = [url, user_info[2] if user_info else ""]
     texts += [value for name, value in _PARAMETER.findall(url) if _SECRET_NAME.search(name)]
     parts = {part for text in texts for part in (text, unquote(text), unquote_plus(text)) if part}
     forms = {form for part in parts for form in (part, quote(part), quote(part, safe=""), quote_plus(part), repr(part))}
@@ -54,8 +54,10 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
         targets: defaultdict[str, list[tuple[str | None, str | None]]] = defaultdict(list)
         for key in keys.get(place, ()):
             if key["referred_schema"] is None:  # the default schema
-                for own, other in zip(key["constrained_columns"], key["referred_columns"], strict=True):
-                    targets[own].append((key["referred_table"], other))
+                for source_column, target_column in zip(
+                    key["constrained_columns"], key["referred_columns"], strict=True
+                ):
+                    targets[source_column].append((key["referred_table"], target_column))
         for column in tables[place]:
             for target in targets.get(column["name"], [(None, None)]):
                 rows.append((place[1], column["name"], _type_name(column["type"], None), *target))
@@ -72,11 +74,11 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
             place[1],
             [
                 ColumnDefinition(
-                    each["name"],
-                    "" if isinstance(each["type"], NullType) else _type_name(each["type"], dialect),
-                    not each["nullable"],
+                    column["name"],
+                    "" if isinstance(column["type"], NullType) else _type_name(column["type"], dialect),
+                    not column["nullable"],
                 )
-                for each in columns
+                for column in columns
             ],
             primary_keys[place].get("constrained_columns", []) if place in primary_keys else [],
             [

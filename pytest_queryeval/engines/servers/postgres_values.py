@@ -78,14 +78,14 @@ class IntervalLoader(Loader):
     def load(self, data: Buffer) -> Any:
         """Return the value; its text where it is too long, or the server's `intervalstyle` is another one."""
         text = text_of(data)
-        found = _INTERVAL.fullmatch(text)
-        if not found:
+        match = _INTERVAL.fullmatch(text)
+        if not match:
             return text
-        years, months, days, hours, minutes = (int(found[name] or 0) for name in _UNITS)
-        seconds = 3600 * hours + 60 * minutes + Decimal(found["seconds"] or 0)
+        years, months, days, hours, minutes = (int(match[name] or 0) for name in _UNITS)
+        seconds = 3600 * hours + 60 * minutes + Decimal(match["seconds"] or 0)
         days += _DAYS_OF_A_MONTH * (12 * years + months)
         try:
-            return timedelta(days=days, microseconds=int(seconds * 1_000_000) * (-1 if found["sign"] == "-" else 1))
+            return timedelta(days=days, microseconds=int(seconds * 1_000_000) * (-1 if match["sign"] == "-" else 1))
         except OverflowError:
             return text
 

@@ -136,8 +136,8 @@ def _is_file(table: exp.Table) -> bool:
 def _reaching(query: str, dialect: str) -> str:
     """Return the name of a function that does more than read, or nothing."""
     for pattern in [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ():
-        if found := re.search(pattern, query, re.IGNORECASE):
-            return found[0].lstrip(". ")
+        if call := re.search(pattern, query, re.IGNORECASE):
+            return call[0].lstrip(". ")
     return ""
 
 
@@ -158,8 +158,8 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
             return "a character that is not ASCII"
     text = " ".join((*unquoted, query[end:]))  # with comments
     patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
-    if found := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
-        return _NAMES[found.lastgroup or ""]
+    if match := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
+        return _NAMES[match.lastgroup or ""]
     return _reaching(" ".join(words), dialect)
 
 
@@ -171,5 +171,5 @@ def _reason(error: SqlglotError) -> str:
     return one_line(str(error))
 
 
-def _unsafe(what: str) -> Failure:
-    return Failure(kind="unsafe", message=f"only one query that reads is allowed: {what}")
+def _unsafe(construct: str) -> Failure:
+    return Failure(kind="unsafe", message=f"only one query that reads is allowed: {construct}")

@@ -23,15 +23,16 @@ MAX_SHOWN = 40  # of a value in the summary
 MAX_NORMALIZED = 200
 # The type of a value by the first character of its canonical text; that of a number has several.
 _TYPES = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}
-# The path to a value, from the end: the path to its container, and the last step.
+# A path as a linked list: the path to the container, and the last step; None for the whole document.
 Path: TypeAlias = "tuple[Path, str | int] | None"
 
 
 @dataclass(slots=True)
-class _Found:
-    """At most `limit` rows of each type, and the number of all; `respelled` counts keys in another Unicode form."""
+class _Differences:
+    """The first rows of each type of difference, and the number of all."""
 
     limit: int
+    """The greatest number of rows of each type."""
     missing: list[Row] = field(default_factory=list)
     extra: list[Row] = field(default_factory=list)
     changed: list[tuple[Row, Row]] = field(default_factory=list)
@@ -39,6 +40,7 @@ class _Found:
     added: int = 0
     altered: int = 0
     respelled: int = 0
+    """Extra keys that are missing in another Unicode normal form."""
 
     def lose(self, path: Path, value: JsonValue) -> None:
         self.lost += 1
@@ -62,27 +64,29 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
     A value of only one side is one row, at its own path. Items of lists are compared by index. `counts` are
     of all rows of gold and of predicted that differ.
     """
-    found = _Found(limit)
-    _compare(gold.value, predicted.value, None, found)
+    differences = _Differences(limit)
+    _compare(gold.value, predicted.value, None, differences)
     parts = [
-        f"missing {pluralize(found.lost, 'path')}" * bool(found.lost),
-        pluralize(found.added, "extra path") * bool(found.added),
-        f"another value at {pluralize(found.altered, 'path')}" * bool(found.altered),
-        f"{pluralize(found.respelled, 'extra key')} missing in another Unicode normal form" * bool(found.respelled),
+        f"missing {pluralize(differences.lost, 'path')}" * bool(differences.lost),
+        pluralize(differences.added, "extra path") * bool(differences.added),
+        f"another value at {pluralize(differences.altered, 'path')}" * bool(differences.altered),
+        f"{pluralize(differences.respelled, 'extra key')} missing in another Unicode normal form"
+        * bool(differences.respelled),
     ]
     summary = ", ".join(filter(None, parts))
-    if (found.lost, found.added, found.altered) == (0, 0, 1) and found.changed:
-        ((path, value), (_, other)) = found.changed[0]
-        path, value, other = (one_line_with_end(str(text), MAX_SHOWN) for text in (path, value, other))
-        summary = f"{path}: gold {value}, predicted {other}"
+    if (differences.lost, differences.added, differences.altered) == (0, 0, 1) and differences.changed:
+        ((path, gold_value), (_, predicted_value)) = differences.changed[0]
+        texts = (path, gold_value, predicted_value)
+        path, gold_value, predicted_value = (one_line_with_end(str(text), MAX_SHOWN) for text in texts)
+        summary = f"{path}: gold {gold_value}, predicted {predicted_value}"
     if not summary and str(gold.value) != str(predicted.value):
         summary = "only the order of keys or the notation of numbers differs"
     return Difference(
         columns=COLUMNS,
-        missing=tuple(found.missing),
-        extra=tuple(found.extra),
-        changed=tuple(found.changed),
-        counts=(found.lost + found.altered, found.added + found.altered),
+        missing=tuple(differences.missing),
+        extra=tuple(differences.extra),
+        changed=tuple(differences.changed),
+        counts=(differences.lost + differences.altered, differences.added + differences.altered),
         summary=summary,
     )
 
@@ -93,12 +97,12 @@ def difference_cause(gold: JsonAnswer, predicted: JsonAnswer) -> Cause | None:
     >>> difference_cause(JsonAnswer({"year": 1990}), JsonAnswer({"year": "1990"})).edits
     (CausingEdit(label='wrong-type', clause='$.year', change='"1990" → 1990'),)
     """
-    found = difference(gold, predicted, limit=MAX_EDITS)
-    edits = [_edit("missing-member", path, NOTHING, value) for path, value in found.missing]
-    edits += [_edit("extra-member", path, value, NOTHING) for path, value in found.extra]
-    for (path, right), (_, value) in found.changed:
-        is_other_type = _TYPES.get(str(right)[:1]) != _TYPES.get(str(value)[:1])
-        edits.append(_edit("wrong-type" if is_other_type else "wrong-value", path, value, right))
+    differences = difference(gold, predicted, limit=MAX_EDITS)
+    edits = [_edit("missing-member", path, NOTHING, value) for path, value in differences.missing]
+    edits += [_edit("extra-member", path, value, NOTHING) for path, value in differences.extra]
+    for (path, gold_value), (_, predicted_value) in differences.changed:
+        is_other_type = _TYPES.get(str(gold_value)[:1]) != _TYPES.get(str(predicted_value)[:1])
+        edits.append(_edit("wrong-type" if is_other_type else "wrong-value", path, predicted_value, gold_value))
     return Cause(edits=tuple(edits[:MAX_EDITS])) if edits else None
 
 
@@ -106,33 +110,35 @@ def _edit(label: CauseLabel, path: Cell, *change: Cell) -> CausingEdit:
     return CausingEdit(label=label, clause=str(path), change=" → ".join(map(str, change)))
 
 
-def _compare(gold: JsonValue, predicted: JsonValue, path: Path, found: _Found) -> None:
+def _compare(gold: JsonValue, predicted: JsonValue, path: Path, differences: _Differences) -> None:
     if isinstance(gold, dict) and isinstance(predicted, dict):
-        _compare_objects(gold, predicted, path, found)
+        _compare_objects(gold, predicted, path, differences)
     elif isinstance(gold, list) and isinstance(predicted, list):
-        for index, (value, other) in enumerate(zip(gold, predicted, strict=False)):
-            _compare(value, other, (path, index), found)
+        for index, (gold_item, predicted_item) in enumerate(zip(gold, predicted, strict=False)):
+            _compare(gold_item, predicted_item, (path, index), differences)
         shared = min(len(gold), len(predicted))
         for index, value in enumerate(gold[shared:], start=shared):
-            found.lose((path, index), value)
+            differences.lose((path, index), value)
         for index, value in enumerate(predicted[shared:], start=shared):
-            found.add((path, index), value)
+            differences.add((path, index), value)
     elif not equal(gold, predicted):
-        found.alter(path, gold, predicted)
+        differences.alter(path, gold, predicted)
 
 
-def _compare_objects(gold: dict[str, JsonValue], predicted: dict[str, JsonValue], path: Path, found: _Found) -> None:
+def _compare_objects(
+    gold: dict[str, JsonValue], predicted: dict[str, JsonValue], path: Path, differences: _Differences
+) -> None:
     for key, value in gold.items():
         if key in predicted:
-            _compare(value, predicted[key], (path, key), found)
+            _compare(value, predicted[key], (path, key), differences)
         else:
-            found.lose((path, key), value)
+            differences.lose((path, key), value)
     extra = [key for key in predicted if key not in gold]
     for key in extra:
-        found.add((path, key), predicted[key])
+        differences.add((path, key), predicted[key])
     if extra:
         missing = {_normalized(key) for key in gold if key not in predicted}
-        found.respelled += sum(_normalized(key) in missing for key in extra)
+        differences.respelled += sum(_normalized(key) in missing for key in extra)
 
 
 def _normalized(key: str) -> str:

@@ -71,16 +71,18 @@ class Json(Kind):
             raise ValueError(f"gold breaks {case.settings.json_schema.file.name}: {problems[0]}")
         return gold
 
-    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        execution = _read(stated)
+    def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        execution = _read(query_or_answer)
         if case.settings.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
-        found = check_untrusted(execution.answer, case.settings.json_schema, hosts, timeout=case.settings.timeout)
-        if isinstance(found, Failure):
+        violations_or_failure = check_untrusted(
+            execution.answer, case.settings.json_schema, hosts, timeout=case.settings.timeout
+        )
+        if isinstance(violations_or_failure, Failure):
             # An execution with an error has no answer, so one that is given as a value is kept as the query.
             query = self.text(execution.answer) if execution.query is None else execution.query
-            return Execution(query=query, error=found)
-        return replace(execution, violations=found)
+            return Execution(query=query, error=violations_or_failure)
+        return replace(execution, violations=violations_or_failure)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
@@ -100,17 +102,17 @@ def _answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
 
 
-def _read(stated: QueryOrAnswer) -> Execution:
-    if stated.query is None:
-        if not isinstance(stated.answer, JsonAnswer):
-            raise PredictorError(f"the prediction is no JSON answer but a {type(stated.answer).__name__}")
-        return Execution(query=None, answer=stated.answer)
-    text, note = answer_text(stated.query)
+def _read(query_or_answer: QueryOrAnswer) -> Execution:
+    if query_or_answer.query is None:
+        if not isinstance(query_or_answer.answer, JsonAnswer):
+            raise PredictorError(f"the prediction is no JSON answer but a {type(query_or_answer.answer).__name__}")
+        return Execution(query=None, answer=query_or_answer.answer)
+    text, note = answer_text(query_or_answer.query)
     problem = refusal(text)
-    found = read_json_text(text, _answer) if problem is None else problem
-    if isinstance(found, Failure):
-        return Execution(query=stated.query, error=found)
-    return Execution(query=stated.query, answer=found, note=note)
+    answer_or_failure = read_json_text(text, _answer) if problem is None else problem
+    if isinstance(answer_or_failure, Failure):
+        return Execution(query=query_or_answer.query, error=answer_or_failure)
+    return Execution(query=query_or_answer.query, answer=answer_or_failure, note=note)
 
 
 JSON = Json()

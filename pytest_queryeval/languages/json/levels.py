@@ -33,17 +33,17 @@ def check_at(options: Mapping[str, JsonValue]) -> None:
 
 
 def levels(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
-    """Return the objects of both answers at a level, that of the whole answers if `at` is empty; else a score.
+    """Return the objects of both answers at a level; the whole answers if `at` is empty.
 
-    That is None where gold has no object there, 0 where predicted has none; a note says why.
+    Where one has no object there, return a `Score` with a note on the reason: None if it is gold, 0 if predicted.
     """
-    wanted = _level(gold.value, at)
-    if isinstance(wanted, str):
-        return _unscored(None, f"gold {wanted}, so there is nothing to score")
-    found = _level(predicted.value, at)
-    if isinstance(found, str):
-        return _unscored(0.0, f"predicted {found}, which scores 0")
-    return wanted, found
+    gold_level = _level(gold.value, at)
+    if isinstance(gold_level, str):
+        return _unscored(None, f"gold {gold_level}, so there is nothing to score")
+    predicted_level = _level(predicted.value, at)
+    if isinstance(predicted_level, str):
+        return _unscored(0.0, f"predicted {predicted_level}, which scores 0")
+    return gold_level, predicted_level
 
 
 def _unscored(value: float | None, reason: str) -> Score:

@@ -30,33 +30,33 @@ def is_leaf(value: JsonValue) -> bool:
 def values_by_path(
     gold: JsonValue, predicted: JsonValue, *, depth: Depth = "top", lists: Lists = "index"
 ) -> Iterator[tuple[Values, Values]]:
-    """Yield the values of gold and of predicted on each path below them that either has; none where one has it not.
+    """Yield the values of gold and of predicted on each path that either has; an empty sequence for a missing path.
 
-    `depth` top is the first step only. With `lists` set a path may have several values, else one at most. The order is
-    deterministic; on the top level it is that of gold.
+    `depth="top"` is the first step only. With `lists="set"` a path may have several values, else at most one. The order
+    is deterministic; on the top level it is that of gold.
     """
     pending: list[tuple[Values, Values]] = [((gold,), (predicted,))]
     while pending:
-        wanted, found = (_children(values, lists) for values in pending.pop())
+        gold_children, predicted_children = (_children(values, lists) for values in pending.pop())
         pairs: Iterable[tuple[Values, Values]] = chain(
-            ((values, found.get(step, ())) for step, values in wanted.items()),
-            (((), values) for step, values in found.items() if step not in wanted),
+            ((values, predicted_children.get(step, ())) for step, values in gold_children.items()),
+            (((), values) for step, values in predicted_children.items() if step not in gold_children),
         )
-        for both in pairs:
-            yield both
-            if depth == "all" and not (all(map(is_leaf, both[0])) and all(map(is_leaf, both[1]))):
-                pending.append(both)
+        for pair in pairs:
+            yield pair
+            if depth == "all" and not (all(map(is_leaf, pair[0])) and all(map(is_leaf, pair[1]))):
+                pending.append(pair)
 
 
 def _children(values: Values, lists: Lists) -> Mapping[Step, Values]:
-    """Return the values that are one step below these."""
+    """Return the values one step below, by that step."""
     if len(values) == 1:
         return _children_of_one(values[0], lists)
-    found: dict[Step, list[JsonValue]] = {}
+    children: dict[Step, list[JsonValue]] = {}
     for value in values:
         for step, items in _children_of_one(value, lists).items():
-            found.setdefault(step, []).extend(items)
-    return found
+            children.setdefault(step, []).extend(items)
+    return children
 
 
 def _children_of_one(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
@@ -82,7 +82,7 @@ def equal_leaves(gold: JsonValue, predicted: JsonValue) -> int:
         return sum(equal_leaves(item, predicted[key]) for key, item in gold.items() if key in predicted)
     if isinstance(gold, list) and isinstance(predicted, list) and gold and predicted:
         return sum(map(equal_leaves, gold, predicted))
-    # Here one of them is a leaf, or they are an object and a list.
+    # Here at least one side is a leaf, or they are an object and a list.
     return equal(gold, predicted)
 
 

@@ -67,8 +67,8 @@ def _check(schema: JsonSchema) -> str:
     return f"the check against {schema.file}"
 
 
-def _lines(found: Iterable[Sequence[Any]]) -> tuple[str, ...]:
-    return tuple(one_line(f"{path_text(steps)}: {reason}", MAX_LINE) for steps, reason in found)
+def _lines(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
+    return tuple(one_line(f"{path_text(steps)}: {reason}", MAX_LINE) for steps, reason in violation_rows)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

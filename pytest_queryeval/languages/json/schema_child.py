@@ -84,10 +84,10 @@ def shown(value: Any, room: int = MAX_SHOWN) -> str:
         case str():
             return repr(value[:room] + "…" * (len(value) > room))
         case list():
-            return f"[{_listed(value, lambda item, left: shown(item, left), room)}]"
+            return f"[{_listed(value, shown, room)}]"
         case dict():
             entries = value.items()
-            return f"{{{_listed(entries, lambda entry, left: ': '.join(shown(part, left) for part in entry), room)}}}"
+            return f"{{{_listed(entries, lambda entry, room: ': '.join(shown(part, room) for part in entry), room)}}}"
         case int() if abs(value) >= MIN_LARGE:
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         case _:
@@ -117,9 +117,9 @@ def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterato
         yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
 
 
-def _unique_items(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+def _unique_items(validator: Any, must_be_unique: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     """Check `uniqueItems` in one pass: comparing all pairs of 100,000 objects would take hours."""
-    if not wanted or not validator.is_type(instance, "array"):
+    if not must_be_unique or not validator.is_type(instance, "array"):
         return
     first: dict[Any, int] = {}
     for index, item in enumerate(instance):
@@ -194,16 +194,18 @@ def _strengthened(draft: Any) -> Any:
     )
 
 
-def compiled(document: Any, others: Mapping[str, Any]) -> Any:
+def compiled(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
     """Return a validator for a schema of any draft (2020-12 where it names none).
 
-    `others` are the documents that it refers to, by their URIs, of the same draft.
+    `referenced_documents` are the documents that it refers to, by their URIs; all have the same draft.
     """
     draft: Any = validator_for(document, default=Draft202012Validator)
     rules = specification_with(draft.ID_OF(draft.META_SCHEMA))
-    found = [(uri, Resource.from_contents(_prepared(other), rules)) for uri, other in others.items()]
+    resources = [
+        (uri, Resource.from_contents(_prepared(content), rules)) for uri, content in referenced_documents.items()
+    ]
     # A registry of our own: the default one fetches unknown documents.
-    registry: Registry[Any] = Registry().with_resources(found)
+    registry: Registry[Any] = Registry().with_resources(resources)
     return _strengthened(draft)(_prepared(document), registry=registry)
 
 
@@ -239,12 +241,12 @@ def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...],
     Raise `TooDeep`, and jsonschema's errors where the schema cannot be used.
     """
     with deep_stack():
-        found = []
+        reasons = []
         for error in islice(validator.iter_errors(quiet(answer)), MAX_SEARCHED):
             steps = tuple(step if isinstance(step, int) else step[:MAX_KEY] for step in error.path)
-            found.append((steps, error.message[:MAX_REASON]))
-    found.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
-    return found[:MAX_VIOLATIONS]
+            reasons.append((steps, error.message[:MAX_REASON]))
+    reasons.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
+    return reasons[:MAX_VIOLATIONS]
 
 
 class Driver(driver.Driver):

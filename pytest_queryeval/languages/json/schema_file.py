@@ -27,7 +27,7 @@ from pytest_queryeval.languages.json.schema_child import TooDeep, deep_stack, qu
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose schemas apply to the same value, so that a circle of them has no end.
+# Keywords whose schemas apply to the same value: a cycle of references through them would never end.
 SAME_VALUE = ("not", "if", "then", "else")
 SAME_VALUE_LISTS = ("allOf", "anyOf", "oneOf")
 SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
@@ -61,7 +61,7 @@ class _Reference(NamedTuple):
 
 
 class _Links:
-    """All references of a schema, and in `others` the documents of other files by their URIs."""
+    """All references of a schema, and in `resources` the referenced documents by their URIs."""
 
     def __init__(self, file: File, document: JsonValue) -> None:
         self.resources: dict[str, JsonValue] = {}
@@ -90,9 +90,9 @@ class _Links:
                 continue
             self._seen.add(id(schema))
             # One draft for all: jsonschema reads some keywords by the draft of the schema with the reference.
-            named = schema.get("$schema", self._name)
-            if str(named).rstrip("#") != self._name.rstrip("#"):
-                raise file.problem(f"$schema '{named}' is not that of {self._file.shown}, '{self._name}'")
+            draft_uri = schema.get("$schema", self._name)
+            if str(draft_uri).rstrip("#") != self._name.rstrip("#"):
+                raise file.problem(f"$schema '{draft_uri}' is not that of {self._file.shown}, '{self._name}'")
             _check_patterns(schema, file)
             self._same_value[id(schema)] = [id(part) for part in _for_same_value(schema)]
             for keyword in REFERENCES:
@@ -135,9 +135,9 @@ def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
     """Return the draft of a schema; raise `CaseError` where it is unknown, or its rules are broken."""
     if not isinstance(document, dict | bool):
         raise file.problem("a schema is an object, true or false")
-    named = document.get("$schema") if isinstance(document, dict) else None
-    if named is not None and str(named).rstrip("#") not in DRAFTS:
-        raise file.problem(f"unknown $schema '{named}'{did_you_mean(str(named), DRAFTS)}")
+    draft_uri = document.get("$schema") if isinstance(document, dict) else None
+    if draft_uri is not None and str(draft_uri).rstrip("#") not in DRAFTS:
+        raise file.problem(f"unknown $schema '{draft_uri}'{did_you_mean(str(draft_uri), DRAFTS)}")
     draft = validator_for(document, default=default)
     registry: Registry[Any] = Registry()
     error = best_match(draft(draft.META_SCHEMA, registry=registry).iter_errors(quiet(document)))

@@ -15,10 +15,10 @@ from pytest_queryeval.languages.json.paths import Values, is_leaf, values_by_pat
 def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
     """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 where gold and predicted have none."""
     common = missing = extra = 0
-    for wanted, found in values_by_path(gold, predicted, depth=depth, lists=lists):
-        if wanted and found:
+    for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists):
+        if gold_values and predicted_values:
             common += 1
-        elif wanted:
+        elif gold_values:
             missing += 1
         else:
             extra += 1
@@ -41,9 +41,9 @@ def semantic(
     All texts go to `similarity` in one call, in the order of gold's keys.
     """
     pairs = [
-        (_text(wanted, value_text), _text(found, value_text))
-        for wanted, found in values_by_path(gold, predicted, depth=depth, lists=lists)
-        if wanted and found and (depth == "top" or any(map(is_leaf, (*wanted, *found))))
+        (_text(gold_values, value_text), _text(predicted_values, value_text))
+        for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists)
+        if gold_values and predicted_values and (depth == "top" or any(map(is_leaf, (*gold_values, *predicted_values))))
     ]
     return min(max(fmean(similarity(embedding_model, pairs)), 0.0), 1.0) if pairs else 0.0
 
@@ -55,8 +55,8 @@ def _text(values: Values, value_text: ValueText) -> str:
     """
     value: JsonValue = values[0]
     if len(values) > 1:
-        compared = [one for one in values if is_leaf(one)] or values
-        distinct = {canonical_text(one): one for one in compared}
+        compared = [candidate for candidate in values if is_leaf(candidate)] or values
+        distinct = {canonical_text(candidate): candidate for candidate in compared}
         merged = [distinct[text] for text in sorted(distinct)]
         value = merged if len(merged) > 1 else merged[0]
     return str(value) if value_text == "python" else canonical_text(value)

@@ -17,10 +17,10 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 def query_features(query: str) -> tuple[Feature, ...]:
     """Return the features that a query has anywhere in it, in the order of FEATURES; none where it cannot be read."""
     try:
-        found = set(_features(read_tree(query).tree))
+        features = set(_features(read_tree(query).tree))
     except UnreadableError:
         return ()
-    return tuple(name for name in FEATURES if name in found)
+    return tuple(name for name in FEATURES if name in features)
 
 
 def _features(tree: Select) -> Iterator[Feature]:

@@ -34,9 +34,9 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
         columns = tuple(_of_type(str, name) for name in _of_type(list, document["head"]["vars"]))
         if list(columns) == VIRTUOSO_STAR:
             return (), [() for _ in _of_type(list, document["results"]["bindings"])]
-        rows, known = [], set(columns)
+        rows, variables = [], set(columns)
         for binding in _of_type(list, document["results"]["bindings"]):
-            if unknown := binding.keys() - known:
+            if unknown := binding.keys() - variables:
                 raise ValueError(f"a row binds {', '.join(sorted(unknown))}, not among its variables")
             rows.append(tuple([_term(binding.get(name)) for name in columns]))
         return columns, rows

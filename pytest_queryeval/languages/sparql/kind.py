@@ -60,9 +60,9 @@ class Sparql(QueryLanguage):
         added = missing_prefixes(query, declared_prefixes(source.settings))
         return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
 
-    def in_form_of(self, other: Answer, answer: Answer) -> Answer:
-        """Return a table of triples as a graph where the other answer is one."""
-        if not isinstance(other, Table) or not other.is_graph or not isinstance(answer, Table):
+    def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
+        """Return a table of triples as a graph where `reference` is a graph."""
+        if not isinstance(reference, Table) or not reference.is_graph or not isinstance(answer, Table):
             return answer
         return answer if answer.is_graph or len(answer.columns) != len(GRAPH_COLUMNS) else graph_table(answer.rows)
 

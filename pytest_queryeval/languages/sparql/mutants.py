@@ -36,7 +36,7 @@ from pytest_queryeval.text.truncation import truncate
 MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
-NEAREST = 2  # other names in the place of one
+NEAREST = 2  # names that replace one, by similarity
 NO_DUPLICATES = "no row occurs twice"
 DUPLICATES_IGNORED = "duplicates do not matter"
 ORDER_IGNORED = "the order does not matter"
@@ -56,54 +56,52 @@ _CLOSURES = {"*": "+", "+": "*"}
 
 
 class Edit(NamedTuple):
-    """A node, and what takes its place: a node, several in a list, or nothing.
-
-    `equivalent` is the reason for which the query still answers the same; empty where that is not known.
-    """
+    """The replacement of a node."""
 
     node: Node
     new: Node | tuple[Node, ...] | None
+    """One node, several, or None to drop `node`."""
     operator: str
     clause: str
     change: str
     equivalent: str = ""
+    """Why the query still has the same answer; empty where that is unknown."""
 
 
 def mutants(
     query: str, declared: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
 ) -> Sequence[Mutant]:
-    """Return the mutants of a query, none of them twice; none of one that cannot be read.
+    """Return the distinct mutants of a query; none where it cannot be read.
 
-    `declared` are prefixes of the source, and `policy` says how answers are compared. `run` answers a query on the same
-    graph: it tells other predicates and classes. Of more than a query may have those are returned that come first when
-    the operators take turns.
+    `declared` are prefixes of the source, and `policy` says how answers are compared. `run` runs a query on the same
+    graph, to list its predicates and classes. At most `most_mutants` are returned: the operators take turns.
     """
     try:
         read = read_tree(query, declared)
     except UnreadableError:
         return ()
-    made = _Mutants(read.tree, {**declared, **read.prefixes}, policy, run)
-    known, lost = {made.writer.query(read.tree)}, lost_variables(read.tree)
-    found: list[Mutant] = []
+    generator = _Mutants(read.tree, {**declared, **read.prefixes}, policy, run)
+    known_texts, lost = {generator.writer.query(read.tree)}, lost_variables(read.tree)
+    distinct_mutants: list[Mutant] = []
     most = most_mutants(sum(1 for _ in walk(read.tree)))
-    for edit in islice(in_turn(made.edits()), 2 * most):  # few are made twice
-        tree = made.edited(edit)
-        text = made.writer.query(tree) if tree is not None and lost_variables(tree) <= lost else ""
-        if not text or text in known:
+    for edit in islice(in_turn(generator.edits()), 2 * most):  # few are duplicates
+        tree = generator.edited(edit)
+        text = generator.writer.query(tree) if tree is not None and lost_variables(tree) <= lost else ""
+        if not text or text in known_texts:
             continue
-        known.add(text)
-        found.append(
+        known_texts.add(text)
+        distinct_mutants.append(
             Mutant(
                 query=text,
                 operator=edit.operator,
                 clause=edit.clause,
                 change=truncate(edit.change, CHANGE_CHARACTERS),
-                equivalent=edit.equivalent or (UNUSED if id(edit.node) in made.facts.inert else ""),
+                equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
             )
         )
-        if len(found) == most:
+        if len(distinct_mutants) == most:
             break
-    return found
+    return distinct_mutants
 
 
 class _Mutants:
@@ -138,21 +136,26 @@ class _Mutants:
 
     def patterns(self, place: Place) -> Iterator[Edit]:
         """Leave out triple patterns."""
-        triples = [each for each in place.group.elements if isinstance(each, Triple)]
+        triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
-            same = (
-                REDUNDANT if any(self._follows(triple, each, place) for each in triples if each is not triple) else ""
+            reason = (
+                REDUNDANT
+                if any(self._follows(triple, element, place) for element in triples if element is not triple)
+                else ""
             )
-            yield Edit(triple, None, "pattern-dropped", "WHERE", f"{self.writer.line(triple)} dropped", same)
+            yield Edit(triple, None, "pattern-dropped", "WHERE", f"{self.writer.line(triple)} dropped", reason)
 
-    def _follows(self, triple: Triple, other: Triple, place: Place) -> bool:
-        """Return whether a pattern matches wherever the other one does; with other values only where none is used."""
-        if triple == other:
+    def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
+        """Return whether a pattern matches wherever `premise` does, apart from variables that nothing else uses."""
+        if triple == premise:
             return not any(term[0] == "[" for term in terms(triple))
-        if place.duplicates_matter or self.tree.selects_all or triple.path != other.path:
+        if place.duplicates_matter or self.tree.selects_all or triple.path != premise.path:
             return False
-        ends = ((triple.subject, other.subject), (triple.object, other.object))
-        return all(mine == its or (is_variable(mine) and self.facts.uses[mine] == 1) for mine, its in ends)
+        ends = ((triple.subject, premise.subject), (triple.object, premise.object))
+        return all(
+            term_in_pattern == premise_term or (is_variable(term_in_pattern) and self.facts.uses[term_in_pattern] == 1)
+            for term_in_pattern, premise_term in ends
+        )
 
     def directions(self, place: Place) -> Iterator[Edit]:
         """Exchange subject and object."""
@@ -164,35 +167,35 @@ class _Mutants:
             edit = Edit(triple, new, "direction", "WHERE", change)
             yield self._unless_renamed(edit, triple.subject, triple.object)
 
-    def _unless_renamed(self, edit: Edit, one: str, other: str) -> Edit:
-        tree = self.edited(edit) if is_variable(one) and is_variable(other) else None
-        is_same = tree is not None and self.facts.is_same_but_for_names(tree, one, other)
+    def _unless_renamed(self, edit: Edit, first_variable: str, second_variable: str) -> Edit:
+        tree = self.edited(edit) if is_variable(first_variable) and is_variable(second_variable) else None
+        is_same = tree is not None and self.facts.is_same_but_for_names(tree, first_variable, second_variable)
         return edit._replace(equivalent=SAME_BUT_NAMES) if is_same else edit
 
     def filters(self, place: Place) -> Iterator[Edit]:
-        """Leave out filters, and parts that `&&` or `||` joins."""
+        """Leave out filters, and operands of `&&` or `||`."""
         for element in place.group.elements:
             if not isinstance(element, Filter):
                 continue
             yield Edit(element, None, "filter-dropped", "FILTER", f"{self.writer.line(element)} dropped")
             parts = element.condition.parts
             for start, end in _operands(parts):
-                rest = parts[: max(start - 1, 0)] + (parts[end:] if start else parts[end + 1 :])
+                remaining_parts = parts[: max(start - 1, 0)] + (parts[end:] if start else parts[end + 1 :])
                 change = f"{self.writer.line(Expr(parts[start:end]))} dropped"
-                yield Edit(element.condition, Expr(rest), "condition-dropped", "FILTER", change)
+                yield Edit(element.condition, Expr(remaining_parts), "condition-dropped", "FILTER", change)
 
     def blocks(self, place: Place) -> Iterator[Edit]:
-        """Leave out OPTIONAL and MINUS; require what is optional."""
+        """Leave out OPTIONAL and MINUS; make optional patterns required."""
         for element in place.group.elements:
             if not isinstance(element, Block) or element.head[0] == "GRAPH":
                 continue
             text, name = self.writer.line(element), element.head[0]
-            same = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
+            reason = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
             if name == "MINUS":
-                others = Group(tuple(each for each in place.group.elements if each is not element))
-                shared = set(terms(element.group)) & {term for term in terms(others) if is_variable(term)}
-                same = "" if shared else NOTHING_SHARED
-            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", f"{text} dropped", same)
+                siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
+                shared = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
+                reason = "" if shared else NOTHING_SHARED
+            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", f"{text} dropped", reason)
             if name == "OPTIONAL":
                 yield Edit(element, element.group.elements, "optional-required", "WHERE", f"{text} → required")
 
@@ -201,7 +204,7 @@ class _Mutants:
         for element in place.group.elements:
             if isinstance(element, Union) and len(element.arms) > 1:
                 for arm in element.arms:
-                    new = Union(tuple(each for each in element.arms if each is not arm))
+                    new = Union(tuple(sibling for sibling in element.arms if sibling is not arm))
                     change = f"UNION {self.writer.line(arm)} dropped"
                     yield Edit(element, new, "union-arm-dropped", "WHERE", change)
 
@@ -209,37 +212,39 @@ class _Mutants:
         """Drop or add DISTINCT."""
         if select.form != "SELECT":
             return
-        same = NO_DUPLICATES if self.facts.has_unique_rows(select) else "" if duplicates_matter else DUPLICATES_IGNORED
+        reason = (
+            NO_DUPLICATES if self.facts.has_unique_rows(select) else "" if duplicates_matter else DUPLICATES_IGNORED
+        )
         if select.limit in ("0", "1") and not select.offset:
-            same = same or ONE_ROW
+            reason = reason or ONE_ROW
         new, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
         head = select.modifier or "DISTINCT"
-        yield Edit(select, replace(select, modifier=new), "distinct", "SELECT", f"{head} {change}", same)
+        yield Edit(select, replace(select, modifier=new), "distinct", "SELECT", f"{head} {change}", reason)
 
     def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
-        """Drop ORDER BY and turn its directions around."""
-        same = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
+        """Drop ORDER BY or a key of it, and reverse its directions."""
+        reason = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
         for key in select.order:
             new = SortKey(not key.is_descending, key.value)
             change = f"{self.writer.line(key)} → {self.writer.line(new)}"
-            yield Edit(key, new, "order-direction", "ORDER", change, same)
+            yield Edit(key, new, "order-direction", "ORDER", change, reason)
         if select.order:
             change = f"ORDER BY {self.writer.line(select.order)} dropped"
-            yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, same)
+            yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, reason)
         if len(select.order) > 1:
             for key in select.order:
-                yield Edit(key, None, "order-key-dropped", "ORDER", f"{self.writer.line(key)} dropped", same)
+                yield Edit(key, None, "order-key-dropped", "ORDER", f"{self.writer.line(key)} dropped", reason)
 
     def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Change LIMIT by one, and leave out LIMIT and OFFSET."""
-        same = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
+        reason = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
         if select.limit.isdecimal():
             for limit in (int(select.limit) + 1, int(select.limit) - 1):
                 change = f"LIMIT {select.limit} → LIMIT {limit}"
                 if limit >= 0:
-                    own = same if limit else ""
-                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, own)
-            yield Edit(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", same)
+                    limit_reason = reason if limit else ""
+                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, limit_reason)
+            yield Edit(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", reason)
         if select.offset:
             yield Edit(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
 
@@ -248,35 +253,35 @@ class _Mutants:
         for condition in select.having:
             change = f"HAVING {self.writer.line(condition)} dropped"
             yield Edit(condition, None, "having-dropped", "HAVING", change)
-        shown = {term for item in select.items for term in terms(item)}
+        selected_variables = {term for item in select.items for term in terms(item)}
         for key in select.group:
-            if len(select.group) > 1 and key.variable not in shown:
-                same = NEVER_BOUND if self.facts.is_never_bound(key) else ""
-                yield Edit(key, None, "grouping", "GROUP", f"{self.writer.line(key)} dropped", same)
+            if len(select.group) > 1 and key.variable not in selected_variables:
+                reason = NEVER_BOUND if self.facts.is_never_bound(key) else ""
+                yield Edit(key, None, "grouping", "GROUP", f"{self.writer.line(key)} dropped", reason)
 
     def predicates(self) -> Iterator[Edit]:
-        """Take other predicates of the graph with similar names."""
-        known: list[str] | None = None
+        """Replace predicates by those of the graph with similar names."""
+        graph_predicates: list[str] | None = None
         for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
             for at, term in enumerate(triple.path):
                 if term == "a" or not term.startswith("<"):
                     continue
-                known = self._names(PREDICATES) if known is None else known
-                for other in _nearest(term, known):
-                    path = (*triple.path[:at], other, *triple.path[at + 1 :])
+                graph_predicates = self._names(PREDICATES) if graph_predicates is None else graph_predicates
+                for predicate in _nearest(term, graph_predicates):
+                    path = (*triple.path[:at], predicate, *triple.path[at + 1 :])
                     change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
                     yield Edit(triple, replace(triple, path=path), "predicate", "WHERE", change)
 
     def classes(self) -> Iterator[Edit]:
-        """Take other classes of the graph with similar names."""
-        known: list[str] | None = None
+        """Replace classes by those of the graph with similar names."""
+        graph_classes: list[str] | None = None
         for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
             if triple.path[0] != "a" or not triple.object.startswith("<"):
                 continue
-            known = self._names(CLASSES) if known is None else known
-            for other in _nearest(triple.object, known):
-                change = f"{self.writer.term(triple.object)} → {self.writer.term(other)}"
-                yield Edit(triple, replace(triple, object=other), "class", "WHERE", change)
+            graph_classes = self._names(CLASSES) if graph_classes is None else graph_classes
+            for class_iri in _nearest(triple.object, graph_classes):
+                change = f"{self.writer.term(triple.object)} → {self.writer.term(class_iri)}"
+                yield Edit(triple, replace(triple, object=class_iri), "class", "WHERE", change)
 
     def _names(self, query: str) -> list[str]:
         answer = self._run(query)
@@ -292,28 +297,30 @@ class _Mutants:
                     yield Edit(triple, replace(triple, path=path), "path", "WHERE", change)
 
     def values(self) -> Iterator[Edit]:
-        """Change numbers by one; texts in their first letter, or by their language."""
+        """Change numbers by one; texts by the case of their first letter, or by dropping their language."""
         for node in walk(self.tree):
             if isinstance(node, Triple):
-                for other in _other_values(node.object):
-                    change = f"{self.writer.term(node.object)} → {self.writer.term(other)}"
-                    yield Edit(node, replace(node, object=other), "value", "WHERE", change)
+                for literal in _other_values(node.object):
+                    change = f"{self.writer.term(node.object)} → {self.writer.term(literal)}"
+                    yield Edit(node, replace(node, object=literal), "value", "WHERE", change)
         for owner, expression in self._expressions():
             parts = expression.parts
-            if not isinstance(owner, Filter | Select):  # a factor may be one of units, which changes no order
+            if not isinstance(
+                owner, Filter | Select
+            ):  # elsewhere a number may be a factor of units, which changes no order
                 continue
             ignores_case = any(part in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for part in parts)
             for at, part in enumerate(parts):
                 if not isinstance(part, str) or (part.startswith('"') and ignores_case):
                     continue
-                for other in _other_values(part):
-                    new = Expr((*parts[:at], other, *parts[at + 1 :]))
+                for literal in _other_values(part):
+                    new = Expr((*parts[:at], literal, *parts[at + 1 :]))
                     before = self._beside(parts, at)
                     change = f"{before} → {self._beside(new.parts, at)}"
                     yield Edit(expression, new, "value", _clause(owner), change)
 
     def _beside(self, parts: Sequence[str | Group], at: int) -> str:
-        """Return a token with what is compared with it."""
+        """Return the text of a token with the comparison that it belongs to."""
         start = at - 2 if at >= 2 and parts[at - 1] in _FLIPPED and parts[at - 2] != ")" else at
         return self.writer.line(Expr(tuple(parts[start : at + 1])))
 
@@ -345,9 +352,11 @@ class _Mutants:
             for at, part in enumerate(parts):
                 if part in ("EXISTS", "IN"):
                     is_negated = at > 0 and parts[at - 1] == "NOT"
-                    kept = parts[: at - 1] if is_negated else (*parts[:at], "NOT")
+                    leading_parts = parts[: at - 1] if is_negated else (*parts[:at], "NOT")
                     names = (f"NOT {part}", str(part)) if is_negated else (str(part), f"NOT {part}")
-                    yield Edit(expression, Expr((*kept, *parts[at:])), "negation", _clause(owner), " → ".join(names))
+                    yield Edit(
+                        expression, Expr((*leading_parts, *parts[at:])), "negation", _clause(owner), " → ".join(names)
+                    )
                 elif part == "!":
                     new = Expr((*parts[:at], *parts[at + 1 :]))
                     change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
@@ -362,9 +371,9 @@ class _Mutants:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
         for owner, expression in self._expressions():
             parts = expression.parts
-            selects = [each for each, *_ in self.facts.selects]
-            heads = ((each, own) for each in selects for own in (each, *each.items, *each.group, *each.order))
-            select = next((each for each, own in heads if own is owner), self.tree)
+            selects = [select for select, *_ in self.facts.selects]
+            heads = ((query, node) for query in selects for node in (query, *query.items, *query.group, *query.order))
+            select = next((query for query, node in heads if node is owner), self.tree)
             for at, part in enumerate(parts):
                 clause = _clause(owner)
                 if part in _AGGREGATES:
@@ -375,18 +384,18 @@ class _Mutants:
                     continue
                 is_distinct = parts[at + 2] == "DISTINCT"
                 inner = () if is_distinct else ("DISTINCT",)
-                rest = parts[at + 3 :] if is_distinct else parts[at + 2 :]
-                new = Expr((*parts[: at + 2], *inner, *rest))
-                variable = str(rest[0])
-                is_alone = rest[1:2] == (")",) and is_variable(variable)
-                same = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
+                argument = parts[at + 3 :] if is_distinct else parts[at + 2 :]
+                new = Expr((*parts[: at + 2], *inner, *argument))
+                variable = str(argument[0])
+                is_alone = argument[1:2] == (")",) and is_variable(variable)
+                reason = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
                 change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
-                yield Edit(expression, new, "count" if part == "COUNT" else "aggregate", clause, change, same)
+                yield Edit(expression, new, "count" if part == "COUNT" else "aggregate", clause, change, reason)
                 if part == "COUNT" and not is_distinct and is_alone:
                     is_bound = select.where is not None and variable in bound_variables(select.where)
-                    every = Expr((*parts[: at + 2], "*", *parts[at + 3 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(every)}"
-                    yield Edit(expression, every, "count", clause, change, ALWAYS_BOUND if is_bound else "")
+                    count_all = Expr((*parts[: at + 2], "*", *parts[at + 3 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(count_all)}"
+                    yield Edit(expression, count_all, "count", clause, change, ALWAYS_BOUND if is_bound else "")
 
     def _expressions(self) -> Iterator[tuple[Node, Expr]]:
         """Yield all expressions with the nodes that they belong to."""
@@ -417,7 +426,7 @@ def _clause(owner: Node) -> str:
 
 
 def _closing(parts: Sequence[str | Group], opening: int) -> int:
-    """Return the place of the parenthesis that closes one; the last place where none does."""
+    """Return the index of the matching closing parenthesis; the last index where there is none."""
     depth = 0
     for at in range(opening, len(parts)):
         depth += (parts[at] == "(") - (parts[at] == ")")
@@ -427,20 +436,20 @@ def _closing(parts: Sequence[str | Group], opening: int) -> int:
 
 
 def _operands(parts: Sequence[str | Group]) -> list[tuple[int, int]]:
-    """Return where the operands are that one connector joins; none where there is no connector, or there are both."""
-    depth, cuts, found = 0, [-1], set[str]()
+    """Return the spans of the operands that one connector joins; none without a connector, or with both."""
+    depth, cuts, connectors = 0, [-1], set[str]()
     for at, part in enumerate(parts):
         depth += (part == "(") - (part == ")")
         if depth == 0 and part in ("&&", "||"):
             cuts.append(at)
-            found.add(str(part))
-    if len(found) != 1:
+            connectors.add(str(part))
+    if len(connectors) != 1:
         return []
     return [(start + 1, end) for start, end in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
 
 
 def _other_values(term: str) -> Iterator[str]:
-    """Yield other literals: numbers that are one more and less, a text in another case or without its language."""
+    """Yield variants of a literal: numbers one above and below, a text in another case or without its language."""
     if is_number(term):
         if term.lstrip("+-").isdecimal() and len(term) < 16:
             yield from (str(int(term) + 1), str(int(term) - 1))
@@ -456,14 +465,14 @@ def _other_values(term: str) -> Iterator[str]:
         yield "false" if term == "true" else "true"
 
 
-def _nearest(iri: str, known: Iterable[str]) -> list[str]:
-    """Return the names that are most like one."""
-    own = _local(iri)
+def _nearest(iri: str, names: Iterable[str]) -> list[str]:
+    """Return the names most similar to that of an IRI."""
+    local_name = _local(iri)
 
-    def unlike(other: str) -> tuple[float, str]:
-        return -SequenceMatcher(None, own, _local(other)).ratio(), other
+    def unlike(name: str) -> tuple[float, str]:
+        return -SequenceMatcher(None, local_name, _local(name)).ratio(), name
 
-    return sorted((other for other in known if other != iri), key=unlike)[:NEAREST]
+    return sorted((name for name in names if name != iri), key=unlike)[:NEAREST]
 
 
 def _local(iri: str) -> str:

@@ -79,8 +79,8 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
 
     None where DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
     """
-    named = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
-    if query.tokens[1].is_word("DISTINCT", "REDUCED") and not named <= set(columns):
+    key_variables = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
+    if query.tokens[1].is_word("DISTINCT", "REDUCED") and not key_variables <= set(columns):
         return None
     clause = query.first_clause
     if clause in (None, 1) or not columns:
@@ -99,17 +99,17 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
 
 def _named_expressions(query: Query) -> dict[str, str]:
     """Return what the variables after AS stand for where rows are groups: engines know them there only as columns."""
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     if query.modifier("GROUP") is None:
-        return found
+        return expressions
     head = query.tokens[: query.first_clause]
     start = 0
     for token, following in pairwise(head):
         if token.depth == 0 and token.text == "(":
             start = token.end
         elif token.depth == 1 and token.is_word("AS"):
-            found[following.text] = query.text[start : token.start].strip()
-    return found
+            expressions[following.text] = query.text[start : token.start].strip()
+    return expressions
 
 
 def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mapping[str, str]) -> str:

@@ -38,17 +38,17 @@ def _is_prefixes(value: Any) -> bool:
 
 def _problems(value: Any) -> str:
     """Return the end of a message: which parts are wrong, and why."""
-    found = []
+    problems = []
     for part in _parts(value):
         if isinstance(part, dict):
             for name, iri in part.items():
                 if not _NAME.fullmatch(str(name)):
-                    found.append(f"'{name}' is no name of a prefix")
+                    problems.append(f"'{name}' is no name of a prefix")
                 elif not is_iri(iri):
-                    found.append(f"'{iri}' of '{name}' is no IRI")
+                    problems.append(f"'{iri}' of '{name}' is no IRI")
         elif part != COMMON:
-            found.append(f"'{part}' is unknown")
-    return f": {', '.join(found)}"
+            problems.append(f"'{part}' is unknown")
+    return f": {', '.join(problems)}"
 
 
 def _parts(value: Any) -> list[Any]:

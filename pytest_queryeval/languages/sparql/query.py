@@ -1,4 +1,4 @@
-"""The outline of a SPARQL query, as far as that decides how it runs and how its answer is evaluated."""
+"""The outline of a SPARQL query: the facts that decide how it runs and how its answer is evaluated."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
-
-    `variables` are all in the text, without `?`, in the order of their first appearance; `prefixes` maps those that
-    its prologue declares, without colon, to their IRIs. `graphs` are those that FROM and FROM NAMED state for some
-    parser, as absolute IRIs; a text that is none where it cannot be resolved.
-    """
+    """The outline of a query."""
 
     text: str
+    """The query with decoded code points."""
     form: str
+    """One of FORMS, one of UPDATES, or "" for text that is not a query."""
     tokens: tuple[Token, ...]
+    """The tokens after the prologue, from `form` on."""
     variables: tuple[str, ...]
+    """All variables of the text, without `?`, in the order of their first appearance."""
     prefixes: Mapping[str, str]
+    """The prefixes that the prologue declares, without colon, and their IRIs."""
     calls_service: bool
+    """Whether some parser would read a SERVICE clause."""
     graphs: tuple[str, ...]
+    """The graphs of FROM and FROM NAMED for any parser: absolute IRIs, or the text where it cannot be resolved."""
 
     @property
     def gives_graph(self) -> bool:
@@ -57,7 +59,7 @@ class Query:
 
     @property
     def depth(self) -> int:
-        """Return how deeply its brackets are nested."""
+        """Return the nesting depth of its brackets."""
         return max((token.depth for token in self.tokens), default=0)
 
     @property
@@ -68,7 +70,7 @@ class Query:
 
     @property
     def first_clause(self) -> int | None:
-        """Return the place in `tokens` where the head of the query ends: at FROM, WHERE or its pattern."""
+        """Return the index in `tokens` where the head of the query ends: at FROM, WHERE or its pattern."""
         for place, token in enumerate(self.tokens[1:], start=1):
             if token.depth == 0 and (token.text == "{" or token.is_word("FROM", "WHERE")):
                 return place
@@ -103,77 +105,79 @@ def read_query(text: str) -> Query:
     """Return the outline of a query; never raise, whatever the text."""
     # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
-    found = readings[unescaped(text)]
-    start = _after_prologue(found)
+    decoded_tokens = readings[unescaped(text)]
+    start = _after_prologue(decoded_tokens)
     forms = {_form(read[_after_prologue(read) :]) for read in readings.values()}
-    names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
+    names = dict.fromkeys(token.text[1:] for token in decoded_tokens if token.kind == "variable")
     return Query(
         text=unescaped(text),
         form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
-        tokens=found[start:],
+        tokens=decoded_tokens[start:],
         variables=tuple(names),
-        prefixes={name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(found[:start]) if name.kind == "name"},
+        prefixes={
+            name.text[:-1]: iri.text[1:-1] for name, iri in pairwise(decoded_tokens[:start]) if name.kind == "name"
+        },
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
         graphs=tuple(dict.fromkeys(graph for reading in readings.items() for graph in _graphs(*reading))),
     )
 
 
-def _form(found: Sequence[Token]) -> str:
-    """Return the form by the tokens after the prologue: an update too where one follows a query."""
-    first = found[0].text.upper() if found else ""
+def _form(query_tokens: Sequence[Token]) -> str:
+    """Return the form by the tokens after the prologue; that of an update that follows a query takes precedence."""
+    first = query_tokens[0].text.upper() if query_tokens else ""
     if first not in (*FORMS, *UPDATES):
         return ""
-    words = (token.text.upper() for token in found if token.depth == 0 and token.kind == "word")
+    words = (token.text.upper() for token in query_tokens if token.depth == 0 and token.kind == "word")
     return next((word for word in words if word in UPDATES), first)
 
 
-def _after_prologue(found: Sequence[Token]) -> int:
+def _after_prologue(query_tokens: Sequence[Token]) -> int:
     place = 0
-    while place < len(found) and found[place].is_word("PREFIX", "BASE", "VERSION"):
-        place += 3 if found[place].is_word("PREFIX") else 2
+    while place < len(query_tokens) and query_tokens[place].is_word("PREFIX", "BASE", "VERSION"):
+        place += 3 if query_tokens[place].is_word("PREFIX") else 2
     return place
 
 
-def _graphs(text: str, found: Sequence[Token]) -> Iterator[str]:
+def _graphs(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
     """Yield the graphs that FROM and FROM NAMED state, as `stated_graphs` does, also where parsers may disagree."""
     words = text.upper().count("FROM")
     if words == 0:
         return
-    start = _after_prologue(found)
-    yield from stated_graphs(text, found[:start], found[start:], _form(found[start:]))
-    if _is_ambiguous(found):
+    start = _after_prologue(query_tokens)
+    yield from stated_graphs(text, query_tokens[:start], query_tokens[start:], _form(query_tokens[start:]))
+    if _is_ambiguous(query_tokens):
         if words > MAX_WORDS:
             yield f"more than {MAX_WORDS} times"
         else:
-            yield from graphs_anywhere(text, found[:start])
+            yield from graphs_anywhere(text, query_tokens[:start])
 
 
-def _calls_service(text: str, found: Sequence[Token]) -> bool:
+def _calls_service(text: str, query_tokens: Sequence[Token]) -> bool:
     """Return whether the text has a SERVICE clause for some parser, also without spaces around it."""
     words = text.upper().count("SERVICE")
     if words == 0:
         return False
-    if any(_is_service(found, place) for place in range(len(found))):
+    if any(_is_service(query_tokens, place) for place in range(len(query_tokens))):
         return True
-    return _is_ambiguous(found) and (words > MAX_WORDS or _SERVICE.search(text) is not None)
+    return _is_ambiguous(query_tokens) and (words > MAX_WORDS or _SERVICE.search(text) is not None)
 
 
-def _is_service(found: Sequence[Token], place: int) -> bool:
+def _is_service(query_tokens: Sequence[Token], place: int) -> bool:
     """Return whether a SERVICE clause starts at this token.
 
     No keyword but SERVICE contains that word. A prefix may contain it: then a group in braces after the name shows that
     it is a clause, since only the name of a graph precedes a group.
     """
-    token = found[place]
+    token = query_tokens[place]
     if token.kind == "word":
         return "SERVICE" in token.text.upper()
     if token.kind != "name" or "SERVICE" not in token.text.partition(":")[0].upper():
         return False
-    names_graph = place > 0 and found[place - 1].is_word(*_GRAPH_WORDS)
-    return not names_graph and place + 1 < len(found) and found[place + 1].text == "{"
+    names_graph = place > 0 and query_tokens[place - 1].is_word(*_GRAPH_WORDS)
+    return not names_graph and place + 1 < len(query_tokens) and query_tokens[place + 1].text == "{"
 
 
-def _is_ambiguous(found: Sequence[Token]) -> bool:
+def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
     """Return whether parsers may split the text into tokens in several ways, each of which hides other parts of it.
 
     Within parentheses, after something that can be compared, `<` is an operator or the start of an IRI; three quotes
@@ -181,7 +185,7 @@ def _is_ambiguous(found: Sequence[Token]) -> bool:
     """
     brackets: list[str] = []
     before = None
-    for token in found:
+    for token in query_tokens:
         comparable = before is not None and (before.kind != "mark" or before.text == ")")
         if token.kind == "iri" and comparable and brackets[-1:] == ["("]:
             return True

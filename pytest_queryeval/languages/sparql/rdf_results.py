@@ -45,10 +45,10 @@ class _Graph:
 
     def one(self, subject: object, name: str) -> Node:
         """Return the only object of a property of the vocabulary; raise ValueError unless there is exactly one."""
-        found = self.of(subject, name)
-        if len(found) != 1:
-            raise ValueError(f"is no result set: expected one rs:{name} of {subject}, found {len(found)}")
-        return found[0]
+        objects = self.of(subject, name)
+        if len(objects) != 1:
+            raise ValueError(f"is no result set: expected one rs:{name} of {subject}, found {len(objects)}")
+        return objects[0]
 
 
 def read_rdf_results(text: str, suffix: str) -> Table:
@@ -62,15 +62,15 @@ def read_rdf_results(text: str, suffix: str) -> Table:
     except SyntaxError as error:
         raise ValueError(f"is no RDF: {error}") from error
     result_set = NamedNode(f"{_VOCABULARY}ResultSet")
-    found = [triple.subject for triple in triples if triple.predicate == _TYPE and triple.object == result_set]
-    if not found:
+    result_sets = [triple.subject for triple in triples if triple.predicate == _TYPE and triple.object == result_set]
+    if not result_sets:
         nodes = (
             (encode_term(part) for part in (triple.subject, triple.predicate, triple.object)) for triple in triples
         )
         return graph_table(term_rows(map(tuple, nodes)))
-    if len(found) > 1:
-        raise ValueError(f"has {len(found)} result sets: expected one")
-    return _table(found[0], _Graph(triples))
+    if len(result_sets) > 1:
+        raise ValueError(f"has {len(result_sets)} result sets: expected one")
+    return _table(result_sets[0], _Graph(triples))
 
 
 def refuse_nesting(text: str) -> None:

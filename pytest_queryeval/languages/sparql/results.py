@@ -25,22 +25,22 @@ def read_results(text: str, suffix: str) -> Table:
 
 
 def _read_xml(text: str) -> Table:
-    found = XmlResults()
+    document = XmlResults()
     parser = ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = found.start
-    parser.EndElementHandler = found.end
-    parser.CharacterDataHandler = found.text
-    parser.StartDoctypeDeclHandler = found.refuse_doctype
+    parser.StartElementHandler = document.start
+    parser.EndElementHandler = document.end
+    parser.CharacterDataHandler = document.text
+    parser.StartDoctypeDeclHandler = document.refuse_doctype
     try:
         parser.Parse(text.encode(), True)
     except (ExpatError, ValueError, KeyError, IndexError) as error:
         raise ValueError(f"is no SPARQL XML result: {error}") from error
-    if found.boolean is not None:
-        return Table(columns=BOOLEAN, rows=[(found.boolean,)])
-    if not found.has_results:
+    if document.boolean is not None:
+        return Table(columns=BOOLEAN, rows=[(document.boolean,)])
+    if not document.has_results:
         raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
-    columns = tuple(found.columns)
-    rows = [tuple([row.get(name) for name in columns]) for row in found.rows]
+    columns = tuple(document.columns)
+    rows = [tuple([row.get(name) for name in columns]) for row in document.rows]
     return Table(columns=columns, rows=term_rows(rows))
 
 
@@ -48,10 +48,10 @@ def _read_tsv(text: str) -> Table:
     import pyoxigraph
 
     try:
-        found = pyoxigraph.parse_query_results(text, pyoxigraph.QueryResultsFormat.TSV)
-        assert isinstance(found, pyoxigraph.QuerySolutions)
-        columns = tuple(variable.value for variable in found.variables)
-        rows = [tuple(map(encode_term, solution)) for solution in found]
+        solutions = pyoxigraph.parse_query_results(text, pyoxigraph.QueryResultsFormat.TSV)
+        assert isinstance(solutions, pyoxigraph.QuerySolutions)
+        columns = tuple(variable.value for variable in solutions.variables)
+        rows = [tuple(map(encode_term, solution)) for solution in solutions]
     except SyntaxError as error:
         raise ValueError(f"is no SPARQL TSV result: {error.msg}") from error
     return Table(columns=columns, rows=term_rows(rows))

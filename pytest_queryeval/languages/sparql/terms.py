@@ -37,14 +37,14 @@ def term(plain: Term) -> Cell:
 
 def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
     """Return rows of `driver.Term` as rows of terms; equal terms become one object."""
-    known: dict[Any, Cell] = {}
-    found = []
+    cells: dict[Any, Cell] = {}
+    read_rows = []
     for row in rows:
         for plain in row:
-            if plain not in known:
-                known[plain] = term(plain)
-        found.append(tuple([known[plain] for plain in row]))
-    return found
+            if plain not in cells:
+                cells[plain] = term(plain)
+        read_rows.append(tuple([cells[plain] for plain in row]))
+    return read_rows
 
 
 def graph_table(triples: Iterable[Row]) -> Table:
@@ -61,9 +61,9 @@ def stated_term(cell: Cell) -> Cell:
 
     `http://…` and the like are IRIs without brackets, too; anything else is unchanged.
     """
-    if isinstance(cell, str) and (found := _LITERAL.fullmatch(cell)):
-        text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), found[1])
-        return term((text, (found[3] or "").replace("xsd:", XSD), found[2] or ""))
+    if isinstance(cell, str) and (literal := _LITERAL.fullmatch(cell)):
+        text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), literal[1])
+        return term((text, (literal[3] or "").replace("xsd:", XSD), literal[2] or ""))
     return csv_term(cell)
 
 
@@ -71,6 +71,6 @@ def csv_term(cell: Cell) -> Cell:
     """Read a cell of SPARQL CSV results: IRIs, with brackets or not, and blank nodes; anything else is unchanged."""
     if not isinstance(cell, str):
         return cell
-    if found := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
-        return IRI(found[1])
-    return BlankNode(found[1]) if (found := _BLANK_NODE.fullmatch(cell)) else cell
+    if match := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
+        return IRI(match[1])
+    return BlankNode(match[1]) if (match := _BLANK_NODE.fullmatch(cell)) else cell

@@ -33,14 +33,16 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(BRACKETS.values())
 
 
-class Token(NamedTuple):  # a query may have ten thousands, and a dataclass is slower
-    """`text` from `start` to `end` in the query, within `depth` brackets, not counting itself."""
+class Token(NamedTuple):  # a query may have tens of thousands, and a dataclass is slower
+    """A token of a query."""
 
     kind: str
+    """The name of a group of `_TOKEN`."""
     text: str
     start: int
     end: int
     depth: int
+    """The number of open brackets around the token."""
 
     def is_word(self, *words: str) -> bool:
         """Return whether it is one of these keywords, given in upper case."""
@@ -67,14 +69,14 @@ def _character(match: re.Match[str]) -> str:
 
 
 def tokens(query: str) -> tuple[Token, ...]:
-    """Return all tokens except white space and comments; text that is no token comes as single marks."""
-    found = []
+    """Return all tokens except white space and comments; each character outside the grammar is a `mark`."""
+    query_tokens = []
     depth = 0
     for match in _TOKEN.finditer(query):
         kind, text = match.lastgroup or "", match[0]
         if kind == "space":
             continue
         depth -= text in _CLOSING
-        found.append(Token(kind, text, match.start(), match.end(), depth))
+        query_tokens.append(Token(kind, text, match.start(), match.end(), depth))
         depth += text in BRACKETS
-    return tuple(found)
+    return tuple(query_tokens)

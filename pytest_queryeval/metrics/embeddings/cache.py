@@ -44,7 +44,7 @@ class Cache:
         self._is_trimmed = False
 
     def found(self, keys: Collection[bytes]) -> Vectors:
-        """Return those of the vectors that the file has."""
+        """Return the vectors of those keys that the file has."""
         return self._tried(lambda connection: _read(connection, keys)) if keys else {}
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
@@ -64,16 +64,16 @@ class Cache:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait until no other process encodes for the same file, so that what it encodes is found here.
+        """Wait until no other process encodes for the same file, so that its vectors can be read here.
 
-        Another process that has not added anything for WAIT_SECONDS is waited for no longer.
+        The wait ends when another process has added nothing for WAIT_SECONDS.
         """
         with ExitStack() as stack:
-            seen, deadline = self._changed(), time.monotonic() + WAIT_SECONDS
+            last_change, deadline = self._changed(), time.monotonic() + WAIT_SECONDS
             while not self._entered(stack) and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-                if (changed := self._changed()) != seen:
-                    seen, deadline = changed, time.monotonic() + WAIT_SECONDS
+                if (changed := self._changed()) != last_change:
+                    last_change, deadline = changed, time.monotonic() + WAIT_SECONDS
             yield
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Cache:
         return 0
 
     def _tried(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do the work on the file, on a new one where it is damaged, in memory from now on where that fails, too."""
+        """Do the work on the file; on a new one if it is damaged; in memory from now on if that fails, too."""
         for fallback in (self._remove, self._leave):
             try:
                 return work(self._opened())
@@ -148,20 +148,20 @@ def _usable(name: str, folder: Path | None) -> Path | None:
 
 
 def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
-    found: Vectors = {}
+    vectors: Vectors = {}
     today = _today()
-    left = iter(keys)
-    while some := list(islice(left, _KEYS)):
-        marks = ", ".join("?" * len(some))
-        rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", some).fetchall()  # noqa: S608 - marks only
+    remaining_keys = iter(keys)
+    while batch := list(islice(remaining_keys, _KEYS)):
+        marks = ", ".join("?" * len(batch))
+        rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", batch).fetchall()  # noqa: S608 - marks only
         for key, sealed, _ in rows:  # SQLite does not notice bytes that were overwritten within a value
             if isinstance(sealed, bytes) and len(sealed) > 4 and _checksum(sealed[4:]) == sealed[:4]:
-                found[key] = sealed[4:]
+                vectors[key] = sealed[4:]
         if old := [(today, key) for key, _, day in rows if day < today]:
             # A file that is busy or cannot be written can still be read.
             with suppress(sqlite3.OperationalError), connection:
                 connection.executemany("UPDATE vectors SET day = ? WHERE key = ?", old)
-    return found
+    return vectors
 
 
 def _trim(connection: sqlite3.Connection, oldest: int) -> None:

@@ -1,4 +1,4 @@
-"""Texts as vectors by one model, encoded in batches and each only once."""
+"""Vectors of texts by one model, encoded in batches, each text only once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Embedder:
 
     Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME), and dropped when they were not
     used for 30 days. The model is loaded only for texts that are not there. `tell` is called with a line
-    before that, and while texts are encoded.
+    of progress before that, and while texts are encoded.
+
     A text counts up to MAX_CHARACTERS characters; models read some hundred tokens of it. What cannot be written as
     UTF-8, lone surrogates, is read as an escape.
     """
@@ -49,10 +50,13 @@ class Embedder:
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
 
-        Raise `EmbeddingError` where the model cannot be loaded, the same one every time without trying again.
+        Raise `EmbeddingError` where the model cannot be loaded; later calls raise it again without another attempt.
         """
         vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
-        return [1.0 if one == other else _cosine(vectors[_key(one)], vectors[_key(other)]) for one, other in pairs]
+        return [
+            1.0 if text == paired_text else _cosine(vectors[_key(text)], vectors[_key(paired_text)])
+            for text, paired_text in pairs
+        ]
 
     def close(self) -> None:
         """Close the file of vectors."""
@@ -60,31 +64,31 @@ class Embedder:
             self._cache.close()
 
     def _vectors(self, texts: Iterable[str]) -> Vectors:
-        wanted = {_key(text): text for text in texts}
-        if not wanted:
+        texts_by_key = {_key(text): text for text in texts}
+        if not texts_by_key:
             return {}
         cache = self._opened()
-        found = cache.found(wanted.keys())
-        if len(found) < len(wanted):
+        vectors = cache.found(texts_by_key.keys())
+        if len(vectors) < len(texts_by_key):
             with cache.turn():
-                found |= cache.found(wanted.keys() - found.keys())
-                missing = {key: text for key, text in wanted.items() if key not in found}
-                found |= self._encoded(missing, cache) if missing else {}
-        return found
+                vectors |= cache.found(texts_by_key.keys() - vectors.keys())
+                missing = {key: text for key, text in texts_by_key.items() if key not in vectors}
+                vectors |= self._encoded(missing, cache) if missing else {}
+        return vectors
 
     def _encoded(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
         """Return the vectors of texts, and put them into the cache a batch at a time."""
-        model, keys, made = self._loaded(), list(texts), Vectors()
+        model, keys, encoded_vectors = self._loaded(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
         reported = time.monotonic()
         for batch in model.batches([_readable(text) for text in texts.values()]):
             vectors = {keys[place]: vector for place, vector in batch.items()}
             cache.add(vectors)
-            made |= vectors
+            encoded_vectors |= vectors
             if time.monotonic() - reported > PROGRESS_SECONDS:
                 reported = time.monotonic()
-                self._tell(f"texts embedded: {len(made):,} of {len(keys):,}")
-        return made
+                self._tell(f"texts embedded: {len(encoded_vectors):,} of {len(keys):,}")
+        return encoded_vectors
 
     def _opened(self) -> Cache:
         """Return the model's cache; load the model first where it can be identified only then."""
@@ -106,7 +110,7 @@ class Embedder:
         return Model(self._name)
 
     def _once(self, work: Callable[[], Result]) -> Result:
-        """Do the work unless it has failed before: it can take long to find that the hub is unreachable."""
+        """Do the work unless it has failed before: it can take long until the hub proves unreachable."""
         if self._fault:
             raise EmbeddingError(self._fault)
         try:
@@ -124,8 +128,8 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(_readable(text).encode()).digest()
 
 
-def _cosine(one: bytes, other: bytes) -> float:
+def _cosine(vector: bytes, paired_vector: bytes) -> float:
     """Return the cosine of vectors of unit length, kept within [-1, 1] against rounding."""
-    floats = struct.Struct(f"<{len(one) // _FLOAT_BYTES}f")
-    cosine: float = sum(map(mul, floats.unpack(one), floats.unpack(other)))
+    floats = struct.Struct(f"<{len(vector) // _FLOAT_BYTES}f")
+    cosine: float = sum(map(mul, floats.unpack(vector), floats.unpack(paired_vector)))
     return min(max(cosine, -1.0), 1.0)

@@ -17,12 +17,12 @@ _ORGANIZATION = "sentence-transformers"  # whose models may be named without it
 def is_folder(model: str) -> bool:
     """Return whether a model is a folder rather than a name on the hub; raise `EmbeddingError` where it is neither."""
     try:
-        found = Path(model).is_dir()
+        is_directory = Path(model).is_dir()
     except (OSError, ValueError):  # a name that no folder can have
-        found = False
-    if not found and (model.startswith((".", "~", os.sep)) or model.count("/") > 1 or "\0" in model):
+        is_directory = False
+    if not is_directory and (model.startswith((".", "~", os.sep)) or model.count("/") > 1 or "\0" in model):
         raise problem(model, "no such folder")
-    return found
+    return is_directory
 
 
 def identity(model: str) -> str | None:
@@ -61,11 +61,11 @@ def _content(model: str) -> str:
 
 def _files(folder: Path) -> list[Path]:
     """Return all files in the order of their names, without hidden ones such as those of version control."""
-    found = []
+    files = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(parent, name) for name in names if not name.startswith(".")]
-    return sorted(file for file in found if file.is_file())
+        files += [Path(parent, name) for name in names if not name.startswith(".")]
+    return sorted(file for file in files if file.is_file())
 
 
 def _commit(model: str) -> str | None:

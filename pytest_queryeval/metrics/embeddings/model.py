@@ -71,8 +71,10 @@ class Model:
         return [min(count, limit) for count in counts]
 
     def _encoded(self, texts: list[str]) -> list[bytes]:
-        found = self._library.encode(texts, batch_size=len(texts), show_progress_bar=False, normalize_embeddings=True)
-        vectors = found.astype("<f4")
+        embeddings = self._library.encode(
+            texts, batch_size=len(texts), show_progress_bar=False, normalize_embeddings=True
+        )
+        vectors = embeddings.astype("<f4")
         if not math.isfinite(float(abs(vectors).sum())):
             raise ValueError("the model gives a vector that is not finite")
         return [vector.tobytes() for vector in vectors]
@@ -116,7 +118,7 @@ def _library(name: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the warnings and log lines of the libraries from the user, and leave all settings as they were."""
+    """Hide warnings and log lines of the libraries from the user; restore all settings afterwards."""
     loggers = {logger: logger.level for logger in map(logging.getLogger, _LOGGERS)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -147,10 +149,10 @@ def _offline() -> Iterator[None]:
 def _without_bars() -> Iterator[None]:
     from transformers.utils import logging as bars
 
-    shown = bars.is_progress_bar_enabled()
+    were_enabled = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if were_enabled:
             bars.enable_progress_bar()

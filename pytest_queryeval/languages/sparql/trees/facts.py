@@ -1,4 +1,4 @@
-"""What holds for the parts of a SPARQL query on any graph: where duplicates, an order or a block do not matter."""
+"""Properties of a SPARQL query that hold on any graph: where duplicates, an order or a block do not matter."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ _IGNORING_DUPLICATES = ("MIN", "MAX", "SAMPLE")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A group, the query whose pattern it belongs to, and whether it matters how often its solutions come."""
+    """A group within a query."""
 
     group: Group
     select: Select
+    """The query whose pattern the group belongs to."""
     duplicates_matter: bool
+    """Whether the number of equal solutions of the group can change the answer."""
 
 
 class Facts:
-    """What is known of a query from its text; names of variables and the order of columns may not matter."""
+    """Properties of a query that follow from its text and from the policy by which answers are compared."""
 
     def __init__(self, tree: Select, policy: Policy) -> None:
         self.tree = tree
@@ -73,8 +75,8 @@ class Facts:
                     self._group(inner, select, duplicates_matter and head[0] != "MINUS")
                     if head[0] == "OPTIONAL" and not duplicates_matter and not self.tree.selects_all:
                         bound = bound_variables(Group(group.elements[:number]))
-                        own = Counter(term for term in terms(element) if is_variable(term))
-                        if all(name in bound or self.uses[name] == count for name, count in own.items()):
+                        element_uses = Counter(term for term in terms(element) if is_variable(term))
+                        if all(name in bound or self.uses[name] == count for name, count in element_uses.items()):
                             self.inert |= {id(node) for node in walk(inner)}
                 case Union(arms):
                     for arm in arms:
@@ -84,39 +86,39 @@ class Facts:
 
     def _groups_within(self, node: Node, select: Select) -> None:
         """Find the groups of EXISTS."""
-        for each in walk(node):
-            if isinstance(each, Expr):
-                for part in each.parts:
+        for descendant in walk(node):
+            if isinstance(descendant, Expr):
+                for part in descendant.parts:
                     if isinstance(part, Group):
                         self._group(part, select, duplicates_matter=False)
 
     def has_unique_rows(self, select: Select) -> bool:
-        """Return whether no row of a query occurs twice, without a DISTINCT of its own."""
-        shown = {item.variable for item in select.items}
+        """Return whether the rows of a query are distinct even without DISTINCT."""
+        column_names = {item.variable for item in select.items}
         if select.aggregates:
-            return all(key.variable in shown or self.is_never_bound(key) for key in select.group)
+            return all(key.variable in column_names or self.is_never_bound(key) for key in select.group)
         if select.where is None or select.dataset or select.values is not None or not self._is_set(select.where):
             return False
-        return select.selects_all or set(_visible(select.where)) <= shown
+        return select.selects_all or set(_visible(select.where)) <= column_names
 
     def is_never_bound(self, item: Item) -> bool:
         """Return whether a key of GROUP BY is a variable that nothing else in the query names."""
         return is_variable(item.variable) and not item.alias and self.uses[item.variable] == 1
 
     def counts_unique(self, select: Select, variable: str) -> bool:
-        """Return whether no value of a variable comes twice in a group."""
+        """Return whether the values of a variable are distinct within each group."""
         if select.where is None or select.dataset or not self._is_set(select.where):
             return False
         return set(_visible(select.where)) <= {variable, *(key.variable for key in select.group)}
 
     def _is_set(self, group: Group, *, within_optional: bool = False) -> bool:
-        """Return whether no solution of a group comes twice: its patterns are triples, and a graph has each once."""
-        for each in group.elements:
-            match each:
+        """Return whether the solutions of a group are distinct: its patterns are triples, which a graph holds once."""
+        for element in group.elements:
+            match element:
                 case Filter():
                     continue
                 case Triple(path=path):
-                    if len(path) > 1 or any(term[0] in "[_" for term in terms(each)):
+                    if len(path) > 1 or any(term[0] in "[_" for term in terms(element)):
                         return False
                 case Block(("OPTIONAL",), inner) if not within_optional:
                     if not self._is_set(inner, within_optional=True):
@@ -128,10 +130,10 @@ class Facts:
                     return False
         return True
 
-    def is_same_but_for_names(self, other: Select, one: str, another: str) -> bool:
+    def is_same_but_for_names(self, variant: Select, first_variable: str, second_variable: str) -> bool:
         """Return whether a variant is the query itself with two variables exchanged, and perhaps its columns."""
-        exchanged = {one: another, another: one}
-        back = renamed(other, lambda term: exchanged.get(term, term))
+        exchanged = {first_variable: second_variable, second_variable: first_variable}
+        back = renamed(variant, lambda term: exchanged.get(term, term))
         if self.policy.columns == "any" and not self.policy.gold_columns:
             return _sorted(back) == _sorted(self.tree)
         return back == self.tree
@@ -139,26 +141,26 @@ class Facts:
 
 def bound_variables(group: Group) -> set[str]:
     """Return variables that are bound in all solutions of a group."""
-    return {name for each in group.elements if isinstance(each, Triple) for name in variables(each)}
+    return {name for element in group.elements if isinstance(element, Triple) for name in variables(element)}
 
 
 def lost_variables(tree: Select) -> set[str]:
-    """Return what nobody would forget: variables that a query returns or sorts by, but does not match; any pattern."""
+    """Return the obvious defects of a query: variables that it returns or sorts by but never binds, and `{ }`."""
     lost = set[str]()
     for select in walk(tree):
         if isinstance(select, Select):
             heads: list[Node] = [*select.items, *select.group, *select.order]
             heads += [] if select.template is None else [select.template]
-            made = {item.alias for item in (*select.items, *select.group)}
-            known = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
-            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - made - known
+            aliases = {item.alias for item in (*select.items, *select.group)}
+            matched_terms = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
+            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - aliases - matched_terms
         if isinstance(select, Group) and not select.elements:
             lost.add("{ }")
     return lost
 
 
 def has_one_row(select: Select) -> bool:
-    """Return whether a query has one row at most."""
+    """Return whether a query has at most one row."""
     return select.form == "ASK" or (select.aggregates and not select.group)
 
 
@@ -170,13 +172,13 @@ def _counts_duplicates(expression: Expr) -> bool:
 
 
 def _visible(group: Group) -> Iterator[str]:
-    for each in group.elements:
-        if isinstance(each, Triple):
-            yield from variables(each)
-        elif isinstance(each, Block):
-            yield from _visible(each.group)
-        elif isinstance(each, Union):
-            for select in each.arms[0].elements:
+    for element in group.elements:
+        if isinstance(element, Triple):
+            yield from variables(element)
+        elif isinstance(element, Block):
+            yield from _visible(element.group)
+        elif isinstance(element, Union):
+            for select in element.arms[0].elements:
                 yield from (key.variable for key in select.group) if isinstance(select, Select) else ()
 
 

@@ -35,7 +35,7 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class UnreadableError(Exception):
-    """The text is no query, or holds what trees do not represent: collections, quoted triples, BASE, SERVICE."""
+    """The text is not a query, or has what trees do not represent: collections, quoted triples, BASE, SERVICE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Query:
     prefixes: Mapping[str, str]
 
 
-def read_tree(text: str, others: Mapping[str, str] | None = None) -> Query:
-    """Return a query as a tree; `others` are the IRIs of prefixes that it uses without a declaration.
+def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Query:
+    """Return a query as a tree; `source_prefixes` are the IRIs of prefixes that it may use without a declaration.
 
     Raise `UnreadableError`.
     """
@@ -56,42 +56,47 @@ def read_tree(text: str, others: Mapping[str, str] | None = None) -> Query:
         raise UnreadableError(text)
     if len(outline.tokens) > MAX_TOKENS or outline.depth > MAX_DEPTH:
         raise UnreadableError(text)
-    every = tokens(outline.text)
-    prologue = every[: len(every) - len(outline.tokens)]
+    all_tokens = tokens(outline.text)
+    prologue = all_tokens[: len(all_tokens) - len(outline.tokens)]
     prefixes: dict[str, str] = {}
     for place, token in enumerate(prologue):
         if token.is_word("BASE"):
             raise UnreadableError(text)
         if token.is_word("PREFIX") and place + 2 < len(prologue):
             prefixes[prologue[place + 1].text.rstrip(":")] = prologue[place + 2].text.strip("<>")
-    reader = _Reader(_terms(outline.tokens, {**(others or {}), **prefixes}))
+    reader = _Reader(_terms(outline.tokens, {**(source_prefixes or {}), **prefixes}))
     tree = reader.select()
     if reader.next:
         raise UnreadableError(text)
     return Query(tree, prefixes)
 
 
-def _terms(found: Sequence[Token], prefixes: Mapping[str, str]) -> list[str]:
+def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[str]:
     """Return tokens in one spelling; literals with their language or datatype, and operators, as one token."""
-    read: list[str] = []
+    spelled_terms: list[str] = []
     end = -1
-    for token in found:
-        text, before = _spelled(token, prefixes), read[-1] if read else ""
+    for token in query_tokens:
+        text, before = _spelled(token, prefixes), spelled_terms[-1] if spelled_terms else ""
         is_adjacent = token.start == end
         if token.kind == "language" and before.startswith('"'):
-            read[-1] = before + text.lower()
-        elif before == "^^" and token.kind in ("iri", "name") and read[-2:-1] and read[-2].startswith('"'):
-            read[-2:] = [f"{read[-2]}^^{text}"]
+            spelled_terms[-1] = before + text.lower()
+        elif (
+            before == "^^"
+            and token.kind in ("iri", "name")
+            and spelled_terms[-2:-1]
+            and spelled_terms[-2].startswith('"')
+        ):
+            spelled_terms[-2:] = [f"{spelled_terms[-2]}^^{text}"]
         elif is_adjacent and (before + text in _OPERATORS or (token.kind == "number" and before in ("+", "-"))):
-            read[-1] = before + text
+            spelled_terms[-1] = before + text
         elif text == "]" and before == "[":
-            read[-1] = "[]"
+            spelled_terms[-1] = "[]"
         elif token.kind == "number" and text.endswith("."):
-            read += [text[:-1], "."]
+            spelled_terms += [text[:-1], "."]
         else:
-            read.append(text)
+            spelled_terms.append(text)
         end = token.end
-    return read
+    return spelled_terms
 
 
 def _spelled(token: Token, prefixes: Mapping[str, str]) -> str:
@@ -126,11 +131,11 @@ class _Reader:
         return self.terms[self.place] if self.place < len(self.terms) else ""
 
     def take(self, *expected: str) -> str:
-        found = self.next
-        if not found or (expected and found not in expected):
-            raise UnreadableError(found)
+        term = self.next
+        if not term or (expected and term not in expected):
+            raise UnreadableError(term)
         self.place += 1
-        return found
+        return term
 
     def skip(self, *words: str) -> str:
         return self.take() if self.next in words else ""
@@ -145,8 +150,8 @@ class _Reader:
         dataset: list[str] = []
         while self.next == "FROM":
             dataset += [self.take(), *([self.take()] if self.next == "NAMED" else []), self.take()]
-        shown_where = self.skip("WHERE")
-        where = self.group() if self.next == "{" or shown_where or form != "DESCRIBE" else None
+        has_where = self.skip("WHERE")
+        where = self.group() if self.next == "{" or has_where or form != "DESCRIBE" else None
         group, having, order = [], [], []
         if self.skip("GROUP"):
             self.take("BY")
@@ -200,7 +205,7 @@ class _Reader:
         return Expr((head, "(", *self.enclosed(), ")")) if is_call else Expr((head,))
 
     def enclosed(self) -> list[str | Group]:
-        """Read what is between parentheses."""
+        """Read the parts between parentheses."""
         self.take("(")
         depth, parts = 1, list[str | Group]()
         while depth:
@@ -258,31 +263,31 @@ class _Reader:
         return Data(tuple(self.terms[start : self.place]))
 
     def triples(self) -> list[Triple]:
-        """Read the patterns of one subject; those of the blank nodes in its brackets follow them."""
+        """Read the patterns of one subject, then those of the blank nodes in its brackets."""
         outer, self.pending = self.pending, []
-        found: list[Triple] = []
-        has_own = self.next == "["
+        patterns: list[Triple] = []
+        starts_with_brackets = self.next == "["
         subject = self.term()
-        if not (has_own and self.next in (".", "}", "")):
-            found = self.properties(subject)
-        found += self.pending
+        if not (starts_with_brackets and self.next in (".", "}", "")):
+            patterns = self.properties(subject)
+        patterns += self.pending
         self.pending = outer
-        return found
+        return patterns
 
     def properties(self, subject: str) -> list[Triple]:
-        found = []
+        patterns = []
         while True:
             path = self.path()
             while True:
-                found.append(Triple(subject, path, self.term()))
+                patterns.append(Triple(subject, path, self.term()))
                 if not self.skip(","):
                     break
             if self.next != ";":
-                return found
+                return patterns
             while self.skip(";"):
                 pass
             if not (self.next in ("a", "^", "!", "(") or self.next[:1] in ("<", "?") or ":" in self.next):
-                return found
+                return patterns
 
     def term(self) -> str:
         if self.next == "[":

@@ -1,4 +1,4 @@
-"""The nodes of a SPARQL query; all of them are values, and those of one tree differ in their identity.
+"""The nodes of a SPARQL query: immutable values, each a distinct object within its tree.
 
 Terms are texts in one spelling: variables with `?`, IRIs in angle brackets, `a` for rdf:type as a predicate.
 """
@@ -15,9 +15,10 @@ COUNTING = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """An expression as its tokens; a group stands after EXISTS."""
+    """An expression as its tokens."""
 
     parts: tuple[str | Group, ...]
+    """The tokens in order; a group follows EXISTS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The tokens of VALUES, without that word."""
+    """The tokens that follow VALUES."""
 
     parts: tuple[str, ...]
 
@@ -61,17 +62,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Groups that UNION joins; one alone is a group within a group."""
+    """Groups that UNION joins; a single arm is a nested group."""
 
     arms: tuple[Group, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A selected column or a key of GROUP BY; `alias` is the variable after AS, or empty."""
+    """A selected column or a key of GROUP BY."""
 
     value: Expr
     alias: str = ""
+    """The variable after AS, or empty."""
 
     @property
     def variable(self) -> str:
@@ -89,7 +91,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query of any form, or one within another."""
+    """A query of any form, or a subquery."""
 
     form: str
     modifier: str
@@ -113,7 +115,7 @@ class Select:
     def aggregates(self) -> bool:
         """Return whether its rows are groups of solutions."""
         expressions = [*(item.value for item in self.items), *self.having, *(key.value for key in self.order)]
-        return bool(self.group) or any(part in COUNTING for each in expressions for part in each.parts)
+        return bool(self.group) or any(part in COUNTING for expression in expressions for part in expression.parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +133,7 @@ class Group:
 
 Element: TypeAlias = Triple | Filter | Bind | Data | Block | Union | Select
 Node: TypeAlias = Element | Group | Expr | Item | SortKey
-# Of a node as it was and as it is after changes within it, what takes its place: several nodes, or none.
+# Takes a node before and after the changes within it; returns its replacement: a node, several nodes, or none.
 Change: TypeAlias = Callable[[Node, Node], "Node | tuple[Node, ...] | None"]
 N = TypeVar("N", bound=Node)
 
@@ -178,9 +180,12 @@ def variables(node: Node) -> dict[str, None]:
 
 
 def changed(node: N, change: Change) -> N | None:
-    """Return a copy of a tree after a change of each of its nodes, inner ones first; what loses a part goes with it."""
-    found = _changed(node, change)
-    return found if isinstance(found, type(node)) else None
+    """Return a copy of a tree with a change applied to each node, inner ones first; None where the root is dropped.
+
+    A node that loses a required part is dropped, too.
+    """
+    copy = _changed(node, change)
+    return copy if isinstance(copy, type(node)) else None
 
 
 def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
@@ -215,9 +220,9 @@ def renamed(node: N, names: Callable[[str], str]) -> N:
             if isinstance(value, str):
                 values[field.name] = names(value)
             elif isinstance(value, tuple):
-                values[field.name] = tuple(names(each) if isinstance(each, str) else each for each in value)
+                values[field.name] = tuple(names(token) if isinstance(token, str) else token for token in value)
         return replace(new, **values)  # type: ignore[arg-type]
 
-    found = changed(node, change)
-    assert found is not None
-    return found
+    copy = changed(node, change)
+    assert copy is not None
+    return copy

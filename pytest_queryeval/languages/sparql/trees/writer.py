@@ -88,7 +88,7 @@ class Writer:
         if tree.group:
             clauses.append("GROUP BY " + " ".join(map(self._item, tree.group)))
         if tree.having:
-            clauses.append("HAVING " + " ".join(f"({self._expression(each)})" for each in tree.having))
+            clauses.append("HAVING " + " ".join(f"({self._expression(condition)})" for condition in tree.having))
         if tree.order:
             clauses.append("ORDER BY " + " ".join(map(self._sort_key, tree.order)))
         if tree.limit:
