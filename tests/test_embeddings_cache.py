@@ -39,21 +39,21 @@ def kept(folder, name="m", vectors=None):
 def test_a_vector_is_found_again_by_others(tmp_path):
     kept(tmp_path)
 
-    assert Cache("m", tmp_path).found([KEY, OTHER]) == {KEY: VECTOR}
-    assert Cache("m", tmp_path).found([]) == {}
+    assert Cache("m", tmp_path).vectors([KEY, OTHER]) == {KEY: VECTOR}
+    assert Cache("m", tmp_path).vectors([]) == {}
 
 
 def test_models_do_not_share_vectors(tmp_path):
     kept(tmp_path)
 
-    assert Cache("n", tmp_path).found([KEY]) == {}
+    assert Cache("n", tmp_path).vectors([KEY]) == {}
 
 
 def test_more_vectors_than_a_statement_takes_are_found(tmp_path):
     many = {number.to_bytes(32, "big"): VECTOR for number in range(3_000)}
     kept(tmp_path, vectors=many)
 
-    assert Cache("m", tmp_path).found(many.keys()) == many
+    assert Cache("m", tmp_path).vectors(many.keys()) == many
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_a_damaged_file_is_made_anew(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
 
     cache = Cache("m", tmp_path)
-    assert len(cache.found(many.keys())) < len(many)
+    assert len(cache.vectors(many.keys())) < len(many)
     cache.add({KEY: VECTOR})
-    assert cache.found([KEY]) == {KEY: VECTOR}
-    assert Cache("m", tmp_path).found([KEY]) == {KEY: VECTOR}
+    assert cache.vectors([KEY]) == {KEY: VECTOR}
+    assert Cache("m", tmp_path).vectors([KEY]) == {KEY: VECTOR}
 
 
 def test_a_file_that_is_damaged_while_it_is_open_is_made_anew(tmp_path):
@@ -87,8 +87,8 @@ def test_a_file_that_is_damaged_while_it_is_open_is_made_anew(tmp_path):
 
     cache.add({OTHER: VECTOR})
 
-    assert cache.found([OTHER]) == {OTHER: VECTOR}
-    assert Cache("m", tmp_path).found([OTHER]) == {OTHER: VECTOR}
+    assert cache.vectors([OTHER]) == {OTHER: VECTOR}
+    assert Cache("m", tmp_path).vectors([OTHER]) == {OTHER: VECTOR}
 
 
 def test_a_vector_that_was_overwritten_is_not_taken(tmp_path):
@@ -96,7 +96,7 @@ def test_a_vector_that_was_overwritten_is_not_taken(tmp_path):
     path = tmp_path / "m.sqlite"
     path.write_bytes(path.read_bytes().replace(VECTOR, VECTOR.swapcase()))
 
-    assert Cache("m", tmp_path).found([KEY]) == {}
+    assert Cache("m", tmp_path).vectors([KEY]) == {}
 
 
 def test_a_file_that_another_one_has_locked_for_too_long_is_left_alone(tmp_path, monkeypatch):
@@ -106,9 +106,9 @@ def test_a_file_that_another_one_has_locked_for_too_long_is_left_alone(tmp_path,
         holder.execute("BEGIN EXCLUSIVE")
         cache = kept(tmp_path, vectors={OTHER: VECTOR})
 
-        assert cache.found([KEY, OTHER]) == {OTHER: VECTOR}
+        assert cache.vectors([KEY, OTHER]) == {OTHER: VECTOR}
 
-    assert Cache("m", tmp_path).found([KEY, OTHER]) == {KEY: VECTOR}
+    assert Cache("m", tmp_path).vectors([KEY, OTHER]) == {KEY: VECTOR}
 
 
 def test_a_file_that_is_read_by_others_is_read_though_its_days_cannot_be_written(tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_file_that_is_read_by_others_is_read_though_its_days_cannot_be_written
     with closing(sqlite3.connect(tmp_path / "m.sqlite", isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
 
-        assert Cache("m", tmp_path).found([KEY]) == {KEY: VECTOR}
+        assert Cache("m", tmp_path).vectors([KEY]) == {KEY: VECTOR}
 
 
 def test_a_full_disk_fails_nothing(tmp_path):
@@ -130,7 +130,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 cache = Cache("m", Path({str(tmp_path)!r}))
 vectors = {{bytes([number]) * 32: bytes(3_000) for number in range(100)}}
 cache.add(vectors)
-assert cache.found(vectors.keys()) == vectors
+assert cache.vectors(vectors.keys()) == vectors
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
 
@@ -143,7 +143,7 @@ def test_without_a_cache_folder_temporary_files_serve(tmp_path, monkeypatch, hom
 
     kept(None)
 
-    assert Cache("m").found([KEY]) == {KEY: VECTOR}
+    assert Cache("m").vectors([KEY]) == {KEY: VECTOR}
     assert list(tmp_path.glob("pytest-queryeval-*/m.sqlite"))
 
 
@@ -162,8 +162,8 @@ def test_without_any_folder_memory_serves(tmp_path, monkeypatch):
 
     cache = kept(None)
     with cache.turn():
-        assert cache.found([KEY]) == {KEY: VECTOR}
-    assert Cache("m").found([KEY]) == {}
+        assert cache.vectors([KEY]) == {KEY: VECTOR}
+    assert Cache("m").vectors([KEY]) == {}
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path, monkeypatch):
@@ -172,7 +172,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path, monkeypatch):
     precious.write_text("mine", encoding="utf-8")
     (tmp_path / "m.lock").symlink_to(precious)
 
-    assert kept(tmp_path).found([KEY]) == {KEY: VECTOR}
+    assert kept(tmp_path).vectors([KEY]) == {KEY: VECTOR}
     assert precious.read_text(encoding="utf-8") == "mine"
 
 
@@ -182,7 +182,7 @@ def test_vectors_that_nobody_used_for_long_are_dropped(tmp_path):
 
     kept(tmp_path, vectors={OTHER: VECTOR})
 
-    assert Cache("m", tmp_path).found([KEY, OTHER]) == {OTHER: VECTOR}
+    assert Cache("m", tmp_path).vectors([KEY, OTHER]) == {OTHER: VECTOR}
 
 
 def test_a_vector_that_is_used_stays(tmp_path):
@@ -190,7 +190,7 @@ def test_a_vector_that_is_used_stays(tmp_path):
     today = days_of(tmp_path)[KEY]
     make_older(tmp_path, 29)
 
-    Cache("m", tmp_path).found([KEY])
+    Cache("m", tmp_path).vectors([KEY])
 
     assert days_of(tmp_path)[KEY] >= today
 
@@ -202,7 +202,7 @@ def test_a_file_does_not_grow_for_ever(tmp_path, monkeypatch):
         cache.add({bytes([number]) * 32: bytes(10_000)})
 
     assert (tmp_path / "m.sqlite").stat().st_size < 300_000
-    assert cache.found([bytes([99]) * 32, bytes([0]) * 32]) == {bytes([99]) * 32: bytes(10_000)}
+    assert cache.vectors([bytes([99]) * 32, bytes([0]) * 32]) == {bytes([99]) * 32: bytes(10_000)}
 
 
 def test_files_of_models_that_nobody_used_for_long_are_removed(tmp_path):
@@ -213,7 +213,7 @@ def test_files_of_models_that_nobody_used_for_long_are_removed(tmp_path):
     kept(tmp_path)
 
     assert not (tmp_path / "old.sqlite").exists()
-    assert Cache("m", tmp_path).found([KEY]) == {KEY: VECTOR}
+    assert Cache("m", tmp_path).vectors([KEY]) == {KEY: VECTOR}
 
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path):
@@ -229,7 +229,7 @@ for number in range(100):
     assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
 
     keys = [bytes([writer, number]) * 16 for writer in range(4) for number in range(100)]
-    assert len(Cache("m", tmp_path).found(keys)) == len(keys)
+    assert len(Cache("m", tmp_path).vectors(keys)) == len(keys)
 
 
 def test_who_comes_second_waits_and_finds_what_the_first_one_made(tmp_path):
@@ -246,7 +246,7 @@ def test_who_comes_second_waits_and_finds_what_the_first_one_made(tmp_path):
     maker.start()
     has_begun.wait()
     with second.turn():
-        assert second.found([KEY]) == {KEY: VECTOR}
+        assert second.vectors([KEY]) == {KEY: VECTOR}
     maker.join()
 
 
@@ -257,4 +257,4 @@ def test_who_makes_nothing_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     with cache_folder.locked(tmp_path / "m.lock"), cache.turn():
         cache.add({KEY: VECTOR})
 
-    assert cache.found([KEY]) == {KEY: VECTOR}
+    assert cache.vectors([KEY]) == {KEY: VECTOR}

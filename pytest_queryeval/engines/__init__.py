@@ -26,7 +26,7 @@ class Engine(Protocol):
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; an answer of more than `max_rows` rows is a failure.
 
-        What is wrong with the query is in `Execution.error`; raises `SourceError` where the source is at fault.
+        `Execution.error` says what is wrong with the query; raises `SourceError` where the source is at fault.
         """
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Opener(Protocol):
 
 
 class Builder(Protocol):
-    """Makes a small database; raises `SourceError` where the script fails, or the first query does that."""
+    """Makes a small database; raises `SourceError` where the script fails, at once or at the first query."""
 
     def __call__(self, script: str, hosts: Hosts) -> Engine:
         """Open a new database made by `script`, which needs no other files."""
@@ -111,17 +111,19 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFingerprint:
-    """What the answers of a source depend on.
-
-    `files` lists the files that hold a source's data, by names relative to its folder: none for a service, whose suite
-    has to name its state by `version`. `log` is the suffix of a write-ahead log beside such a file; `settings` returns
-    those that change answers, without secrets and file names, and `version` that of what runs the queries here.
-    """
+    """What the answers of a source depend on."""
 
     files: Callable[[Source], Sequence[str]] = lambda _: ()
+    """Return the files that hold the data, by names relative to the source's folder.
+
+    None for a service: its suite has to name the state of its data by `version`.
+    """
     log: str = ""
+    """The suffix of a write-ahead log beside such a file."""
     settings: Callable[[Settings], Mapping[str, Any]] = lambda _: {}
+    """Return the settings that change answers, without secrets and file names."""
     version: Callable[[Settings], str] = lambda _: ""
+    """Return the versions of the packages that run the queries on this machine."""
 
 
 def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
@@ -131,23 +133,23 @@ def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineType:
-    """An engine as suites name it.
-
-    `kind` is the only kind whose queries it runs, or None; `dialect` returns sqlglot's name for the language of a
-    source's queries, empty for standard SQL; `text_setting` is the setting of a source that is only a text or a list;
-    `check` raises `SettingError` for the first setting that cannot be right whatever the files hold; `settings` are the
-    validators that it uses, by which editors know them, None where they are not known; `fingerprint` is what recorded
-    answers depend on; `build` makes databases in which queries are told apart, None where there are none.
-    """
+    """An engine as suites name it."""
 
     opener: Opener
     kind: str | None = None
+    """The only kind whose queries it runs; None for any kind."""
     dialect: Callable[[Settings], str] = lambda _: ""
+    """Return sqlglot's name for the language of a source's queries; empty for standard SQL."""
     text_setting: str = "path"
+    """The setting that a source written as a plain text or list stands for."""
     check: Callable[[Settings], None] = lambda _: None
+    """Raise `SettingError` for the first setting that is invalid whatever the files contain."""
     settings: Mapping[str, SettingValidator] | None = None
+    """The validators of the settings, from which the schema for editors is made; None where they are unknown."""
     fingerprint: SourceFingerprint = SourceFingerprint()
+    """What recorded answers depend on."""
     build: Builder | None = None
+    """Build small databases that distinguish queries; None where the engine cannot."""
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
         """Check the settings and open the source; raises `SourceError`."""

@@ -1,4 +1,4 @@
-"""A database that is one file, behind a host's child: what the engines of such databases share."""
+"""A database in one file, queried by a host's child: the base of the engines of such databases."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _STATEMENTS = frozenset({"ALTER", "CREATE", "DELETE", "DROP", "INSERT", "REPLACE
 
 
 def next_statement(problem: str) -> str:
-    """Return the word that an error of a script is about where it begins a statement: a `;` is missing before it."""
+    """Return the word near a syntax error if it begins a statement: a `;` is missing before it; else nothing."""
     near = _NEAR.search(problem)
     return near[1] if near and near[1].upper() in _STATEMENTS else ""
 
 
 def script_remedy(problem: str) -> str:
-    """Return the end of the message on a script that fails: what to do, where that is known."""
+    """Return the end of the message on a script that fails: how to correct it, if known."""
     word = next_statement(problem)
     return f": end the statement before {word} with `;`" if word else ""
 
@@ -62,22 +62,22 @@ class DatabaseFile:
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
-        with self._named():
+        with self._source_errors():
             return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def schema(self, *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
 
     def ddl(self, *, timeout: float) -> str:
         """Return the statements that make its tables and views; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             return ddl_text(self._host.ddl(self._settings, timeout=timeout))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             pair = [Question(query, self._settings) for query in (gold, predicted)]
             return self._host.time(*pair, iterations=iterations, timeout=timeout)
 
@@ -86,5 +86,5 @@ class DatabaseFile:
         if self._folder:
             self._folder.cleanup()
 
-    def _named(self) -> AbstractContextManager[None]:
+    def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}': {self._path}")

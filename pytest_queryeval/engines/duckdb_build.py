@@ -33,7 +33,7 @@ def main() -> int:
     try:
         run_script(connection, argument) if form == "script" else read_tables(connection, json.loads(argument))
         connection.execute("CHECKPOINT")
-    except Exception as error:  # noqa: BLE001 - whatever it is becomes one line
+    except Exception as error:  # noqa: BLE001 - any error becomes one line
         problem = str(error) if isinstance(error, Fault) else f"{argument}: {error}"
         sys.stderr.write(f"{' '.join(problem.split())}\n")
         return 1
@@ -71,7 +71,7 @@ def kind(statement: duckdb.Statement) -> str:
 
 
 def placed(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int, duckdb.Statement]]:
-    """Yield each statement behind the line of its first word."""
+    """Yield each statement with the line of its first word."""
     at = 0
     for statement in statements:
         start = max(text.find(statement.query, at), at)

@@ -1,4 +1,4 @@
-"""What a file holds that is no database, and what to do about it. Also imported by child processes."""
+"""Messages on files that are no databases: what they contain, and how to use them. Also imported by child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that settings of a source name."""
+"""The files named by the settings of a source."""
 
 from __future__ import annotations
 

@@ -61,11 +61,9 @@ def known_state(source: Source) -> str | None:
         if sum(file.stat().st_size for file in files) > MAX_BYTES:
             return None
         state, *variant_states = map(state_of, sources)
-        return (
-            hashlib.sha256("\n".join([state, *variant_states]).encode()).hexdigest()[:_HEX_DIGITS]
-            if variant_states
-            else state
-        )
+        if not variant_states:
+            return state
+        return hashlib.sha256("\n".join([state, *variant_states]).encode()).hexdigest()[:_HEX_DIGITS]
     except (SourceError, OSError, ValueError):
         return None
 

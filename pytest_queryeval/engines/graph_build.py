@@ -43,7 +43,7 @@ def main() -> int:
             # Real graphs hold IRIs that the grammar forbids, and servers accept them.
             to_graph = NamedNode(graph) if graph else None
             store.bulk_load(**content(path), format=getattr(RdfFormat, name), to_graph=to_graph, lenient=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is becomes one line
+        except Exception as error:  # noqa: BLE001 - any error becomes one line
             text = f"{path}:{problem(error, path)}" if isinstance(error, SyntaxError) else f"{path}: {error}"
             sys.stderr.write(f"{' '.join(text.split())}\n")
             return 1

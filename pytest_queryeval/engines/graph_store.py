@@ -1,4 +1,4 @@
-"""RDF files as a store on disk: parsed once, then found again by their content."""
+"""RDF files as a store on disk: parsed once, then looked up by their content."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ _BUILDER = Path(__file__).with_name("graph_build.py")
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """An RDF file, perhaps compressed by gzip; its triples belong to `graph`, or stay where the file has them."""
+    """An RDF file, possibly compressed by gzip."""
 
     path: Path
     graph: str | None = None
+    """The named graph that all its triples go to; None to keep the graphs of the file."""
 
     @property
     def format(self) -> str:

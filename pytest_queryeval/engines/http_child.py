@@ -115,9 +115,7 @@ class Pages:
         rows = self._rows(document)
         # Only rows may repeat a name: in any other object it is unclear which value counts.
         row_ids = {id(row) for row in rows or ()} if repeating else set()
-        if ambiguous_object := next(
-            (repeating_object for repeating_object in repeating if id(repeating_object) not in row_ids), None
-        ):
+        if ambiguous_object := next((item for item in repeating if id(item) not in row_ids), None):
             raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
         next_urls = [url for url in _selected(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
@@ -170,10 +168,10 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
 def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns, and the rows with cells in that order; raises `Fault` for invalid rows."""
     if all(isinstance(row, dict) for row in rows):
-        keys = dict.fromkeys(name for row in rows for name in row)
-        if names and keys and not keys.keys() & set(names):
+        row_names = dict.fromkeys(name for row in rows for name in row)
+        if names and row_names and not row_names.keys() & set(names):
             raise Fault(f"rows are objects with none of the names that `columns` selects: {', '.join(names)}")
-        names = names or list(keys)
+        names = names or list(row_names)
         return names, [tuple([row.get(name) for name in names]) for row in rows]
     kind = dict if isinstance(rows[0], dict) else list
     for number, row in enumerate(rows, 1):

@@ -1,4 +1,4 @@
-"""The tables of a service that only runs queries, as its information schema lists them."""
+"""The tables of a service that can only run queries, listed by its information schema."""
 
 from __future__ import annotations
 

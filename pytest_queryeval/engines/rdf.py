@@ -120,7 +120,7 @@ class RdfEngine:
         self._hosts = hosts
         self._default_graph = default_graph
         self._prefixes = prefixes
-        with self._named():
+        with self._source_errors():
             self._store = graph_store(files)
         self._inode = self._store.stat().st_ino
         self._is_rebuilt = False
@@ -162,7 +162,7 @@ class RdfEngine:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
         full_queries = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
         pair = [Question(query, self._settings(query)) for query in full_queries]
-        with self._named():
+        with self._source_errors():
             for host in self._hosts:
                 self._load(host, pair[0].settings)
                 execution = host.time(*pair, iterations=iterations, timeout=timeout)
@@ -177,14 +177,14 @@ class RdfEngine:
         """Run on one host; a damaged store is built again, once."""
         settings = self._settings(query)
         try:
-            with self._named():
+            with self._source_errors():
                 self._load(host, settings)
                 return host.execute(settings, query, timeout=timeout, max_rows=max_rows)
         except SourceError as error:
             if self._is_rebuilt or DAMAGED not in str(error):
                 raise
         self._is_rebuilt = True
-        with self._named():
+        with self._source_errors():
             self._store = graph_store(self._files, damaged=self._inode)
         return self._run(host, query, timeout, max_rows)
 
@@ -204,7 +204,7 @@ class RdfEngine:
                 raise SourceError(f"{host.name} cannot load the graph: {answer.error.message}")
             self._loaded_by[host.name] = host.pid
 
-    def _named(self) -> AbstractContextManager[None]:
+    def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}'")
 
 

@@ -1,4 +1,4 @@
-"""Live services: a trivial query shows whether the service or a query is at fault where there is no answer.
+"""Live services: where a query gets no answer, a trivial query shows whether the service or the query is at fault.
 
 A query may occupy a service beyond its own limit, so that the trivial one and all others wait behind it. Then the
 service gets time to recover, at most PATIENCE_SECONDS in all for as long as the source is open.
@@ -71,7 +71,7 @@ class RemoteSource:
         Raises `UnresponsiveSourceError` where the query ran past its limit and the service then answers nothing, and
         `SourceError` for everything else that is no answer.
         """
-        with self._named():
+        with self._source_errors():
             execution, may_repeat = self._execute_once(question, timeout, max_rows)
             return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
 
@@ -87,20 +87,20 @@ class RemoteSource:
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             return described_schema(self._host.describe(settings, timeout=timeout))
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
         """Return the statements that make the tables and views, where the driver lists them; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             return ddl_text(self._host.ddl(settings, timeout=timeout))
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time both with the way to the service and back; raises `SourceError`."""
-        with self._named():
+        with self._source_errors():
             return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)
 
-    def _named(self) -> AbstractContextManager[None]:
+    def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}'")
 
     def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:

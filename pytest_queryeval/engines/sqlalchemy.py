@@ -29,11 +29,14 @@ PROBE = "SELECT 1"
 
 
 class Backend(NamedTuple):
-    """A backend of URLs, named before `+` and `://`: sqlglot's dialect, the default module, and what installs it."""
+    """A backend of URLs, named before `+` and `://`."""
 
     dialect: str = ""
+    """sqlglot's name for its SQL."""
     module: str = ""
+    """The module of its default driver."""
     install: str = ""
+    """The requirement that installs `module`."""
 
 
 POSTGRES = Backend("postgres", "psycopg", "pytest-queryeval[postgres]")
@@ -107,7 +110,7 @@ SETTINGS = {
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for an invalid URL or a driver that is not installed; no message holds a part of the URL."""
+    """Raise `SettingError` for an invalid URL or a driver that is not installed; messages quote no part of the URL."""
     check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")

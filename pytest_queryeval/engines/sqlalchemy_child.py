@@ -39,11 +39,14 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 class Recipe(NamedTuple):
-    """Commands for a new connection, before and after each query; `{seconds}` and the like are its limit."""
+    """Commands that keep queries from writing."""
 
     connected: tuple[str, ...] = ()
+    """For a new connection."""
     before: tuple[str, ...] = ()
+    """Before each query; `{seconds}`, `{milliseconds}` and `{whole_seconds}` are its time limit."""
     after: tuple[str, ...] = ()
+    """After each query."""
 
 
 MYSQL = Recipe(
@@ -209,7 +212,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
 
 
 def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
-    """Return what keeps this database's queries from writing."""
+    """Return the recipe for the database of a connection."""
     dialect = connection.dialect
     return RECIPES.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name, Recipe())
 

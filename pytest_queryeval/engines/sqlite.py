@@ -80,7 +80,7 @@ def run_statements(text: str, name: str, database: Path, *, is_trusted: bool = T
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the statements of `text`, each behind the position of its first character."""
+    """Yield the statements of `text`, each with the position of its first character."""
     # The body of a trigger has semicolons of its own, which SQLite tells apart.
     ends = (token.end() for token in _TOKEN.finditer(text) if token[0] == ";")
     start = 0

@@ -100,7 +100,7 @@ DESCRIBED = """
 
 
 class Guard:
-    """Callbacks of SQLite while a query runs: what it may do, and whether it has time left."""
+    """Callbacks of SQLite during a query: whether it may do an action, and whether its time is over."""
 
     def __init__(self) -> None:
         self.start(0.0)
@@ -112,11 +112,11 @@ class Guard:
         self.refused = ""
 
     def is_late(self) -> bool:
-        """Return whether the query has to stop."""
+        """Return whether the time of the query is over."""
         return monotonic() > self._deadline
 
     def authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        """Allow what reads; keep the first action that was refused."""
+        """Allow actions that read; remember the first refused one."""
         if action == sqlite3.SQLITE_SELECT:
             self._selecting = True
         if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in FORBIDDEN):
@@ -270,7 +270,7 @@ def address(path: str) -> str:
 
 
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Connect the virtual tables: for that they declare and prepare much that the authorizer would refuse."""
+    """Connect the virtual tables before the authorizer is set, which would refuse the statements that this prepares."""
     virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
         quoted = name.replace('"', '""')

@@ -1,4 +1,4 @@
-"""Variants of a source: other states of the same database, which tell queries apart that agree on the source."""
+"""Variants of a source: other states of the same database, which distinguish queries that agree on the source."""
 
 from __future__ import annotations
 

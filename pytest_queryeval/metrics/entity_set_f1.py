@@ -12,9 +12,8 @@ from pytest_queryeval.core.table import Table
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, JsonValue]]:
     """Return the counts of each gold column, with its name; none where there is nothing to align."""
     column_counts = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
-    return [
-        {"column": name, **counts.as_dict()} for name, counts in zip(gold.columns, column_counts or (), strict=False)
-    ]
+    pairs = zip(gold.columns, column_counts or (), strict=False)
+    return [{"column": name, **counts.as_dict()} for name, counts in pairs]
 
 
 COUNTS = ("entity", _by_column)
@@ -66,10 +65,8 @@ def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, 
         return score, score, 1
     column_counts = entity_counts(gold, predicted, policy)
     if column_counts:
-        return (
-            sum(counts.precision for counts in column_counts),
-            sum(counts.recall for counts in column_counts),
-            len(column_counts),
-        )
+        precision = sum(counts.precision for counts in column_counts)
+        recall = sum(counts.recall for counts in column_counts)
+        return precision, recall, len(column_counts)
     score = float(column_counts is not None and not predicted.columns)
     return score, score, 1

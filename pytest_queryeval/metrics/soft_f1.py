@@ -58,12 +58,11 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
         n, m = len(set(gold.rows)), len(set(predicted.rows))
         return _Soft(float(n == m), Counts(0, m, n))
     tables = pair(gold, predicted, policy)
-    # In most cases there is nothing to search for, which is found without coding any cell.
+    # Most tables have the same rows, which shows without coding any cell.
+    gold_rows, predicted_rows = tables.gold_rows, tables.predicted_rows
     same_width = len(tables.gold.columns) == len(tables.predicted.columns)
-    if tables.gold_rows == tables.predicted_rows or (
-        same_width and set(tables.gold_rows) == set(tables.predicted_rows)
-    ):
-        return _Soft(1.0, Counts(len(set(tables.gold_rows)), 0, 0))
+    if gold_rows == predicted_rows or (same_width and set(gold_rows) == set(predicted_rows)):
+        return _Soft(1.0, Counts(len(set(gold_rows)), 0, 0))
     gold_cells, predicted_cells, exact = distinct_row_cells(tables)
     shape = Shape(n=len(gold_cells.cells), m=len(predicted_cells), w=gold_cells.width, b=len(tables.predicted.columns))
     pairing = pair_rows(gold_cells, predicted_cells)

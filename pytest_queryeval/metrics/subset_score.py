@@ -26,9 +26,7 @@ def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) ->
     if not gold.rows or not predicted.rows:
         return float(len(gold.rows) == len(predicted.rows))
     gold_rows, predicted_rows = merged_rows(pair(gold, predicted, policy))
-    return sum(
-        _share(gold_row, predicted_row) for gold_row, predicted_row in zip(gold_rows, predicted_rows, strict=False)
-    ) / len(predicted_rows)
+    return sum(map(_share, gold_rows, predicted_rows)) / len(predicted_rows)
 
 
 def _share(gold: Codes, predicted: Codes) -> float:

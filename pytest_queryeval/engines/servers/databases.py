@@ -54,9 +54,8 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
         targets: defaultdict[str, list[tuple[str | None, str | None]]] = defaultdict(list)
         for key in keys.get(place, ()):
             if key["referred_schema"] is None:  # the default schema
-                for source_column, target_column in zip(
-                    key["constrained_columns"], key["referred_columns"], strict=True
-                ):
+                column_pairs = zip(key["constrained_columns"], key["referred_columns"], strict=True)
+                for source_column, target_column in column_pairs:
                     targets[source_column].append((key["referred_table"], target_column))
         for column in tables[place]:
             for target in targets.get(column["name"], [(None, None)]):

@@ -59,7 +59,7 @@ _FILE_FORMATS = ("avro", "binaryfile", "csv", "delta", "image", "json", "libsvm"
 _RUN_COMMENT = re.compile(r"/\*M?!")
 # Dialects in which a quoted name may have escapes, so that its text is not the name.
 _ESCAPING = ("bigquery", "clickhouse")
-# What sqlglot reads otherwise than databases do, outside of texts and quoted names: templates, of which it skips
+# What sqlglot parses unlike databases, outside of texts and quoted names: templates, of which it skips
 # `{# … #}`; comments within comments, which some databases end at the first `*/`.
 _MISREAD = re.compile(r"(?P<template>\{[#%{])|(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
 # MySQL begins a comment with `--` only before a blank, and always with `#`. Variables outlive their query.
@@ -112,7 +112,7 @@ def refusal(query: str, dialect: str) -> Failure | None:
 
 
 def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | None:
-    """Return what statements are or do, other than one query that reads."""
+    """Return why statements are more than one query that reads; None where they are not."""
     if len(statements) != 1:
         return _unsafe(f"these are {len(statements)} statements")
     (tree,) = statements
@@ -129,7 +129,7 @@ def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | N
 
 
 def _is_file(table: exp.Table) -> bool:
-    """Return whether Spark takes a name for a path, behind the name or the class of a format."""
+    """Return whether Spark takes the name for a path, after the name or the class of a file format."""
     return "/" in table.name or "." in table.db or table.db.lower() in _FILE_FORMATS
 
 
@@ -142,7 +142,7 @@ def _reaching(query: str, dialect: str) -> str:
 
 
 def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
-    """Return what databases may read otherwise than sqlglot, what outlives a query, what comments hide; or nothing."""
+    """Return a part that databases may parse unlike sqlglot, outlives the query, or hides in comments; else ""."""
     if "${" in query and _REACHING.get(dialect) is _SPARK:  # a setting or a variable of the environment, in texts too
         return "${"
     words, unquoted, end = [], [], 0
@@ -164,7 +164,7 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
 
 
 def _reason(error: SqlglotError) -> str:
-    """Return the parser's words without the query's own text, which it marks with escape codes."""
+    """Return the parser's message without its excerpt of the query, which has escape codes."""
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[0]
         return one_line(f"{first.get('description')} (line {first.get('line')}, column {first.get('col')})")

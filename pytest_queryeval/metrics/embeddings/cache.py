@@ -43,7 +43,7 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
         self._is_trimmed = False
 
-    def found(self, keys: Collection[bytes]) -> Vectors:
+    def vectors(self, keys: Collection[bytes]) -> Vectors:
         """Return the vectors of those keys that the file has."""
         return self._tried(lambda connection: _read(connection, keys)) if keys else {}
 

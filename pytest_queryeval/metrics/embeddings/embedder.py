@@ -53,10 +53,7 @@ class Embedder:
         Raise `EmbeddingError` where the model cannot be loaded; later calls raise it again without another attempt.
         """
         vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
-        return [
-            1.0 if text == paired_text else _cosine(vectors[_key(text)], vectors[_key(paired_text)])
-            for text, paired_text in pairs
-        ]
+        return [1.0 if left == right else _cosine(vectors[_key(left)], vectors[_key(right)]) for left, right in pairs]
 
     def close(self) -> None:
         """Close the file of vectors."""
@@ -68,10 +65,10 @@ class Embedder:
         if not texts_by_key:
             return {}
         cache = self._opened()
-        vectors = cache.found(texts_by_key.keys())
+        vectors = cache.vectors(texts_by_key.keys())
         if len(vectors) < len(texts_by_key):
             with cache.turn():
-                vectors |= cache.found(texts_by_key.keys() - vectors.keys())
+                vectors |= cache.vectors(texts_by_key.keys() - vectors.keys())
                 missing = {key: text for key, text in texts_by_key.items() if key not in vectors}
                 vectors |= self._encoded(missing, cache) if missing else {}
         return vectors
