@@ -12,7 +12,7 @@ from pytest_queryeval.groups import GROUPS, Group, group_values
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.csv import render_csv
 from pytest_queryeval.reports.explanation import explanation_lines
-from pytest_queryeval.reports.html.data import listed
+from pytest_queryeval.reports.html.data import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json
@@ -82,7 +82,7 @@ def test_a_report_stores_counts_and_shows_it():
     rows = csv.DictReader(io.StringIO(render_csv(report).decode()))
     assert [row["owner"] for row in rows] == ["ann", "bob", ""]
     assert "  owner      ann" in explanation_lines(report["cases"][0], 80)
-    assert listed(report)["groups"]["owner"] == {
+    assert case_columns(report)["groups"]["owner"] == {
         "plural": "owners",
         "values": ["ann", "bob"],
         "members": [[0], [1], []],

@@ -15,7 +15,7 @@ from samples import FINGERPRINT, HEAD, entry
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution, distributions
-from pytest_queryeval.reports.html.data import exact
+from pytest_queryeval.reports.html.data import with_exact_numbers
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.reports.sections import weaknesses
 from pytest_queryeval.results.aggregation import aggregate
@@ -179,7 +179,7 @@ def test_all_of_a_case_is_in_the_page():
         (case["predicted"] or {}).get("query") for case in report["cases"]
     ]
     assert [own.get("difference") for own in details] == [
-        case["difference"] and exact(case["difference"]) for case in report["cases"]
+        case["difference"] and with_exact_numbers(case["difference"]) for case in report["cases"]
     ]
 
 

@@ -20,7 +20,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.gates import EarlyDecision
-from pytest_queryeval.results.merging import merge, repeated
+from pytest_queryeval.results.merging import merge, repeated_nodeids
 from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 
 GATE = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
@@ -116,7 +116,7 @@ def test_of_a_case_in_several_parts_the_last_counts():
 
     assert merged(*parts)["metrics"]["f1"]["mean"] == 0.75
     assert merged(*reversed(parts))["metrics"]["f1"]["mean"] == 0.25
-    assert repeated(dict(enumerate(parts))) == ["music/s.queryeval.yaml::a"]
+    assert repeated_nodeids(dict(enumerate(parts))) == ["music/s.queryeval.yaml::a"]
 
 
 def test_a_case_that_ran_in_a_part_is_not_replaced_by_one_that_was_not_run():

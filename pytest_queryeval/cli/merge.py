@@ -14,7 +14,7 @@ from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import first_names
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
-from pytest_queryeval.results.merging import merge, repeated
+from pytest_queryeval.results.merging import merge, repeated_nodeids
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.text.formatting import pluralize
@@ -62,7 +62,7 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns))
     yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
-    if twice := repeated(parts):
+    if twice := repeated_nodeids(parts):
         named = text_sentence(first_names(twice, MAX_LISTED))
         yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {named}"
     if "parts" in report["environment"]:

@@ -25,7 +25,7 @@ def cell(value: Any) -> Cell:
     return escape_invisible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def guarded(value: Any) -> Any:
+def guard_cell(value: Any) -> Any:
     """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
     if value is None or type(value) is float:  # as most are
         return value

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports import ReportFormat, write_whole
-from pytest_queryeval.reports.cells import TIMES, guarded, metric_names, part
+from pytest_queryeval.reports.cells import TIMES, guard_cell, metric_names, part
 
 PART_CHARACTERS = 2**20
 PLACE: dict[str, Callable[[CaseReport], Any]] = {
@@ -57,12 +57,12 @@ def _parts(report: Report) -> Iterator[bytes]:
     taken = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow([*columns, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
+    writer.writerow([*columns, *TIMES, *(guard_cell(f"score_{name}" if name in taken else name) for name in metrics)])
     for case in report["cases"]:
         values = [read(case) for read in columns.values()]
         values += [part(case, "prediction", "metadata", name) for name in TIMES]
         values += [case["scores"].get(name) for name in metrics]
-        writer.writerow([guarded(value) for value in values])
+        writer.writerow([guard_cell(value) for value in values])
         if file.tell() > PART_CHARACTERS:
             yield file.getvalue().encode()
             file.seek(0)

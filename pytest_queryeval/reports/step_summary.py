@@ -26,13 +26,13 @@ def step_summary_file() -> Path:
     try:
         is_there, is_fit = path.exists(), not path.is_dir() and not path.is_fifo()
     except OSError as error:  # a folder that may not be looked into, a name that no file can have
-        raise ReportError(f"report github: {_named(path)} cannot be written to: {error.strerror}") from error
+        raise ReportError(f"report github: {_file_text(path)} cannot be written to: {error.strerror}") from error
     if not is_fit or not os.access(path if is_there else path.parent, os.W_OK):
-        raise ReportError(f"report github: {_named(path)} cannot be written to")
+        raise ReportError(f"report github: {_file_text(path)} cannot be written to")
     return path
 
 
-def _named(path: Path) -> str:
+def _file_text(path: Path) -> str:
     return f"{one_line(str(path))}, which {VARIABLE} names,"
 
 

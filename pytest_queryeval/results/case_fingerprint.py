@@ -1,4 +1,4 @@
-"""What defines a case besides the system, in short: a later report can find what changed by it."""
+"""A digest of what defines a case besides the system, by which a later run can tell what changed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
 _HEX_DIGITS = 16
-_KEPT_DIGESTS = 64
-_USUAL = {text_numbers: Policy(text_numbers=text_numbers) for text_numbers in (False, True)}
+_CACHED_DIGESTS = 64
+_DEFAULT_POLICIES = {text_numbers: Policy(text_numbers=text_numbers) for text_numbers in (False, True)}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -73,7 +73,7 @@ class _SharedSchema:
         return id(self.schema)
 
 
-@lru_cache(maxsize=_KEPT_DIGESTS)
+@lru_cache(maxsize=_CACHED_DIGESTS)
 def _schema_digest(shared: _SharedSchema) -> str:
     """Return the digest of a schema's content, wherever its file is."""
     schema = shared.schema
@@ -101,14 +101,14 @@ def _gold_content(gold: QueryOrAnswer) -> Any:
 
 def _compare(case: Case) -> dict[str, JsonValue]:
     """Return the settings of the comparison that differ from the defaults of the kind."""
-    usual = _USUAL[KINDS[case.settings.kind].text_numbers]
-    if case.settings.policy == usual:
+    default = _DEFAULT_POLICIES[KINDS[case.settings.kind].text_numbers]
+    if case.settings.policy == default:
         return {}
     names = (field.name for field in fields(Policy))
     return {
         name: to_jsonable(value)
         for name in names
-        if (value := getattr(case.settings.policy, name)) != getattr(usual, name)
+        if (value := getattr(case.settings.policy, name)) != getattr(default, name)
     }
 
 

@@ -1,6 +1,6 @@
-"""The cases of a report: a list in memory, or beyond 50,000 of them a temporary file, from which each is read.
+"""The cases of a report: a list in memory, or for more than 50,000 cases a temporary file, read case by case.
 
-Whoever reads a report need not know which of the two it has: both are sequences of cases.
+Readers of a report need not know which of the two it has: both are sequences of cases.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lines:
         weakref.finalize(self, self._reader.close)
 
     def add(self, line: bytes) -> int:
-        """Write a line behind the others, and return where it begins."""
+        """Append a line, and return the offset in bytes where it begins."""
         start = self._end
         remaining_bytes = memoryview(line)
         with _errors_explained():
@@ -59,7 +59,7 @@ class Lines:
         return start
 
     def at(self, start: int) -> bytes:
-        """Return the line that begins there."""
+        """Return the line that begins at this offset."""
         self._reader.seek(start)
         return self._reader.readline()
 
@@ -75,7 +75,7 @@ def _errors_explained() -> Iterator[None]:
 
 
 class StoredCases(Sequence[CaseReport]):
-    """Cases in a temporary file; what is selected of them, and in which order, is in memory as an array of places."""
+    """Cases in a temporary file, with an array in memory of where the selected ones begin, in their order."""
 
     def __init__(self, cases: Iterable[CaseReport] = ()) -> None:
         self._lines = Lines()
@@ -117,7 +117,7 @@ Cases: TypeAlias = list[CaseReport] | StoredCases
 
 
 def with_case(cases: Cases, case: CaseReport) -> Cases:
-    """Add a case, and return the cases: those in memory, or where they have become too many those in a file."""
+    """Add a case and return the cases, which move to a file once there are too many for memory."""
     if isinstance(cases, list) and len(cases) == MAX_IN_MEMORY:
         cases = StoredCases(cases)
     cases.append(case)
@@ -140,7 +140,7 @@ def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseR
 
 
 def report_order(case: CaseReport) -> tuple[str, int, int, str, str]:
-    """Return by what the cases of a report are ordered: path, line, row, id and node id."""
+    """Return the key by which a report sorts its cases: path, line, row, id and node id."""
     return case["path"], case["line"], case.get("row", 0), case["id"], case["nodeid"]
 
 
@@ -152,7 +152,7 @@ def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
 
 
 class CasesByNodeid(Mapping[str, CaseReport]):
-    """Cases by their node ids, in the order in which these came first; the last case of a node id counts."""
+    """Cases by node id, in the order in which the ids first came; a later case replaces one with the same id."""
 
     def __init__(self, cases: Sequence[CaseReport] = ()) -> None:
         self.cases: Cases = gathered(cases)[:]

@@ -1,4 +1,4 @@
-"""How uncertain the mean of cases is that share sources: cases on one database are alike, and tell less than others."""
+"""The uncertainty of a mean over cases that share sources: cases on one database are alike, so they say less."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 MIN_SOURCES = 5
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
-ROUNDING = 1e-12  # a standard error so small, for scores of size 1, is none
+ROUNDING = 1e-12  # a standard error up to this share of the largest score counts as 0
 
 
 def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> list[float] | None:

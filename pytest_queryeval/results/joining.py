@@ -26,9 +26,9 @@ REMEDIES = {
 def join(runs: Mapping[str, Report]) -> Report:
     """Return one report of several runs, by their names, with the metrics of all of them.
 
-    A case is the same in all runs that have its node id. Its outcome is the worst one, and what else is said of it is
-    of the run with this outcome, as far as that has it. Counts, means and gates are computed again; `joined` tells
-    which run each metric is from: the first one that has a score.
+    Cases are matched by node id. A case gets its worst outcome, and its other fields from the run with that outcome, or
+    where that run lacks them from another one. Counts, means and gates are computed again; `joined` tells which run
+    each metric is from: the first one that has a score.
 
     Raise `ReportError` where runs were made by different versions of this package, and where a case differs in its
     question, gold or prediction, or in the score of a metric that several runs have.
@@ -61,14 +61,14 @@ def join(runs: Mapping[str, Report]) -> Report:
 
 
 def _check(cases: Mapping[str, CaseReport]) -> None:
-    """Raise `ReportError` unless a case is the same in all runs, by their names, as far as it came in them."""
+    """Raise `ReportError` where runs, by their names, disagree on a case; what a run lacks is not compared."""
     first_facts: dict[str, tuple[str, object]] = {}
     for name, case in cases.items():
         fingerprint, predicted = case["fingerprint"], case["predicted"]
         trials = [trial["predicted"]["query"] for trial in case["trials"]]
         facts = {
             "question": case["question"],
-            # of several golds another metric may take another one, so their digest counts where there is one
+            # Metrics may choose different golds of several, so the digest of all of them is compared where it is known.
             "gold": fingerprint["golds"] if fingerprint else case["gold"] and case["gold"]["query"],
             "prediction": trials or (predicted and [predicted["query"]]),
         }
@@ -93,13 +93,13 @@ def _joined(cases: Sequence[CaseReport]) -> CaseReport:
     joined_case: dict[str, Any] = {}
     for case in ranked:
         joined_case |= {key: value for key, value in case.items() if joined_case.get(key) is None}
-    same = [case for case in ranked if case["outcome"] == joined_case["outcome"]]
+    decisive_cases = [case for case in ranked if case["outcome"] == joined_case["outcome"]]
     notes = dict.fromkeys(note for case in cases for note in case["details"].get("notes", ()))
     details: dict[str, Any] = {}
     for case in reversed(cases):
         details |= case["details"]
     joined_case |= {
-        "message": "\n".join(dict.fromkeys(case["message"] for case in same if case["message"])),
+        "message": "\n".join(dict.fromkeys(case["message"] for case in decisive_cases if case["message"])),
         "scores": _scores(cases),
         "violations": _violations(cases),
         "depends_on_tie": any(case["depends_on_tie"] for case in cases),

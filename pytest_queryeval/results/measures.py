@@ -36,7 +36,7 @@ def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:
 
     Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
     trial counts, since each is a call. Times of 0 seconds are left out: those predictions stood in a suite or a file,
-    and those queries were not run. So is what is no number of a size below MAX_SIZE.
+    and those queries were not run. Numbers whose size is MAX_SIZE or more are left out as well.
     """
     answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
     for answer in answers:

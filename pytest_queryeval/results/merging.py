@@ -24,7 +24,7 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
 
     Cases are merged by node id; where several parts have one, the last of them that ran it counts. Counts and means are
     computed again, and gates are evaluated on all cases, but for those that a part decided on its own. The time is the
-    latest one, the environment that of the first part; different ones are under `parts` in it.
+    latest one, the environment that of the first part; environments that differ from it are under its `parts`.
 
     Raise `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
     node id means different cases in them, and where scores are too large to be averaged.
@@ -67,7 +67,7 @@ def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | N
     return None
 
 
-def repeated(parts: Mapping[str, Report]) -> list[str]:
+def repeated_nodeids(parts: Mapping[str, Report]) -> list[str]:
     """Return the node ids of cases that several parts have."""
     times = Counter(nodeid for report in parts.values() for nodeid in {case["nodeid"] for case in report["cases"]})
     return sorted(nodeid for nodeid, number in times.items() if number > 1)
@@ -100,18 +100,18 @@ def check_versions(parts: Mapping[str, Report]) -> None:
 
 
 def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
-    """Return the head of the report, with what the parts collected, and whether they left cases out, together.
+    """Return the head of the merged report, with what all parts collected and whether they left out cases.
 
-    Where a part left out cases and does not know which, as under --lf, nothing is known of any part.
+    Where one part left out cases without knowing which, as under --lf, `collected` is empty.
     """
 
     def moment(report: Report) -> datetime:
         created = datetime.fromisoformat(report["created"])
         return created if created.tzinfo else created.replace(tzinfo=UTC)
 
-    selective = [report for report in reports if report["selected"]]
+    selected_reports = [report for report in reports if report["selected"]]
     collected: dict[str, int] = {}
-    if all(report["collected"] for report in selective):
+    if all(report["collected"] for report in selected_reports):
         for path, number in sorted(entry for report in reports for entry in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     about: RunFacts = {
@@ -122,7 +122,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
         "requested_paths": _requested_paths(reports),
         "collected": collected,
         "unreadable_files": sorted({path for report in reports for path in report["unreadable_files"]}),
-        "selected": bool(selective) and are_left_out(cases, collected),
+        "selected": bool(selected_reports) and are_left_out(cases, collected),
         "stopped": any(report["stopped"] for report in reports),
         "interrupted": any(report["interrupted"] for report in reports),
     }

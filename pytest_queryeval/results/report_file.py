@@ -26,7 +26,7 @@ WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 _JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
-MAX_LEVELS = 100  # this package writes some thirty
+MAX_LEVELS = 100  # reports of this package have about thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
 
 
@@ -39,7 +39,7 @@ def read_weak_cases(path: Path) -> list[WeakCase]:
 def read_report(
     path: Path, *, naming: str = "", transform: Callable[[CaseReport], CaseReport] = lambda case: case
 ) -> Report:
-    """Return the report in a file; more cases than fit in memory are read one by one, when they are needed.
+    """Return the report in a file; more cases than fit in memory are read one by one, as they are needed.
 
     Where cases have a file of their own, only those in which `naming` occurs are returned, and no other is parsed. Of
     each case what `transform` returns is kept.
@@ -58,7 +58,7 @@ def read_report(
 def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseReport]:
     """Yield the cases in the file that a report names; raise `ReportError` at its end where it is another one."""
     name = cases["file"]
-    if PureWindowsPath(name).name != name or name in ("", ".."):  # what is a name there is one everywhere
+    if PureWindowsPath(name).name != name or name in ("", ".."):  # a plain name on Windows is one everywhere
         raise ReportError(
             f"{one_line(str(report))}: cases.file: expected the name of a file in the folder of the report"
         )
@@ -148,10 +148,10 @@ def _problem(value: Any) -> str:
 
 
 def _problem_in(value: Any, type_name: str) -> str:
-    """Return why a value is none that `core.report` describes, or that no format could write; empty where it is one."""
+    """Return why a value is not of a type of `core.report`, or no format could write it; empty where it is fine."""
     from pytest_queryeval.results.report_schema import problem_in  # msgspec takes 6 ms to import
 
-    return _excess(value) or problem_in(value, type_name)
+    return _excess_problem(value) or problem_in(value, type_name)
 
 
 def _head_problem(report: Report) -> str:
@@ -172,14 +172,16 @@ def _head_problem(report: Report) -> str:
 
 def _gate_problem(gate: GateReport) -> str:
     """Return what is wrong with a gate whose values have the right types; empty where nothing is."""
-    for group, value in gate["where"].items():  # what is no condition would make the gate one about more cases
+    for group, value in gate[
+        "where"
+    ].items():  # a malformed condition would be ignored, and the gate would cover more cases
         if isinstance(value, str) is (group == "not"):
             return f".where.{group}: expected {'an object' if group == 'not' else 'a text'}"
     return next((f": '{key}' is missing" for key in rule_of(gate).stored_keys(gate) if not _has(gate, key)), "")
 
 
 def _has(gate: GateReport, key: str) -> bool:
-    """Return whether a gate has a key; a dot leads to a key of the value of another one."""
+    """Return whether a gate has a key; `a.b` is the key `b` in the value of `a`."""
     name, _, within = key.partition(".")
     value: object = gate.get(name)
     return name in gate and (not within or (isinstance(value, dict) and within in value))
@@ -194,7 +196,7 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _excess(value: Any) -> str:
+def _excess_problem(value: Any) -> str:
     """Return why no format could write a value: nested too deep, or with too large a whole number; else empty."""
     level: list[Any] = [[value]]
     for _ in range(MAX_LEVELS + 1):

@@ -47,7 +47,7 @@ def _commit(folder: Path) -> str:
         description = subprocess.run(  # noqa: S603 - nothing of it comes from outside
             ["git", "-c", "core.fsmonitor=false", "describe", *options],  # noqa: S607 - as a user calls it
             cwd=folder,
-            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},  # which a run leaves to those who commit
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},  # a run does not lock the index
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GIT_SECONDS,

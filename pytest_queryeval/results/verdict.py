@@ -97,9 +97,9 @@ def worst_first(report: Report) -> Sequence[CaseReport]:
 
 
 def with_worst_cases(report: Report, number: int) -> Report:
-    """Return the report, with so many of its worst cases only where it has more than fit in memory, in their order.
+    """Return the report; of more cases than fit in memory only the `number` worst ones, in the order of the report.
 
-    It still counts all of them.
+    Its counts are still those of all cases.
     """
     cases = report["cases"]
     if fit_in_memory(cases):
@@ -117,18 +117,18 @@ def listed_text(excerpt: Report, report: Report) -> str:
 
 
 def _worst_places(report: Report) -> list[int]:
-    left_out = costs(report["metrics"])
+    cost_metrics = costs(report["metrics"])
     baseline = report.get("baseline")
-    broken = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
+    regressed_nodeids = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
 
     def mean_score(case: CaseReport) -> float:
         scores = [
-            min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in left_out
+            min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in cost_metrics
         ]
         return sum(scores) / len(scores) if scores else -1.0
 
     ranked = sorted(
-        (mean_score(case), _reason(case), case["nodeid"] not in broken, FAULTS.index(case["outcome"]), place)
+        (mean_score(case), _reason(case), case["nodeid"] not in regressed_nodeids, FAULTS.index(case["outcome"]), place)
         for place, case in enumerate(report["cases"])
         if case["outcome"] in FAULTS
     )

@@ -19,7 +19,7 @@ from pytest_queryeval.features.history.leaderboard_blocks import (
 )
 from pytest_queryeval.reports.blocks import Untrusted
 from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
+from pytest_queryeval.reports.html.data import case_columns, details, json_text, pack, pieces
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
@@ -88,7 +88,7 @@ def _packed(
         {case["nodeid"]: case for case in reports[name]["cases"] if case["nodeid"] in changes} for name in names
     ]
     cases = [[own[nodeid] for nodeid in changes] for own in by_nodeid]
-    lists = [listed({**reports[name], "cases": own}) for name, own in zip(names, cases, strict=True)]
+    lists = [case_columns({**reports[name], "cases": own}) for name, own in zip(names, cases, strict=True)]
     whys = zip(*(own["why"] for own in reversed(lists)), strict=True)
     scores = {name: [score_of(board["metric"], case) for case in own] for name, own in zip(names, cases, strict=True)}
     found = {
@@ -100,10 +100,10 @@ def _packed(
         "views": {name: [places[nodeid] for nodeid in board["differing"][name]] for name in WORDS},
         "systems": names,
     }
-    yield None, packed(json_text(found))
+    yield None, pack(json_text(found))
     left = MAX_PACKED
     for first, piece in pieces(_details(own) for own in zip(*cases, strict=True)):
-        text = packed(piece)
+        text = pack(piece)
         left -= len(text)
         if left < 0:
             break

@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, System
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
-from pytest_queryeval.reports.cells import guarded
+from pytest_queryeval.reports.cells import guard_cell
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
     baseline_blocks,
@@ -249,12 +249,12 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
     names = other_metric_names(board["systems"])
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow([*CSV_HEADER, *(guarded(f"mean {name}") for name in names)])
+    writer.writerow([*CSV_HEADER, *(guard_cell(f"mean {name}") for name in names)])
     for system in board["systems"]:
         score, difference, counts = system["score"], system["difference"], system["totals"]
         writer.writerow(
             [
-                *(system["rank"], guarded(system["name"]), guarded(board["metric"])),
+                *(system["rank"], guard_cell(system["name"]), guard_cell(board["metric"])),
                 *((score["n"], score["mean"], *(score["ci95"] or (None, None))) if score else (0, None, None, None)),
                 *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
                 *((difference["p"], difference["test"]) if difference else (None, None)),

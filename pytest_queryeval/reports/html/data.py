@@ -32,7 +32,7 @@ LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty"
 NOT_DETAILS = frozenset({*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie"})
 
 
-def packed(text: str) -> str:
+def pack(text: str) -> str:
     """Return a text deflated, in base64: the same for the same text, and without characters of markup."""
     return base64.b64encode(zlib.compress(text.encode(errors="backslashreplace"))).decode("ascii")
 
@@ -42,7 +42,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def exact(value: Any) -> Any:
+def with_exact_numbers(value: Any) -> Any:
     """Return the value with each number as its text in report.json after a `#`; texts that begin with `#` get another.
 
     JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
@@ -55,21 +55,21 @@ def exact(value: Any) -> Any:
         case int() | float():
             return f"#{value!r}"
         case list() | tuple():
-            return [exact(member) for member in value]
+            return [with_exact_numbers(member) for member in value]
         case _:
-            return {name: exact(member) for name, member in value.items()}
+            return {name: with_exact_numbers(member) for name, member in value.items()}
 
 
-def listed(report: Report) -> dict[str, object]:
-    """Return what the table of cases shows, sorts and searches: a list for each column, in the order of the report.
+def case_columns(report: Report) -> dict[str, object]:
+    """Return the columns that the table of cases shows, sorts and searches, as lists in the order of the report.
 
-    `scores` has such a list for each metric. `groups` has the values of each group, and such a list of the places that
-    those of a case have among them. A `nodeid` is None where it is the path and the id. `worst` are the places
-    of the cases that come first, `views` those of the cases that a filter shows.
+    `scores` has such a list for each metric. `groups` has the values of each group, and for each case the places of its
+    values among them. A `nodeid` is None where it is the path and the id. `worst` has the places of the cases that come
+    first, `views` those of the cases that each filter shows.
     """
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
-    # Those that passed with a wrong answer follow: a gate may be missed because of them.
+    # Cases that passed with a wrong answer follow: a gate may be missed because of them.
     wrong_but_passed = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
     worst = [*worst_first(report), *wrong_but_passed]
     return {
@@ -112,7 +112,7 @@ def views(report: Report) -> dict[str, list[int]]:
 
 
 def _members(report: Report, name: str, plural: str) -> dict[str, object]:
-    """Return the values of a group in the order of the report, and of each case the places of its own among them."""
+    """Return the values of a group in the order of the report, and for each case the places of its values in them."""
     values_of_cases = [group_values(case, name) for case in report["cases"]]
     values = {value for values_of_case in values_of_cases for value in values_of_case}
     # The report of an earlier version lacks groups.
@@ -123,7 +123,7 @@ def _members(report: Report, name: str, plural: str) -> dict[str, object]:
 
 
 def _change(case: CaseReport) -> list[str] | None:
-    """Return where a predicted query is to be changed, what stands there, and what should; empty for nothing."""
+    """Return the clause of a predicted query to change, its text and the corrected text; None without a change."""
     edit = case["cause"]["edits"][0] if case["cause"] is not None else None
     before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
     if edit is None or not arrow:  # the message of a failure, which is shown as it is
@@ -147,16 +147,16 @@ def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
 
 def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
     """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
-    yield None, packed(json_text(listed(report)))
+    yield None, pack(json_text(case_columns(report)))
     earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
     yield from (
-        (first, packed(piece))
+        (first, pack(piece))
         for first, piece in pieces(details(case, earlier.get(case["nodeid"])) for case in report["cases"])
     )
 
 
 def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, object]:
-    """Return what only the page of a case shows; what is empty is left out."""
+    """Return what only the page of a case shows, without empty fields."""
     page: dict[str, object] = {
         **case,
         "question": _whole(case["question"]),
@@ -165,12 +165,12 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _side(case["prediction"]),
-        "difference": exact(case["difference"]),
+        "difference": with_exact_numbers(case["difference"]),
         "trials": [
             {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _side(trial["prediction"])}
             for trial in case["trials"]
         ],
-        "details": exact(_without_notes(case["details"])),
+        "details": with_exact_numbers(_without_notes(case["details"])),
         "notes": [(note.name, note.text) for note in notes(case)],
         "needs": {score.metric: score.needs for score in scores(case) if score.needs},
         "earlier": earlier,
@@ -188,19 +188,19 @@ def _without_notes(details: DetailsReport) -> dict[str, object]:
 
 
 def _whole(text: str) -> str:
-    """Return a text that the list of cases has in part only, else nothing."""
+    """Return a text that is truncated in the list of cases; empty for a text that is whole there."""
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
 def _side(part: QueryReport | PredictionReport | None, answer: Answer | None = None) -> dict[str, object] | None:
-    """Return an execution or a prediction with a short time; what came from a database or a system is `exact`."""
+    """Return an execution or a prediction with a short time; numbers of a database or a system are exact."""
     if part is None:
         return None
-    untrusted = {name: exact(value) for name, value in part.items() if name in ("sample", "metadata")}
+    untrusted = {name: with_exact_numbers(value) for name, value in part.items() if name in ("sample", "metadata")}
     words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
     return {**part, **untrusted, **words, "seconds": _short(part["seconds"])}
 
 
 def _short(seconds: float) -> float:
-    """Return three digits: the others are noise, which does not deflate."""
+    """Return seconds with three digits: the others are noise, which does not compress."""
     return float(f"{seconds:.3g}")

@@ -67,8 +67,8 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     case_changes: list[SuiteChange] = [
         {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
     ]
-    of_run = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
-    return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in of_run)]
+    run_changes = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
+    return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in run_changes)]
 
 
 def is_foreign(baseline: BaselineReport) -> bool:
@@ -98,7 +98,7 @@ def _edited(
 
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
+    """Return whether a case is expected to fail by a marker that is new, such as one of a conftest.py."""
     fingerprint_pair = fingerprints(old, new)
     has_same_on_miss = fingerprint_pair is not None and fingerprint_pair[0]["on_miss"] == fingerprint_pair[1]["on_miss"]
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
@@ -136,17 +136,17 @@ def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> lis
 
 
 def _answers_moved(before: str, after: str) -> IsChanged:
-    """Return a test of whether the answer to a case came from one place before, and another one from another after."""
+    """Return a test of whether a case has another answer, from another place: `before` and `after` name the places."""
 
     def is_moved(old: CaseReport, new: CaseReport) -> bool:
         fingerprint_pair = fingerprints(old, new)
         return (
             fingerprint_pair is not None
             and (fingerprint_pair[0]["answers"], fingerprint_pair[1]["answers"]) == (before, after)
-            and is_other(old, new)
+            and is_different(old, new)
         )
 
-    def is_other(old: CaseReport, new: CaseReport) -> bool:
+    def is_different(old: CaseReport, new: CaseReport) -> bool:
         if (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
             return False
         queries = [case["predicted"] and case["predicted"]["query"] for case in (old, new)]
@@ -156,7 +156,7 @@ def _answers_moved(before: str, after: str) -> IsChanged:
 
 
 def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case has another source, or its source another state; without known states names decide.
+    """Return whether a case has another source, or its source another state; names decide where no state is known.
 
     The state of a source may not have been looked up for a case that was skipped or in error.
     """
@@ -221,22 +221,22 @@ def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
     """Yield what gates require; those of the same folder, metric and `where` are about the same."""
     for gate in gates:
-        of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
-        yield from (((*of, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
+        subject = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
+        yield from (((*subject, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
 
 
 def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
-    """Name changes of what else scores depend on: recorded answers, reruns of a case, versions."""
-    then, now = before["environment"], after["environment"]
-    if now.get("replay") and not then.get("replay"):
+    """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
+    old, new = before["environment"], after["environment"]
+    if new.get("replay") and not old.get("replay"):
         yield "answers are recorded ones, and no system was asked"
-    if now.get("reruns", 0) != then.get("reruns", 0):
-        yield f"reruns of a case: {then.get('reruns', 0)} became {now.get('reruns', 0)}"
-    old, new = (
+    if new.get("reruns", 0) != old.get("reruns", 0):
+        yield f"reruns of a case: {old.get('reruns', 0)} became {new.get('reruns', 0)}"
+    old_versions, new_versions = (
         {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
-        for environment in (then, now)
+        for environment in (old, new)
     )
-    for name, old_version in old.items():
-        new_version = new.get(name)
+    for name, old_version in old_versions.items():
+        new_version = new_versions.get(name)
         if old_version and new_version and old_version != new_version:
             yield f"{name} {old_version} became {new_version}"

@@ -34,21 +34,21 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     `path` is the name of the baseline; of an absolute path only the last part is kept.
     """
     difference = run_difference(before, after)
-    flipped = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
+    flipped_nodeids = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
     earlier: dict[str, EarlierCase] = {}
-    unknown = 0
+    unknown_cases = 0
     labels = Counter[str](), Counter[str]()
     pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
     for old, new in difference.common:
-        unknown += fingerprints(old, new) is None
-        if new["nodeid"] in flipped:
+        unknown_cases += fingerprints(old, new) is None
+        if new["nodeid"] in flipped_nodeids:
             earlier[new["nodeid"]] = _earlier(old)
         for case, counts in zip((old, new), labels, strict=True):
             counts.update([case["cause"]["edits"][0]["label"]] if case["cause"] is not None else [])
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
             pairs[name].add(score_of(name, old), score_of(name, new))
-    was, now = labels
-    causes = {name: CauseChange(before=was[name], after=now[name]) for name in now | was}
+    old_labels, new_labels = labels
+    causes = {name: CauseChange(before=old_labels[name], after=new_labels[name]) for name in new_labels | old_labels}
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
@@ -61,22 +61,22 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
             "not_run": len(difference.not_run),
             "skipped": len(difference.skipped),
             "errors": len(difference.errors),
-            "unknown": unknown,
+            "unknown": unknown_cases,
         },
         "fixes": difference.fixes,
         "regressions": difference.regressions,
         "errors": difference.errors,
         "metrics": _metric_changes(pairs, costs(before["metrics"])),
-        "causes": dict(sorted(causes.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0]))),
+        "causes": dict(sorted(causes.items(), key=lambda cause: (-cause[1]["after"], -cause[1]["before"], cause[0]))),
         "changes": changes(difference),
-        "earlier": {nodeid: earlier[nodeid] for nodeid in flipped},
+        "earlier": {nodeid: earlier[nodeid] for nodeid in flipped_nodeids},
     }
 
 
 def _earlier(case: CaseReport) -> EarlierCase:
-    """Return what was predicted for a case; its texts were written by whoever wrote the baseline."""
+    """Return what was predicted for a case; the texts of a baseline may come from anywhere."""
 
-    def shown(text: str) -> str:
+    def safe_text(text: str) -> str:
         return truncate(redact(utf8_safe(text)), EARLIER_CHARACTERS)
 
     predicted, difference = case["predicted"], case["difference"]
@@ -84,9 +84,9 @@ def _earlier(case: CaseReport) -> EarlierCase:
     error = None if predicted is None else predicted["error"]
     return {
         "outcome": case["outcome"],
-        "query": None if query is None else shown(query),
-        "error": None if error is None else {"kind": error["kind"], "message": shown(error["message"])},
-        "summary": "" if difference is None else shown(difference["summary"]),
+        "query": None if query is None else safe_text(query),
+        "error": None if error is None else {"kind": error["kind"], "message": safe_text(error["message"])},
+        "summary": "" if difference is None else safe_text(difference["summary"]),
     }
 
 

@@ -17,7 +17,7 @@ NO_COMMON_CASE = (
     "compare runs of the same suites with the same root folder (`rootdir:`), where node ids begin: "
     "a pytest.ini with the line `[pytest]` sets it"
 )
-# Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
+# Whether the thresholds were met. An expected failure counts as a failure, so `xfail` hides no flip.
 MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
 Side: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 

@@ -92,15 +92,15 @@ def _sign_flip(differences: Sequence[float], side: Side) -> float:
     """Return the share of signs whose sum is as extreme; the real signs count as one draw, so p is never 0."""
     sizes = np.sort(np.abs([difference for difference in differences if difference]))
     observed = math.fsum(differences)
-    exact = len(sizes) <= MAX_EXACT
+    is_exact = len(sizes) <= MAX_EXACT
     batches = (
-        [(np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes))) & 1] if exact else _random_signs(len(sizes))
+        [(np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes))) & 1] if is_exact else _random_signs(len(sizes))
     )
     # In a row of signs 1 is plus and 0 is minus.
     sums = np.concatenate([np.einsum("ij,j->i", signs, 2.0 * sizes) for signs in batches]) - sizes.sum()
     slack = ROUNDING * max(1.0, float(sizes.sum()))  # sums that differ by rounding only are the same
     extreme = sums <= observed + slack if side == "lower" else np.abs(sums) >= abs(observed) - slack
-    return float(extreme.mean()) if exact else (int(extreme.sum()) + 1) / (len(sums) + 1)
+    return float(extreme.mean()) if is_exact else (int(extreme.sum()) + 1) / (len(sums) + 1)
 
 
 def _random_signs(number: int) -> Iterable[Numbers]:
@@ -128,16 +128,16 @@ def interval(pairs: Pairs) -> list[float] | None:
     if pairs.are_binary:
         n = len(pairs.differences) + 2
         fixed, broken = ((sum(difference * sign > 0 for difference in pairs.differences) + 1) / n for sign in (1, -1))
-        half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
-        return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
+        half_width = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
+        return [max(-1.0, fixed - broken - half_width), min(1.0, fixed - broken + half_width)]
     differences = np.sort(pairs.differences)
     values, counts = np.unique(differences, return_counts=True)
     if len(values) == 1:
         return None
     random = np.random.default_rng(SEED)
     if len(values) * REPEATED <= len(differences):
-        drawn = random.multinomial(len(differences), counts / len(differences), size=RESAMPLES)
-        low, high = np.percentile(drawn @ values / len(differences), (2.5, 97.5))
+        draws = random.multinomial(len(differences), counts / len(differences), size=RESAMPLES)
+        low, high = np.percentile(draws @ values / len(differences), (2.5, 97.5))
     else:
         resampled = bootstrap(
             (differences,),

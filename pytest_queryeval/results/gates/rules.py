@@ -1,4 +1,4 @@
-"""The rule of a gate, also where it is not known here."""
+"""The rule of a gate, with a stand-in for rules that are not registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport
 
 
 class UnknownRule(GateRule):
-    """What stands in for a rule that only the version or the packages know by which a report was made."""
+    """A stand-in for a rule of another version of this package, or of a package that is not installed."""
 
     example = ""
     has_limits = False
@@ -30,7 +30,7 @@ class UnknownRule(GateRule):
         return f"{gate['type']} of {gate['metric']}"
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        """Yield all that is stated: whether another gate is less strict cannot be told, so any change counts."""
+        """Yield everything that the gate states: how strict it is cannot be told, so any change counts."""
         required_fields: dict[str, object] = {
             name: value for name, value in gate.items() if name in PendingGate.__annotations__
         }
@@ -44,13 +44,13 @@ class UnknownRule(GateRule):
 
 
 class NoEvidence:
-    """Nothing that could be measured."""
+    """The evidence of an unknown rule, which measures nothing."""
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
         """Ignore a case."""
 
     def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
-        """Return that there is no value."""
+        """Return a measurement without a value."""
         return {"value": None, "n": 0, "errors": 0}, False
 
 
