@@ -26,7 +26,7 @@ from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.languages.sparql.mutants import mutants as sparql_mutants
+from pytest_queryeval.features.strength.sparql import mutants as sparql_mutants
 from pytest_queryeval.runs.evaluate import evaluate
 
 REAL = ("dail_gpt4", "c3_chatgpt", "graphix_t5")

@@ -25,8 +25,8 @@ from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import measure_strength
-from pytest_queryeval.evaluation.strength.counterexample import find_counterexample
+from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.features.strength.counterexample import find_counterexample
 
 HELD_OUT = "frozen-2026-11-22"
 SYSTEMS = ("graphix_t5", "c3_chatgpt", "dail_gpt4")

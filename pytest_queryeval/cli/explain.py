@@ -25,6 +25,7 @@ from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, MAX_DATABASES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
@@ -130,24 +131,23 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 
     None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
-    # This imports sqlglot.
-    from pytest_queryeval.evaluation.strength.counterexample import BUDGET, find_counterexample
-
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
     if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         return None
     if not gold or not predicted or gold.split() == predicted.split():
         return None
     is_whole = all(MARK not in query and len(query) < QUERY_CHARACTERS for query in (gold, predicted))
-    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0:
+    names = COUNTEREXAMPLE_SEARCHES.available()
+    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0 or not names:
         return None
     with Session() as session:
         try:
-            found = find_counterexample(case, gold, predicted, session)
+            searches = (COUNTEREXAMPLE_SEARCHES[name] for name in names)
+            found = next(filter(None, (search(case, gold, predicted, session) for search in searches)), None)
         except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if found is None:
-        return counterexample_json(None, f"no difference found in {BUDGET} small databases", case)
+        return counterexample_json(None, f"no difference found in {MAX_DATABASES} small databases", case)
     rows = pluralize(sum(len(table.rows) for table in found.tables.values()), "row")
     return counterexample_json(found, f"the answers agree on the source, and differ on {rows}:", case)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -10,9 +9,7 @@ from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
-from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
@@ -83,14 +80,6 @@ class QueryLanguage(Kind):
     def read_problem(self, query: str, dialect: str) -> str:
         """Return why and where a query cannot be read, so that there are no mutants of it; empty where it can."""
         return ""
-
-    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-        """Return wrong variants of a gold query, none of them twice; none for a query that cannot be read.
-
-        `tables` are those of the source with the constraints that its rows keep, empty where none are known. `run`
-        returns the answer of another query on the source, None where it fails.
-        """
-        return ()
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Table) or not isinstance(predicted, Table):

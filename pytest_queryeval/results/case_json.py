@@ -32,7 +32,7 @@ from pytest_queryeval.text.redaction import may_hold_secret, redact
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.strength.counterexample import Counterexample
+    from pytest_queryeval.evaluation.counterexamples import Counterexample
 
 QUERY_CHARACTERS = 20_000
 MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
-from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.files import MAX_STATED_BYTES, stated_file
@@ -84,16 +80,6 @@ class Sparql(QueryLanguage):
 
     def without_data(self, query: str, dialect: str) -> str | None:
         return with_empty_dataset(query)
-
-    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-        from pytest_queryeval.languages.sparql.mutants import mutants
-
-        return mutants(
-            query,
-            declared_prefixes(case.settings.source.settings) if case.settings.source else {},
-            case.settings.policy,
-            run,
-        )
 
 
 def _rdf_file(file: File) -> QueryOrAnswer:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Failure
-from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sql.parsed_query import parse_query
@@ -83,11 +81,6 @@ class Sql(QueryLanguage):
 
     def read_problem(self, query: str, dialect: str) -> str:
         return parse_query(query, dialect).problem
-
-    def mutants(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-        from pytest_queryeval.languages.sql.mutants import mutants
-
-        return mutants(query, case.settings.dialect, tables, case.settings.policy)
 
 
 SQL = Sql()

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.core.errors import GoldColumnError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
-from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.evaluation.scoring import Scoring, variant_gold_error
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import MUTATORS
+from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.query_language import QueryLanguage
 
@@ -69,7 +70,10 @@ def measure_strength(
     survivors: list[Mutant] = []
     equivalent: list[Mutant] = []
     timeouts = 0
-    for mutant in kind.mutants(query, case, session.source_tables(case).tables, run):
+    mutants: Sequence[Mutant] = ()
+    if kind.name in MUTATORS:
+        mutants = MUTATORS[kind.name](query, case, session.source_tables(case).tables, run)
+    for mutant in mutants:
         if timeouts == MAX_TIMEOUTS:
             break
         execution = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)

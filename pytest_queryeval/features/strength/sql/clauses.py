@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from sqlglot import Dialect, exp
 
-from pytest_queryeval.languages.sql.mutants.conditions import fails_alone
-from pytest_queryeval.languages.sql.mutants.edit import Edit, Site, of_type, replaced
-from pytest_queryeval.languages.sql.mutants.facts import (
+from pytest_queryeval.features.strength.sql.conditions import fails_alone
+from pytest_queryeval.features.strength.sql.edit import Edit, Site, of_type, replaced
+from pytest_queryeval.features.strength.sql.facts import (
     Facts,
     ignores_duplicates,
     ignores_order,

@@ -8,9 +8,9 @@ from difflib import SequenceMatcher
 from itertools import chain, islice, starmap
 from typing import NamedTuple
 
-from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (

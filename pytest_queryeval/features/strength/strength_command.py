@@ -9,13 +9,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.measured import measure_cases
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
+from pytest_queryeval.features.strength.case_strength import CaseStrength
+from pytest_queryeval.features.strength.measured import measure_cases
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line

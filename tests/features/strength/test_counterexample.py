@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.counterexample import find_counterexample
+from pytest_queryeval.features.strength.counterexample import find_counterexample
 
 SCRIPT = """
 CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER);

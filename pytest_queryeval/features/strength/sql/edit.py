@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.mutants.facts import Facts
+from pytest_queryeval.features.strength.sql.facts import Facts
 from pytest_queryeval.languages.sql.trees.columns import Columns
 
 

@@ -11,9 +11,9 @@ from suites import write
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import MAX_TIMEOUTS, measure_strength
+from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
+from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.languages.sql.kind import Sql
 from pytest_queryeval.results.report_file import read_weak_cases
 from pytest_queryeval.suites import load_cases

@@ -7,12 +7,12 @@ from itertools import chain, islice, repeat
 
 from sqlglot import exp
 
-from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.mutants import clauses, conditions
-from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
-from pytest_queryeval.languages.sql.mutants.facts import column_names
+from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.features.strength.sql import clauses, conditions
+from pytest_queryeval.features.strength.sql.edit import Edit, Site
+from pytest_queryeval.features.strength.sql.facts import column_names
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.columns import Columns
 from pytest_queryeval.languages.sql.trees.parsing import without_warnings

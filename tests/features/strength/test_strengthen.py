@@ -20,10 +20,10 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import measure_strength
-from pytest_queryeval.evaluation.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
-from pytest_queryeval.evaluation.strength.variants import build_variants
-from pytest_queryeval.languages.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.features.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
+from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.variants import build_variants
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
 DDL = """
@@ -432,10 +432,8 @@ def test_sigterm_ends_the_command_and_leaves_no_copy_of_a_database(folder, monke
     temporary = folder / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    program = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "strengthen", ".", "-o", "variants"], stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-m", "pytest_queryeval", "strengthen", ".", "-o", "variants"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while not list(temporary.glob("*/*")) and process.poll() is None:
             time.sleep(0.01)
         process.terminate()

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.mutants.facts import column_names
+from pytest_queryeval.features.strength.sql.facts import column_names
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.columns import Columns
 

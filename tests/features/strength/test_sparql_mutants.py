@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from rdflib.plugins.sparql.parser import parseQuery
 from sparql_queries import QUERIES
 
-from pytest_queryeval.core.mutant import MAX_MUTANTS
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import measure_strength
-from pytest_queryeval.languages.sparql.mutants import CLASSES, mutants
+from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.features.strength.mutant import MAX_MUTANTS
+from pytest_queryeval.features.strength.sparql import CLASSES, mutants
 from pytest_queryeval.suites import load_cases
 
 HEAD = "PREFIX : <http://e/>\n"

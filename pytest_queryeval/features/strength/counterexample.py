@@ -5,36 +5,24 @@ The search is random and counts candidates, not seconds, so it finds the same da
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.candidates import CandidateDatabases
-from pytest_queryeval.evaluation.strength.rows import Rows
+from pytest_queryeval.features.strength.candidates import CandidateDatabases
+from pytest_queryeval.features.strength.rows import Rows
 
-BUDGET = 120  # candidates, and attempts to remove rows from one
 PLAIN_SHARE = 1 / 3  # of the candidates, tried first: few rows, and NULL only where unavoidable
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
 
 Pair: TypeAlias = tuple[Execution, Execution]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """A database on which the answers of two queries differ."""
-
-    script: str
-    """The SQL script that creates the database."""
-    tables: dict[str, Table]
-    """The tables that have rows, by name."""
-    gold: Execution
-    predicted: Execution
 
 
 def find_counterexample(
@@ -73,12 +61,12 @@ def find_counterexample(
         pair = difference(rows)
         return pair if pair is not None and (reversed_rows == rows or difference(reversed_rows) is not None) else None
 
-    for number in range(BUDGET if databases.tables else 0):
-        is_plain = number < PLAIN_SHARE * BUDGET
+    for number in range(MAX_DATABASES if databases.tables else 0):
+        is_plain = number < PLAIN_SHARE * MAX_DATABASES
         rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
         if answers(rows) is None:
             continue
-        rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, BUDGET)
+        rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
         # Try each row as the first one, and some random orders.
         turns = range(1, max(map(len, rows.values())))
         orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in rows.items()} for at in turns]

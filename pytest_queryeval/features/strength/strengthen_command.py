@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_queryeval.cli.measured import measure_cases
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
@@ -22,8 +21,9 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.variants import VARIANTS
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
-from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
+from pytest_queryeval.features.strength.case_strength import CaseStrength
+from pytest_queryeval.features.strength.measured import measure_cases
+from pytest_queryeval.features.strength.variants import Variant, build_variants
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 

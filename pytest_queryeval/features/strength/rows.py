@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.languages.sql.compared import Compared
+from pytest_queryeval.features.strength.sql.compared import Compared
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
