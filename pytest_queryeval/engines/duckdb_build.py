@@ -47,21 +47,21 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     try:
         statements = connection.extract_statements(text)
     except Exception as error:
-        quoted = QUOTATION.search(str(error))
-        raise Fault(f"{path}{':' + quoted[1] if quoted else ''}: {brief(error)}") from error
+        quotation = QUOTATION.search(str(error))
+        raise Fault(f"{path}{':' + quotation[1] if quotation else ''}: {brief(error)}") from error
     transactions = any(kind(statement) == "TRANSACTION" for statement in statements)
-    inserting = False
+    in_transaction = False
     for line, statement in placed(text, statements):
         is_insert = kind(statement) == "INSERT" and not transactions
         try:
             # One transaction for all inserts in a row: each by itself would wait for the disk.
-            if is_insert != inserting:
+            if is_insert != in_transaction:
                 connection.execute("BEGIN" if is_insert else "COMMIT")
-                inserting = is_insert
+                in_transaction = is_insert
             connection.execute(statement)
         except Exception as error:
             raise Fault(f"{path}:{line}: {brief(error)}") from error
-    if inserting or transactions:
+    if in_transaction or transactions:
         connection.commit()
 
 
@@ -84,11 +84,11 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
     """Make a table of each file; raises `Fault` with the name of the file that cannot be read."""
     for name, path, reader, delimiter in tables:
         rows = counted_rows(path, delimiter) if delimiter else None
-        quoted = name.replace('"', '""')
+        quoted_name = name.replace('"', '""')
         pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
         try:
-            connection.execute(f'CREATE TABLE "{quoted}" AS FROM {reader}', [pattern])
-            row_count = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()[0][0]  # noqa: S608 - quoted
+            connection.execute(f'CREATE TABLE "{quoted_name}" AS FROM {reader}', [pattern])
+            row_count = connection.execute(f'SELECT count(*) FROM "{quoted_name}"').fetchall()[0][0]  # noqa: S608 - quoted
         except Exception as error:
             raise Fault(f"{path}: {brief(error).replace(pattern, path)}") from error
         if rows not in (None, row_count):

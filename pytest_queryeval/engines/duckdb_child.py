@@ -189,8 +189,8 @@ class Driver(driver.TableDriver):
             self._script = None
             self._memory.execute("DETACH DATABASE IF EXISTS built")
             self._memory.execute("ATTACH ':memory:' AS built")
-            with self._memory.cursor() as making:
-                making.execute(f"USE built;\n{script}")
+            with self._memory.cursor() as cursor:
+                cursor.execute(f"USE built;\n{script}")
             self._script = script
         session = self._memory.cursor()
         session.execute("USE built; BEGIN TRANSACTION READ ONLY")
@@ -216,8 +216,8 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
         raise ValueError("the text holds a NUL character")
     query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
     statements = session.extract_statements(query)
-    if called := changing_call(query):
-        raise Refused(f"only reading is allowed: {called}()")
+    if function := changing_call(query):
+        raise Refused(f"only reading is allowed: {function}()")
     kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
     if not statements:
         raise ValueError("the text holds no statement")
@@ -244,10 +244,10 @@ def changing_call(query: str) -> str:
         for (start, kind), (end, _) in pairwise(token_starts)
         if kind not in (duckdb.token_type.comment, duckdb.token_type.string_const)
     ]
-    for token, following in pairwise(tokens):
+    for token, next_token in pairwise(tokens):
         name = NAME.match(token)
-        if name and following.startswith("(") and CALL.fullmatch(called := name[1] or name[2] or ""):
-            return called
+        if name and next_token.startswith("(") and CALL.fullmatch(function := name[1] or name[2] or ""):
+            return function
     return ""
 
 

@@ -64,16 +64,16 @@ def check(settings: Settings) -> None:
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
     """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:}`.
 
-    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may state beside
+    Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name beside
     the default ones; `service: true` lets queries have the server ask other endpoints.
     """
     settings = source.settings
-    plain = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
+    child_settings = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
     host = hosts.shared(Host("endpoint", DRIVER, packages=PACKAGES))
     return EndpointEngine(
         source.name,
         host,
-        plain,
+        child_settings,
         prefixes=declared_prefixes(settings),
         allow_from=texts(settings.get("allow_from", ())),
         service=settings.get("service", False),
@@ -131,9 +131,9 @@ class EndpointEngine:
         outline = read_query(query)
         if failure := refusal(replace(outline, calls_service=False)):
             return failure
-        called = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
-        if called and not self._service:
-            message = f"only the source itself may be asked: {called} (`service: true` on the source allows it)"
+        call = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
+        if call and not self._service:
+            message = f"only the source itself may be asked: {call} (`service: true` on the source allows it)"
             return Failure(kind="unsafe", message=message)
         for graph in read_query(with_prefixes(query, self._prefixes)).graphs:
             if graph not in self._graphs:
@@ -152,15 +152,15 @@ class EndpointEngine:
 
 def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
     """Return the function or option of Virtuoso that may do more than compute; empty where `query` has none."""
-    declared = {**prefixes, **query.prefixes}
+    prefix_iris = {**prefixes, **query.prefixes}
     for match in _CALLED.finditer(query.text):
-        base = {"fn": _FN, **declared}.get(match["prefix"], ":") if match["iri"] is None else match["iri"]
+        base = {"fn": _FN, **prefix_iris}.get(match["prefix"], ":") if match["iri"] is None else match["iri"]
         if _PROCEDURE.match(f"{base}{match['local'] or ''}"):
             return one_line(match[0].rstrip("("))
     has_options = any(token.is_word("OPTION") for token in query.tokens)
     for match in _VIRTUOSO.finditer(query.text):
         is_option = has_options and match["prefix"] == "get"  # whatever the prefix is declared for
-        is_declared = not match["iri"] and match["prefix"] in declared and not is_option
+        is_declared = not match["iri"] and match["prefix"] in prefix_iris and not is_option
         call = f"{match['prefix']}:{match['name']}"
         if not is_declared and not _COMPUTING.fullmatch(call):
             return call

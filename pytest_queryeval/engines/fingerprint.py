@@ -34,9 +34,9 @@ def state_of(source: Source) -> str:
         for name in fingerprint.files(source):
             file = absolute(source.folder, name)
             log = Path(f"{file}{fingerprint.log}")
-            logged = _digest(log) if fingerprint.log and log.exists() else ""
+            log_digest = _digest(log) if fingerprint.log and log.exists() else ""
             # The suffix names the format.
-            contents.append(f"{Path(name).suffix.lower()} {_digest(file)} {logged}")
+            contents.append(f"{Path(name).suffix.lower()} {_digest(file)} {log_digest}")
         if not contents and version is None:
             raise SourceError(
                 "its answers can be recorded only with a `version`, which names the state of its data: nothing else "

@@ -76,7 +76,7 @@ def refuse_bombs(name: str, path: str) -> None:
         except RootReached:
             return
         except ExpatError as error:
-            # The parser of RDF/XML may accept what this one does not, and would then expand unchecked entities.
+            # The parser of RDF/XML may accept a file that this one rejects, and would then expand unchecked entities.
             file.seek(0)
             if b"<!ENTITY" in file.read().upper():
                 raise ValueError(f"its document type cannot be read: {error}") from error
@@ -94,7 +94,7 @@ def stop(*_: object) -> None:
 
 
 def problem(error: SyntaxError, path: str) -> str:
-    """Return the place of a syntax error and what it is.
+    """Return the place of a syntax error and its message.
 
     Where something is missing at the end of a line, the parser names the next token, which may be lines below.
     """
@@ -103,8 +103,8 @@ def problem(error: SyntaxError, path: str) -> str:
         return f" {text}"
     place, end = (error.lineno, error.offset or 1), None
     with open_rdf_file(path) as file:
-        for number, encoded in enumerate(file, start=1):
-            line = encoded.decode(errors="replace")
+        for number, encoded_line in enumerate(file, start=1):
+            line = encoded_line.decode(errors="replace")
             if number == error.lineno:
                 break
             if CONTENT.match(line):

@@ -45,7 +45,7 @@ class GraphFile:
 
     @property
     def format(self) -> str:
-        """Return what pyoxigraph calls the file's format; raise `SourceError` for an unknown or unfit suffix."""
+        """Return pyoxigraph's name of the file's format; raise `SourceError` for an unknown or unfit suffix."""
         path = self.path
         suffix = (path.with_suffix("") if path.suffix.lower() == COMPRESSED else path).suffix.lower()
         if suffix not in FORMATS:
@@ -56,31 +56,31 @@ class GraphFile:
         return FORMATS[suffix]
 
 
-def graph_store(files: Sequence[GraphFile], *, damaged: int | None = None) -> Path:
-    """Return the folder of the store that holds all `files` together, made if there is none yet.
+def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None) -> Path:
+    """Return the folder of the store that holds all `files` together, built if there is none yet.
 
-    It is made again if its inode is `damaged`: another process may have done that already. It is in the user's cache
-    folder (XDG_CACHE_HOME) and is removed when it was not used for 30 days. Raises `SourceError` with the file, and the
-    line of a syntax error.
+    A store whose inode is `damaged_inode` is built again, unless another process has already replaced it. It is in the
+    user's cache folder (XDG_CACHE_HOME) and is removed when it was not used for 30 days. Raises `SourceError` with the
+    file, and the line of a syntax error.
     """
     with suppress(OSError):  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
-        return _stored_in(cache_folder("graphs"), files, damaged)
+        return _stored_in(cache_folder("graphs"), files, damaged_inode)
     try:
         private = private_folder()
     except OSError as error:
         raise SourceError(f"no folder to keep parsed graphs in: {error}") from error
     try:
-        return _stored_in(private, files, damaged)
+        return _stored_in(private, files, damaged_inode)
     except OSError as error:
         raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {private}") from error
 
 
-def _stored_in(cache: Path, files: Sequence[GraphFile], damaged: int | None) -> Path:
+def _stored_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
     """Return the store, in a folder for stores; raises OSError where that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
     with locked(cache / f"{store.name}.lock"):
-        if store.is_dir() and store.stat().st_ino == damaged:
+        if store.is_dir() and store.stat().st_ino == damaged_inode:
             shutil.rmtree(store, ignore_errors=True)
         is_new = not store.is_dir()
         if is_new:
@@ -90,7 +90,7 @@ def _stored_in(cache: Path, files: Sequence[GraphFile], damaged: int | None) -> 
     if is_new and store.name != _key(files):
         # A file changed while it was parsed: the store must not be found by the old content.
         shutil.rmtree(store, ignore_errors=True)
-        return _stored_in(cache, files, damaged)
+        return _stored_in(cache, files, damaged_inode)
     return store
 
 

@@ -75,7 +75,7 @@ def check(settings: Settings) -> None:
 def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
     """Open `{http: {url:, body:, rows:, …}}`; nothing is sent before a query."""
     settings = source.settings
-    plain = {
+    child_settings = {
         **connection(source),
         "method": settings.get("method", "POST"),
         "params": dict(settings.get("params", {})),
@@ -84,7 +84,7 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
         **{name: settings.get(name) for name in PATHS},
         "page_size": settings.get("page_size"),
     }
-    return HTTPEngine(source, hosts.shared(Host("http", DRIVER, packages=PACKAGES)), plain)
+    return HTTPEngine(source, hosts.shared(Host("http", DRIVER, packages=PACKAGES)), child_settings)
 
 
 class HTTPEngine:

@@ -108,14 +108,14 @@ class Pages:
         headers, body = self._request.answer(request)
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         try:
-            document, repeating = read_json(body)
+            document, repeating_objects = read_json(body)
         except ValueError as error:
             raise Fault(unreadable(kind, body, error, expected="JSON")) from error
         refuse_error(document, self._settings)
         rows = self._rows(document)
         # Only rows may repeat a name: in any other object it is unclear which value counts.
-        row_ids = {id(row) for row in rows or ()} if repeating else set()
-        if ambiguous_object := next((item for item in repeating if id(item) not in row_ids), None):
+        row_ids = {id(row) for row in rows or ()} if repeating_objects else set()
+        if ambiguous_object := next((item for item in repeating_objects if id(item) not in row_ids), None):
             raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
         next_urls = [url for url in _selected(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):

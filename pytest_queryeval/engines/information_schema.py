@@ -54,7 +54,7 @@ _MYSQL_KEYS = """
 
 
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
-    """Return the CREATE TABLE statements of what a service lists; None where it lists nothing.
+    """Return the CREATE TABLE statements of the tables that a service lists; None where it lists none.
 
     `ask` returns the answer to a query, or None where the service does not support it.
     """

@@ -96,55 +96,55 @@ class JoinOrder:
         self._variables: dict[int, frozenset[Any]] = {}
 
     def __call__(self, ctx: QueryContext, part: CompValue) -> Generator[FrozenBindings, None, None]:
-        """Evaluate a basic graph pattern; raises NotImplementedError for others, which are left to rdflib."""
+        """Evaluate a basic graph pattern; raises NotImplementedError for all others, which rdflib evaluates itself."""
         if part.name != "BGP" or not 1 < len(part.triples) <= MAX_TRIPLES:
             raise NotImplementedError
         variables = self._variables.get(id(part))
         if variables is None:
             variables = self._variables[id(part)] = frozenset(v for triple in part.triples for v in unknowns(triple))
-        bound = frozenset(variable for variable in variables if ctx[variable] is not None)
-        key = id(part), bound
+        bound_variables = frozenset(variable for variable in variables if ctx[variable] is not None)
+        key = id(part), bound_variables
         if key not in self._orders:
-            self._orders[key] = part, self.ordered(part.triples, bound)
+            self._orders[key] = part, self.ordered(part.triples, bound_variables)
         return evalBGP(ctx, self._orders[key][1])
 
-    def ordered(self, triples: Sequence[Triple], bound: frozenset[Any]) -> list[Triple]:
+    def ordered(self, triples: Sequence[Triple], bound_variables: frozenset[Any]) -> list[Triple]:
         """Return the triples in the order in which to match them, where some variables are bound before.
 
         How often rdflib finds a match of a path that may be empty depends on which of its ends are bound: such a path
         stays where rdflib has it, and those before and after it are ordered among themselves.
         """
-        fixed = set(bound)
+        bound_terms = set(bound_variables)
         order: list[Triple] = []
         span: list[Triple] = []
-        for triple in sorted(triples, key=lambda triple: sum(term not in bound for term in unknowns(triple))):
+        for triple in sorted(triples, key=lambda triple: sum(term not in bound_variables for term in unknowns(triple))):
             if may_be_empty(triple[1]):
-                order += [*self._connected(span, fixed), triple]
-                fixed.update(unknowns(triple))
+                order += [*self._connected(span, bound_terms), triple]
+                bound_terms.update(unknowns(triple))
                 span = []
             else:
                 span.append(triple)
-        return order + self._connected(span, fixed)
+        return order + self._connected(span, bound_terms)
 
-    def _connected(self, triples: list[Triple], fixed: set[Any]) -> list[Triple]:
-        """Return the triples, each connected with those before it where one is; add their variables to `fixed`."""
+    def _connected(self, triples: list[Triple], bound_terms: set[Any]) -> list[Triple]:
+        """Return the triples, each connected with earlier ones where possible; add their variables to `bound_terms`."""
 
         def is_fixed(term: Any) -> bool:
-            return term in fixed or not isinstance(term, Variable | BNode)
+            return term in bound_terms or not isinstance(term, Variable | BNode)
 
         def cost(place: int) -> tuple[bool, float, int]:
             variables = unknowns(triples[place])
-            new = [variable for variable in variables if variable not in fixed]
-            is_apart = bool(fixed and new and len(new) == len(variables))
-            return is_apart, self._counts.expected_matches(triples[place], is_fixed), len(new)
+            new_variables = [variable for variable in variables if variable not in bound_terms]
+            is_apart = bool(bound_terms and new_variables and len(new_variables) == len(variables))
+            return is_apart, self._counts.expected_matches(triples[place], is_fixed), len(new_variables)
 
-        remaining = list(range(len(triples)))
+        remaining_places = list(range(len(triples)))
         order = []
-        while remaining:
-            best = min(remaining, key=cost)
-            remaining.remove(best)
-            order.append(triples[best])
-            fixed.update(unknowns(triples[best]))
+        while remaining_places:
+            best_place = min(remaining_places, key=cost)
+            remaining_places.remove(best_place)
+            order.append(triples[best_place])
+            bound_terms.update(unknowns(triples[best_place]))
         return order
 
 

@@ -35,7 +35,7 @@ CURSOR = "queryeval"
 CHECKS_CLIENT = 140_000  # the first version that can check during a query whether its client is still there
 CHECK_MILLISECONDS = 1_000
 CANCEL_SECONDS = 0.05  # after the server's own limit
-CUT_SECONDS = 0.1  # after it, for what cannot be cancelled, such as texts of hundreds of megabytes
+CUT_SECONDS = 0.1  # after it, where a query cannot be cancelled, such as one of hundreds of megabytes
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
 SQL_ASCII = "SQL_ASCII"  # an encoding in which the server keeps whatever bytes it is given
 # They change answers. Those that name the server and the user stay.
@@ -100,7 +100,7 @@ MISPLACED = ("42601", "0A000")  # syntax_error, feature_not_supported
 
 
 class Session:
-    """One connection and its transaction. `refused` are the functions and views that a query must not name."""
+    """One connection and its transaction; `refused` holds the functions and views that a query must not name."""
 
     def __init__(self, url: str) -> None:
         parsed_url = sqlalchemy.make_url(url)
@@ -160,7 +160,7 @@ class Driver(driver.TableDriver):
         self._deadline = 0.0
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for what is no text of SQL."""
+        """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for text that cannot be SQL."""
         began = monotonic()
         self._url, self._query, self._deadline = settings["url"], query, began + timeout
         self._alarm.clear()

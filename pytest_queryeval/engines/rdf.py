@@ -51,8 +51,8 @@ def _is_graphs(value: Any) -> bool:
 
 def _graphs_problem(value: Any) -> str:
     """Return the end of a message: the first name that is no IRI."""
-    wrong = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
-    return "" if wrong is None else f": '{wrong}' is no IRI such as http://example.org/{wrong}"
+    invalid_name = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
+    return "" if invalid_name is None else f": '{invalid_name}' is no IRI such as http://example.org/{invalid_name}"
 
 
 _ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS)))
@@ -133,7 +133,7 @@ class RdfEngine:
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
         full_query = with_prefixes(query, self._prefixes)
         outline = read_query(full_query)
-        refused: list[Execution] = []
+        failed_executions: list[Execution] = []
         failures: list[tuple[str, Failure]] = []
         seconds_left = timeout - (time.monotonic() - began)
         for host in self._hosts:
@@ -144,19 +144,19 @@ class RdfEngine:
             if failure is None:
                 if not failures:
                     return execution
-                name, first = failures[0]
-                note = f"answered by {host.name}, since {name} refused the query: {first.message}"
+                name, first_failure = failures[0]
+                note = f"answered by {host.name}, since {name} refused the query: {first_failure.message}"
                 return replace(execution, note=note)
             if failure.kind == "timeout":  # the message states the whole limit, of which this engine had only the rest
                 failure = replace(failure, message=f"no answer within {timeout:g} s")
-            refused.append(execution)
+            failed_executions.append(execution)
             failures.append((host.name, failure))
             if failure.kind != "invalid":
                 break
         if len(failures) > 1:
             messages = "; ".join(f"{name}: {failure.message}" for name, failure in failures)
             failure = Failure(kind=failures[-1][1].kind, message=messages)
-        return replace(refused[0], error=failure)
+        return replace(failed_executions[0], error=failure)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
@@ -185,7 +185,7 @@ class RdfEngine:
                 raise
         self._is_rebuilt = True
         with self._source_errors():
-            self._store = graph_store(self._files, damaged=self._inode)
+            self._store = graph_store(self._files, damaged_inode=self._inode)
         return self._run(host, query, timeout, max_rows)
 
     def _settings(self, query: str) -> dict[str, Any]:

@@ -98,9 +98,9 @@ class TripleIRI(rdflib.URIRef):
 
     def __new__(cls, triple: Any) -> Self:
         """Return the triple term."""
-        new: Self = super().__new__(cls, f"<<( {triple} )>>")
-        new.triple = triple
-        return new
+        triple_iri: Self = super().__new__(cls, f"<<( {triple} )>>")
+        triple_iri.triple = triple
+        return triple_iri
 
 
 class Terms(dict[Any, Any]):
@@ -148,7 +148,7 @@ def loaded(
 
 
 def rdflib_term(term: Any) -> Any:
-    """Return a term of pyoxigraph as one of rdflib's, which knows neither triple terms nor the direction of texts."""
+    """Return a term of pyoxigraph as a term of rdflib, which has neither triple terms nor base directions."""
     match term:
         case pyoxigraph.NamedNode():
             return rdflib.URIRef(term.value)

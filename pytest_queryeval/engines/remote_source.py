@@ -108,8 +108,8 @@ class RemoteSource:
 
         Return whether it answers the first one.
         """
-        started = START_SECONDS if self._host.pid is None else 0.0
-        problem = self._probe_problem(timeout + GRACE_SECONDS - started - elapsed)
+        start_seconds = START_SECONDS if self._host.pid is None else 0.0
+        problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
         is_late = failure.kind == "timeout" and elapsed > LATE * timeout
         may_recover = is_late or failure.kind in self._lasting_failures
         answers_at_once = problem is None
@@ -137,7 +137,7 @@ class RemoteSource:
         """Return why the service does not answer the probe within `seconds`; None where it does."""
         settings, seconds = self._probe.settings, max(seconds, MIN_SECONDS)
         try:
-            answered = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)
+            execution = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)
         except SourceError as error:
             return str(error)
-        return answered.error.message if answered.error else None
+        return execution.error.message if execution.error else None

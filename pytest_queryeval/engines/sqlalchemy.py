@@ -123,10 +123,10 @@ def check(settings: Settings) -> None:
         raise SettingError("url", "PostgreSQL is read through psycopg: write postgresql+psycopg://")
     module, install = DRIVERS.get(driver, backend_properties[1:])
     extra = POSTGRES.install if backend_properties is POSTGRES else "pytest-queryeval[sqlalchemy]"
-    for needed, installed_by in (("sqlalchemy", extra), (module, install)):
-        if needed and find_spec(needed) is None:
-            problem = f"{backend} needs the package '{needed}', which is not installed"
-            raise SettingError("url", f"{problem}: pip install '{installed_by}'")
+    for package, requirement in (("sqlalchemy", extra), (module, install)):
+        if package and find_spec(package) is None:
+            problem = f"{backend} needs the package '{package}', which is not installed"
+            raise SettingError("url", f"{problem}: pip install '{requirement}'")
 
 
 def _check_scheme(backend: str, driver: str) -> None:
@@ -157,18 +157,20 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
         host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
         return SQLAlchemyEngine(source.name, host, {"url": f"postgresql+psycopg{url[url.index('://') :]}"})
     host = hosts.shared(Host("sqlalchemy", OTHER_DRIVER, packages=OTHER_PACKAGES, memory=OTHER_MEMORY))
-    plain = {"url": url, "folder": str(source.folder.absolute())}
-    return SQLAlchemyEngine(source.name, host, plain, guarded=dialect(source.settings))
+    child_settings = {"url": url, "folder": str(source.folder.absolute())}
+    return SQLAlchemyEngine(source.name, host, child_settings, guarded_dialect=dialect(source.settings))
 
 
 class SQLAlchemyEngine:
     """A database. `settings` are those of its child; queries in the dialect `guarded` are parsed first."""
 
-    def __init__(self, name: str, host: Host, settings: Mapping[str, Any], *, guarded: str | None = None) -> None:
+    def __init__(
+        self, name: str, host: Host, settings: Mapping[str, Any], *, guarded_dialect: str | None = None
+    ) -> None:
         self._name = name
         self._host = host
         self._settings = settings
-        self._guarded = guarded
+        self._guarded_dialect = guarded_dialect
         self._remote = RemoteSource(
             name,
             host,
@@ -203,11 +205,11 @@ class SQLAlchemyEngine:
         """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
-        if self._guarded is None:
+        if self._guarded_dialect is None:
             return None
         from pytest_queryeval.engines.servers.readonly import refusal
 
-        return refusal(query, self._guarded)
+        return refusal(query, self._guarded_dialect)
 
 
 SQLALCHEMY = EngineType(

@@ -98,7 +98,7 @@ class Driver(driver.TableDriver):
         self._deadline = 0.0
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for what gives no rows."""
+        """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for a query that gives no rows."""
         deadline = self._deadline = monotonic() + timeout
         self._alarm.clear()
         self._settings = settings
@@ -152,7 +152,7 @@ class Driver(driver.TableDriver):
         if url in self._open:
             try:
                 end(self._open[url])
-            except Exception:  # noqa: BLE001 - drivers raise what they like
+            except Exception:  # noqa: BLE001 - drivers raise errors of any type
                 self._drop(url)
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
@@ -193,7 +193,7 @@ class Driver(driver.TableDriver):
 
 
 def connect(url: str, folder: str) -> sqlalchemy.Connection:
-    """Open a connection; files are opened read-only and never made. Raises `Fault` and what the driver raises."""
+    """Open a connection; files are opened read-only and never created. Raises `Fault` and the errors of the driver."""
     parsed_url = sqlalchemy.make_url(url)
     name = parsed_url.get_backend_name()
     if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in MEMORY:
@@ -218,7 +218,7 @@ def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
 
 
 def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
-    """Start the transaction of a query; raises what the driver raises."""
+    """Start the transaction of a query; raises the errors of the driver."""
     connection.rollback()
     limits = {
         "seconds": f"{max(seconds, 0.001):.3f}",
@@ -229,7 +229,7 @@ def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
 
 
 def end(connection: sqlalchemy.Connection) -> None:
-    """End the transaction of a query; raises what the driver raises."""
+    """End the transaction of a query; raises the errors of the driver."""
     command(connection, recipe_of(connection).after)
     connection.rollback()
 
@@ -242,8 +242,8 @@ def command(connection: sqlalchemy.Connection, texts: Any) -> None:
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
     """Return the function of a driver that stops a query from another thread; it does nothing where there is none."""
-    native = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
-    places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native, "send_cancel"))
+    native_connection = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
+    places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native_connection, "send_cancel"))
     functions = (getattr(place, name, None) for place, name in places)
     return next((stop for stop in functions if callable(stop)), lambda: None)
 
@@ -276,8 +276,8 @@ def words(error: Exception) -> str:
     cause = cause_of(error)
     if cause is None:
         return f"{type(error).__name__}: {error}"
-    numbered = len(cause.args) == 2 and isinstance(cause.args[0], int)
-    return STACK.sub("", str(cause.args[1] if numbered else cause))
+    has_number = len(cause.args) == 2 and isinstance(cause.args[0], int)
+    return STACK.sub("", str(cause.args[1] if has_number else cause))
 
 
 def cause_of(error: Exception) -> BaseException | None:

@@ -115,16 +115,16 @@ class Guard:
         """Return whether the time of the query is over."""
         return monotonic() > self._deadline
 
-    def authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    def authorize(self, action: int, first_argument: str | None, second_argument: str | None, *_: str | None) -> int:
         """Allow actions that read; remember the first refused one."""
         if action == sqlite3.SQLITE_SELECT:
             self._selecting = True
-        if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in FORBIDDEN):
+        if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second_argument).lower() in FORBIDDEN):
             return sqlite3.SQLITE_OK
         # FTS5 reads it within a SELECT; as a query of its own it comes before any SELECT.
-        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first == "data_version":
+        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument == "data_version":
             return sqlite3.SQLITE_OK
-        objects = " ".join(text for text in (first, second) if text)
+        objects = " ".join(text for text in (first_argument, second_argument) if text)
         self.refused = self.refused or f"{ACTIONS.get(action, 'action')} {objects}".rstrip()
         return sqlite3.SQLITE_DENY
 
@@ -152,7 +152,7 @@ class Driver(driver.TableDriver):
             except sqlite3.OperationalError as error:
                 if not str(error).startswith("Could not decode to UTF-8"):
                     raise
-            # A factory of our own would double the time of all other queries.
+            # A Python factory from the start would double the time of all other queries.
             connection.text_factory = lenient
             cursor.execute(statement)
             return None
@@ -173,10 +173,10 @@ class Driver(driver.TableDriver):
         connection = connect_plainly(settings["path"])
         connection.text_factory = lenient
         rows = connection.execute(STATEMENTS).fetchall()
-        with closing(sqlite3.connect(":memory:")) as nothing:
+        with closing(sqlite3.connect(":memory:")) as empty_database:
             for (statement,) in rows:
                 try:
-                    nothing.execute(f"EXPLAIN {statement}")
+                    empty_database.execute(f"EXPLAIN {statement}")
                 except sqlite3.ProgrammingError as error:
                     raise Fault(f"the definition of a table is not one statement: {error}") from error
                 except sqlite3.Error:
@@ -190,11 +190,11 @@ class Driver(driver.TableDriver):
             return "fault", text
         if not isinstance(error, sqlite3.Error | sqlite3.Warning | ValueError):
             return "fault", f"{type(error).__name__}: {text}"
-        refused, self._guard.refused = self._guard.refused, ""
-        if refused:
+        refused_action, self._guard.refused = self._guard.refused, ""
+        if refused_action:
             # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
             self._open.popitem()[1][1].close()
-            return "failure", "unsafe", f"only reading is allowed: {refused}"
+            return "failure", "unsafe", f"only reading is allowed: {refused_action}"
         if "one statement at a time" in text:
             return "failure", "unsafe", "more than one statement"
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
@@ -222,7 +222,7 @@ class Driver(driver.TableDriver):
 
 
 def connect_plainly(path: str) -> sqlite3.Connection:
-    """Open a connection for queries of our own; raises `Fault` or sqlite3's errors."""
+    """Open a connection without a guard, for trusted queries; raises `Fault` or sqlite3's errors."""
     try:
         return sqlite3.connect(address(path), uri=True, isolation_level=None)
     except OSError as error:
@@ -255,7 +255,7 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
 
 
 def address(path: str) -> str:
-    """Return the URI by which SQLite reads the file at `path` and leaves no other file beside it; raises `Fault`."""
+    """Return the URI by which SQLite reads the file at `path` without creating files beside it; raises `Fault`."""
     wal = signature(f"{path}-wal")
     header = read_header(path, HEADER_BYTES)
     if not header.startswith(MAGIC):
@@ -273,9 +273,9 @@ def touch_virtual_tables(connection: sqlite3.Connection) -> None:
     """Connect the virtual tables before the authorizer is set, which would refuse the statements that this prepares."""
     virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
-        quoted = name.replace('"', '""')
+        quoted_name = name.replace('"', '""')
         with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
-            connection.execute(f'SELECT * FROM "{quoted}" LIMIT 0').close()  # noqa: S608 - quoted
+            connection.execute(f'SELECT * FROM "{quoted_name}" LIMIT 0').close()  # noqa: S608 - quoted
 
 
 def lenient(text: bytes) -> str:

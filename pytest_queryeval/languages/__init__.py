@@ -26,6 +26,6 @@ def difficulty_of(case: Case) -> str | None:
 
 
 def features_of(case: Case) -> tuple[str, ...]:
-    """Return what the first gold of a case is made of, such as `join`; nothing for a stored answer."""
+    """Return the features of the first gold of a case, such as `join`; none for a stored answer."""
     query = case.golds[0].query
     return () if query is None else KINDS[case.settings.kind].features(query, case.settings.dialect)

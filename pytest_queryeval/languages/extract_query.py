@@ -27,7 +27,7 @@ _FROM_BLOCK = "from a code block"
 AFTER_PROSE = "the query was read from the text after prose"
 STARTS_WITH_PROSE = "the text starts with prose, not with a query"
 ENDS_WITH_PROSE = "prose follows the query"
-MAX_PARAGRAPHS = 50  # of prose, behind which a query is looked for
+MAX_PARAGRAPHS = 50  # of prose, after which a query is looked for
 MIN_WORDS = 3  # of a sentence
 
 _TAGS = r"(?i:</?think(?:ing)?>)"
@@ -81,7 +81,7 @@ class Language:
     def parts(self) -> re.Pattern[str]:
         """Return a pattern for fences and tags as the group `mark`, and for strings; one without an end is `open`.
 
-        After one without an end nothing is searched, so that a text is read only once.
+        Nothing after an open string is searched, so that a text is read only once.
         """
         pattern = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
         return re.compile(pattern, re.MULTILINE | re.DOTALL)
@@ -95,8 +95,8 @@ class Language:
     def is_query(self, text: str) -> bool:
         """Return whether a text begins like a query, and has fences only in its strings, names and comments.
 
-        And tags of reasoning only in its strings and names. Where one of these does not end, its content is unknown,
-        and the text is no query.
+        Tags of reasoning may be only in its strings and names. If a string, name or comment does not end, its content
+        is unknown, and the text is not a query.
         """
         if not self.start.match(text):
             return False
@@ -156,9 +156,9 @@ _FENCES_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
 
 
 def extract_query(answer: str, language: Language) -> tuple[str, str]:
-    r"""Return the query in the answer of a model, and a note on what else it has; else the answer, and why if known.
+    r"""Return the query in the answer of a model, and a note on the text around it; else the answer, and why if known.
 
-    Of several code blocks it is what all candidates hold, apart from spaces at the ends. Takes time in proportion to
+    Several code blocks count if all candidates hold the same query, apart from spaces at the ends. Takes time linear in
     the text; an answer longer than MAX_ANSWER is not searched.
 
     >>> extract_query("Here it is:\n```sql\nSELECT 1\n```", SQL_TEXT)
@@ -170,15 +170,17 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
         return answer, "" if language.start.match(answer[:MAX_ANSWER]) else TOO_LONG
     if language.is_query(answer):
         return answer, ""
-    read = _read(answer, language)
+    reading = _read(answer, language)
     tags = list(_TAG.finditer(answer))
-    if len(_TAG.findall(read.query)) < len(tags):
-        read = _after_reasoning(answer, tags, language)
-    return (read.query, f"the query was read {' and '.join(read.places)}") if read.query else (answer, read.why)
+    if len(_TAG.findall(reading.query)) < len(tags):
+        reading = _after_reasoning(answer, tags, language)
+    if not reading.query:
+        return answer, reading.why
+    return reading.query, f"the query was read {' and '.join(reading.places)}"
 
 
 def after_prose(answer: str, language: Language) -> str:
-    r"""Return what begins like a query behind sentences and a blank line or a colon at the end of one; else nothing.
+    r"""Return the text that begins like a query after prose that ends with a blank line or a colon; else nothing.
 
     >>> after_prose("Here is the query:\n\nSELECT 1", SQL_TEXT)
     'SELECT 1'
@@ -193,7 +195,7 @@ def after_prose(answer: str, language: Language) -> str:
 
 
 def text_hint(query: str, language: Language) -> str:
-    """Return what in the text of a query that is invalid may be the reason: prose or a character; else nothing."""
+    """Return a likely reason why the text of a query is invalid: prose or a lookalike character; else nothing."""
     if language.start.match(query):
         if any(map(_is_sentence, islice(_END_OF_QUERY.split(query, MAX_PARAGRAPHS), 1, None))):
             return ENDS_WITH_PROSE
@@ -203,13 +205,15 @@ def text_hint(query: str, language: Language) -> str:
 
 
 def _starts_with_prose(text: str, language: Language) -> bool:
-    """Return whether a sentence comes before what may be a query, on a line of its own or on the same one."""
-    first = _first_line(text).strip()
-    if first.endswith(_ENDS_OF_SENTENCES) and ";" not in first and len(first.split()) >= MIN_WORDS:
+    """Return whether a sentence precedes a possible query, on a separate line or on the same one."""
+    first_line = _first_line(text).strip()
+    if first_line.endswith(_ENDS_OF_SENTENCES) and ";" not in first_line and len(first_line.split()) >= MIN_WORDS:
         return True
-    introductions = (first[: end.end()] for end in islice(_END_OF_INTRODUCTION.finditer(first), MAX_PARAGRAPHS))
+    introductions = (
+        first_line[: end.end()] for end in islice(_END_OF_INTRODUCTION.finditer(first_line), MAX_PARAGRAPHS)
+    )
     return any(
-        _is_capitalized(introduction) and ";" not in introduction and language.begins(first[len(introduction) :])
+        _is_capitalized(introduction) and ";" not in introduction and language.begins(first_line[len(introduction) :])
         for introduction in introductions
     ) or bool(after_prose(text, language))
 
@@ -228,8 +232,8 @@ def _is_sentence(text: str) -> bool:
 
 def _is_capitalized(text: str) -> bool:
     """Return whether the first word begins with a capital and goes on in small letters, unlike most keywords."""
-    first = text.lstrip("*_ \t\r\n")[:2]
-    return first[:1].isupper() and not first[1:].isupper()
+    first_letters = text.lstrip("*_ \t\r\n")[:2]
+    return first_letters[:1].isupper() and not first_letters[1:].isupper()
 
 
 def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
@@ -239,8 +243,8 @@ def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Langu
     """
     if not tags[0]["ends"] and language.begins(answer[: tags[0].start()]):
         return _Read(why=GOES_ON)
-    last = {tag["name"].lower(): tag["ends"] for tag in tags}
-    if not all(last.values()):
+    ends_by_name = {tag["name"].lower(): tag["ends"] for tag in tags}
+    if not all(ends_by_name.values()):
         return _Read(why=NO_END)
     return _read(answer[tags[-1].end() :].lstrip(), language).within(_AFTER_REASONING)
 
@@ -253,8 +257,8 @@ def _read(answer: str, language: Language) -> _Read:
             return _Read(text, places)
         if language.begins(text):
             # The opening fence may be part of the prompt, so that the answer has only the closing one.
-            query, _, last = text.rstrip().rpartition("\n")
-            if _FENCE.fullmatch(last) and language.is_query(query):
+            query, _, last_line = text.rstrip().rpartition("\n")
+            if _FENCE.fullmatch(last_line) and language.is_query(query):
                 return _Read(query.removesuffix("\r"), (*places, _BEFORE_FENCE))
             return _Read(why=GOES_ON)
     if _FENCE.match(text_after_label) and _first_line(answer).endswith(_first_line(text_after_label)):
@@ -288,24 +292,25 @@ def _in_blocks(text: str, language: Language) -> _Read:
     text = text.strip()
     if not (text.startswith("```") and text.endswith("```") and text.count("```") == 2):
         return _Read()
-    inner = text[3:-3].strip()  # on the line of the fence: ```sql SELECT 1```
-    first_word, _, code = inner.partition(" ")
-    return _in_code(code.lstrip() if first_word.lower() in language.fence_names else inner, language).within(
+    fenced_text = text[3:-3].strip()  # on the line of the fence: ```sql SELECT 1```
+    first_word, _, code = fenced_text.partition(" ")
+    return _in_code(code.lstrip() if first_word.lower() in language.fence_names else fenced_text, language).within(
         _FROM_BLOCK
     )
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
-    """Read a block; without a query where one seems to begin beside the fence, None where it is no candidate."""
+    """Read a block: no query where one seems to begin on the line of the fence; None where it is no candidate."""
     words = block.info.split(maxsplit=1)
     if words and any(language.start.match(info) for info in (block.info, *words[1:])):
-        return _Read()  # what follows may be a query as well, but another one
-    content, last = block.content, block.content.rstrip()
-    if not block.is_closed and last.endswith(block.fence):  # at the end of a line, which is no fence in Markdown
-        content = last.removesuffix(block.fence)
-    read = _in_code(content, language)
+        return _Read()  # the content may be a query, too, but not the whole one
+    content, trimmed_content = block.content, block.content.rstrip()
+    # A fence at the end of a line is no fence in Markdown.
+    if not block.is_closed and trimmed_content.endswith(block.fence):
+        content = trimmed_content.removesuffix(block.fence)
+    reading = _in_code(content, language)
     is_marked = block.language in language.fence_names and not block.content.isspace() and block.content
-    return read if read.query or is_marked else None
+    return reading if reading.query or is_marked else None
 
 
 def _in_code(code: str, language: Language) -> _Read:

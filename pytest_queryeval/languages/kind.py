@@ -56,7 +56,7 @@ class Kind(ABC):
 
     @abstractmethod
     def read_predicted(self, node: Node) -> QueryOrAnswer:
-        """Read the value of `predicted`; raise `CaseError` for what no predictor could have answered."""
+        """Read the value of `predicted`; raise `CaseError` for a value that no predictor could return."""
 
     @abstractmethod
     def read_file(self, node: Node) -> QueryOrAnswer:
@@ -78,7 +78,7 @@ class Kind(ABC):
         """
 
     def extract_query(self, answer: str) -> tuple[str, str]:
-        """Return the query in the answer of a model, and a note on what else it has.
+        """Return the query in the answer of a model, and a note on the text around it.
 
         It is the whole answer where that is a query, or where no query can be found; the note then has the reason, or
         is empty. Kinds without queries leave the text to `read_without_running`.
@@ -86,19 +86,19 @@ class Kind(ABC):
         return answer, ""
 
     def run_note(self, query: str, source: Source) -> str:
-        """Return what a reader should know about how a predicted query is run on `source`; empty for most."""
+        """Return a note for readers on how a predicted query is run on `source`; empty for most."""
         return ""
 
     def after_prose(self, answer: str, dialect: str) -> str:
-        """Return the query behind sentences in the answer of a model, if it can be read as one; else nothing."""
+        """Return the query after prose in the answer of a model, if it can be parsed; else nothing."""
         return ""
 
     def text_hint(self, query: str) -> str:
-        """Return what in the text of an invalid query may be the reason, such as prose before it; else nothing."""
+        """Return a likely reason why the text of a query is invalid, such as prose before it; else nothing."""
         return ""
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
-        """Return the tail of an engine's message on a name in `query` that is not in `schema`; empty for most."""
+        """Return a hint to append to an engine's `message` on a name that is not in `schema`; empty for most."""
         return ""
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
@@ -110,11 +110,11 @@ class Kind(ABC):
         """Return where two answers differ, at most `limit` rows of each type; None where they cannot be compared."""
 
     def failure_label(self, failure: Failure) -> CauseLabel:
-        """Return what the failure of a prediction is called in causes."""
+        """Return the label of a failed prediction in causes."""
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
-        """Return why a wrong answer that no query gave is wrong; None where that is not known."""
+        """Return why an answer without a query is wrong; None where that is unknown."""
         return None
 
     def text(self, answer: Answer) -> str | None:
@@ -126,7 +126,7 @@ class Kind(ABC):
         return None
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        """Return what a gold query is made of, such as `join`, by which reports group cases; none if unreadable."""
+        """Return the features of a gold query, such as `join`, by which reports group cases; none if unreadable."""
         return ()
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# By what to write instead.
+# By the remedy: the text to write instead.
 _INSTEAD = {
     "a space": "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
     "nothing": "\u00ad\u200b\u200c\u200d\u2060\ufeff",

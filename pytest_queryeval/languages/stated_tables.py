@@ -20,8 +20,8 @@ def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
     if node.form != "mapping":
         raise unexpected(node, "{columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
-    if missing := [name for name in TABLE_KEYS if name not in parts]:
-        raise node.problem(f"a table needs `columns` and `rows`: there are no {missing[0]}")
+    if missing_keys := [name for name in TABLE_KEYS if name not in parts]:
+        raise node.problem(f"a table needs `columns` and `rows`: there are no {missing_keys[0]}")
     columns = tuple(each(parts["columns"], text))
     rows = each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns), read_cell=read_cell))
     return Table(columns=columns, rows=rows, has_header=bool(columns or rows))

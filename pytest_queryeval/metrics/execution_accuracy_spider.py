@@ -69,20 +69,20 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
         return 1.0
     if len(gold_rows) != len(predicted_rows) or len(gold_rows[0]) != len(predicted_rows[0]):
         return 0.0
-    ordered = "order by" in (gold.query or "").lower()
+    is_ordered = "order by" in (gold.query or "").lower()
     sorted_gold, sorted_predicted = (
         [tuple(sorted(row, key=lambda cell: str(cell) + str(type(cell)))) for row in rows]
         for rows in (gold_rows, predicted_rows)
     )
-    agree = sorted_gold == sorted_predicted if ordered else set(sorted_gold) == set(sorted_predicted)
-    return float(agree and _some_permutation_agrees(gold_rows, predicted_rows, ordered))
+    agree = sorted_gold == sorted_predicted if is_ordered else set(sorted_gold) == set(sorted_predicted)
+    return float(agree and _some_permutation_agrees(gold_rows, predicted_rows, is_ordered))
 
 
-def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[Row], ordered: bool) -> bool:
+def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[Row], is_ordered: bool) -> bool:
     codes: defaultdict[object, int] = defaultdict(count().__next__)
     columns = []
     for rows in (gold_rows, predicted_rows):
-        coded = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
-        columns.append([list(range(len(rows))), *coded] if ordered else coded)
-    alignment = whole_alignment(columns[0], columns[1], pinned=int(ordered))
+        coded_columns = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
+        columns.append([list(range(len(rows))), *coded_columns] if is_ordered else coded_columns)
+    alignment = whole_alignment(columns[0], columns[1], pinned=int(is_ordered))
     return alignment is not None and alignment.matched == len(gold_rows)

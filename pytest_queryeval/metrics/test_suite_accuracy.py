@@ -1,4 +1,4 @@
-"""Execution accuracy on every variant of a database, one of which may tell apart what agrees on another by accident."""
+"""Execution accuracy on every variant of a database: answers that agree on one state may differ on another."""
 
 from __future__ import annotations
 

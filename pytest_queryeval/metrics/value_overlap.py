@@ -37,6 +37,6 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     return (gold_values & predicted_values).total() / gold_values.total()
 
 
-def _values(rows: Rows, coded: Sequence[Codes]) -> Counter[int]:
-    cells, codes = chain.from_iterable(rows), chain.from_iterable(coded)
+def _values(rows: Rows, coded_rows: Sequence[Codes]) -> Counter[int]:
+    cells, codes = chain.from_iterable(rows), chain.from_iterable(coded_rows)
     return Counter(code for cell, code in zip(cells, codes, strict=True) if cell is not None)

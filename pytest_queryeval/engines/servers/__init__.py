@@ -1,1 +1,1 @@
-"""Queries to database servers: what is refused, and values and tables of servers."""
+"""Database servers: the check that a text only reads, their values, and the definitions of their tables."""

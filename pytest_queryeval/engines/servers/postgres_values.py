@@ -56,7 +56,7 @@ class PaddedLoader(LenientLoader):
 
 
 class FallbackLoader(Loader):
-    """Reads by `inner`; what Python cannot hold stays text: infinity, years before 1 and after 9999, 24:00."""
+    """Reads by `inner`; values that Python cannot hold stay text: infinity, years before 1 and after 9999, 24:00."""
 
     inner: type[Any]
 
@@ -126,8 +126,8 @@ def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -
     """Register the loaders above; `lenient` accepts texts that are not UTF-8."""
     adapters = connection.adapters
     texts = LenientLoader if lenient else TextLoader
-    for plain in (*PLAIN, OTHERS) if lenient else ():
-        adapters.register_loader(plain, texts)
+    for text_type in (*PLAIN, OTHERS) if lenient else ():
+        adapters.register_loader(text_type, texts)
     for name in TIMES:
         inner = adapters.get_loader(adapters.types[name].oid, psycopg.pq.Format.TEXT)
         adapters.register_loader(name, type("FallbackLoader", (FallbackLoader,), {"inner": inner}))

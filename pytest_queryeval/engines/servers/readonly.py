@@ -145,18 +145,18 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
     """Return a part that databases may parse unlike sqlglot, outlives the query, or hides in comments; else ""."""
     if "${" in query and _REACHING.get(dialect) is _SPARK:  # a setting or a variable of the environment, in texts too
         return "${"
-    words, unquoted, end = [], [], 0
+    words, unquoted_parts, end = [], [], 0
     for token in tokens:
         word = query[token.start : token.end + 1]
         words.append(word)
         if token.token_type in _QUOTED:
-            unquoted.append(query[end : token.start])
+            unquoted_parts.append(query[end : token.start])
             end = token.end + 1
             if "\\" in word and token.token_type is TokenType.IDENTIFIER and dialect in _ESCAPING:
                 return "an escape in a quoted name"
         elif dialect == "clickhouse" and not word.isascii():
             return "a character that is not ASCII"
-    text = " ".join((*unquoted, query[end:]))  # with comments
+    text = " ".join((*unquoted_parts, query[end:]))  # with comments
     patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
     if match := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
         return _NAMES[match.lastgroup or ""]
@@ -166,8 +166,10 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
 def _reason(error: SqlglotError) -> str:
     """Return the parser's message without its excerpt of the query, which has escape codes."""
     if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        return one_line(f"{first.get('description')} (line {first.get('line')}, column {first.get('col')})")
+        first_error = error.errors[0]
+        return one_line(
+            f"{first_error.get('description')} (line {first_error.get('line')}, column {first_error.get('col')})"
+        )
     return one_line(str(error))
 
 

@@ -1,4 +1,4 @@
-"""Wrong variants of a SPARQL query, each with one change that people and models make."""
+"""Mutants of a SPARQL query, each with one change that people and models make by mistake."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Edit(NamedTuple):
     """The replacement of a node."""
 
     node: Node
-    new: Node | tuple[Node, ...] | None
+    replacement: Node | tuple[Node, ...] | None
     """One node, several, or None to drop `node`."""
     operator: str
     clause: str
@@ -69,24 +69,24 @@ class Edit(NamedTuple):
 
 
 def mutants(
-    query: str, declared: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
+    query: str, source_prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
 ) -> Sequence[Mutant]:
     """Return the distinct mutants of a query; none where it cannot be read.
 
-    `declared` are prefixes of the source, and `policy` says how answers are compared. `run` runs a query on the same
-    graph, to list its predicates and classes. At most `most_mutants` are returned: the operators take turns.
+    `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` runs a query on
+    the same graph, to list its predicates and classes. At most `most_mutants` are returned: the operators take turns.
     """
     try:
-        read = read_tree(query, declared)
+        parsed_query = read_tree(query, source_prefixes)
     except UnreadableError:
         return ()
-    generator = _Mutants(read.tree, {**declared, **read.prefixes}, policy, run)
-    known_texts, lost = {generator.writer.query(read.tree)}, lost_variables(read.tree)
+    generator = _Mutants(parsed_query.tree, {**source_prefixes, **parsed_query.prefixes}, policy, run)
+    known_texts, accepted_losses = {generator.writer.query(parsed_query.tree)}, lost_variables(parsed_query.tree)
     distinct_mutants: list[Mutant] = []
-    most = most_mutants(sum(1 for _ in walk(read.tree)))
+    most = most_mutants(sum(1 for _ in walk(parsed_query.tree)))
     for edit in islice(in_turn(generator.edits()), 2 * most):  # few are duplicates
         tree = generator.edited(edit)
-        text = generator.writer.query(tree) if tree is not None and lost_variables(tree) <= lost else ""
+        text = generator.writer.query(tree) if tree is not None and lost_variables(tree) <= accepted_losses else ""
         if not text or text in known_texts:
             continue
         known_texts.add(text)
@@ -121,18 +121,18 @@ class _Mutants:
         for of_select in (self.distinct, self.orders, self.limits, self.groups):
             yield chain.from_iterable(starmap(of_select, self.facts.selects))
         yield from (self.predicates(), self.classes(), self.closures(), self.values(), self.aggregates())
-        for operator_name, exchanged in (
+        for operator_name, exchanges in (
             ("comparison-boundary", _BOUNDARIES),
             ("comparison-flip", _FLIPPED),
             ("connector", _CONNECTORS),
             ("arithmetic", _ARITHMETIC),
         ):
-            yield self.operators(operator_name, exchanged)
+            yield self.operators(operator_name, exchanges)
         yield self.negations()
 
     def edited(self, edit: Edit) -> Select | None:
         """Return the tree with an edit."""
-        return changed(self.tree, lambda old, new: edit.new if old is edit.node else new)
+        return changed(self.tree, lambda original, copy: edit.replacement if original is edit.node else copy)
 
     def patterns(self, place: Place) -> Iterator[Edit]:
         """Leave out triple patterns."""
@@ -162,9 +162,9 @@ class _Mutants:
         for triple in place.group.elements:
             if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
                 continue
-            new = Triple(triple.object, triple.path, triple.subject)
-            change = f"{self.writer.line(triple)} → {self.writer.line(new)}"
-            edit = Edit(triple, new, "direction", "WHERE", change)
+            replacement = Triple(triple.object, triple.path, triple.subject)
+            change = f"{self.writer.line(triple)} → {self.writer.line(replacement)}"
+            edit = Edit(triple, replacement, "direction", "WHERE", change)
             yield self._unless_renamed(edit, triple.subject, triple.object)
 
     def _unless_renamed(self, edit: Edit, first_variable: str, second_variable: str) -> Edit:
@@ -193,8 +193,8 @@ class _Mutants:
             reason = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
             if name == "MINUS":
                 siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
-                shared = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
-                reason = "" if shared else NOTHING_SHARED
+                shared_variables = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
+                reason = "" if shared_variables else NOTHING_SHARED
             yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", f"{text} dropped", reason)
             if name == "OPTIONAL":
                 yield Edit(element, element.group.elements, "optional-required", "WHERE", f"{text} → required")
@@ -204,9 +204,9 @@ class _Mutants:
         for element in place.group.elements:
             if isinstance(element, Union) and len(element.arms) > 1:
                 for arm in element.arms:
-                    new = Union(tuple(sibling for sibling in element.arms if sibling is not arm))
+                    replacement = Union(tuple(sibling for sibling in element.arms if sibling is not arm))
                     change = f"UNION {self.writer.line(arm)} dropped"
-                    yield Edit(element, new, "union-arm-dropped", "WHERE", change)
+                    yield Edit(element, replacement, "union-arm-dropped", "WHERE", change)
 
     def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Drop or add DISTINCT."""
@@ -217,17 +217,17 @@ class _Mutants:
         )
         if select.limit in ("0", "1") and not select.offset:
             reason = reason or ONE_ROW
-        new, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
+        modifier, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
         head = select.modifier or "DISTINCT"
-        yield Edit(select, replace(select, modifier=new), "distinct", "SELECT", f"{head} {change}", reason)
+        yield Edit(select, replace(select, modifier=modifier), "distinct", "SELECT", f"{head} {change}", reason)
 
     def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Drop ORDER BY or a key of it, and reverse its directions."""
         reason = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
         for key in select.order:
-            new = SortKey(not key.is_descending, key.value)
-            change = f"{self.writer.line(key)} → {self.writer.line(new)}"
-            yield Edit(key, new, "order-direction", "ORDER", change, reason)
+            reversed_key = SortKey(not key.is_descending, key.value)
+            change = f"{self.writer.line(key)} → {self.writer.line(reversed_key)}"
+            yield Edit(key, reversed_key, "order-direction", "ORDER", change, reason)
         if select.order:
             change = f"ORDER BY {self.writer.line(select.order)} dropped"
             yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, reason)
@@ -314,34 +314,34 @@ class _Mutants:
                 if not isinstance(part, str) or (part.startswith('"') and ignores_case):
                     continue
                 for literal in _other_values(part):
-                    new = Expr((*parts[:at], literal, *parts[at + 1 :]))
-                    before = self._beside(parts, at)
-                    change = f"{before} → {self._beside(new.parts, at)}"
-                    yield Edit(expression, new, "value", _clause(owner), change)
+                    replacement = Expr((*parts[:at], literal, *parts[at + 1 :]))
+                    original_text = self._beside(parts, at)
+                    change = f"{original_text} → {self._beside(replacement.parts, at)}"
+                    yield Edit(expression, replacement, "value", _clause(owner), change)
 
     def _beside(self, parts: Sequence[str | Group], at: int) -> str:
         """Return the text of a token with the comparison that it belongs to."""
         start = at - 2 if at >= 2 and parts[at - 1] in _FLIPPED and parts[at - 2] != ")" else at
         return self.writer.line(Expr(tuple(parts[start : at + 1])))
 
-    def operators(self, operator: str, exchanged: dict[str, str]) -> Iterator[Edit]:
+    def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
         """Exchange operators in expressions."""
         for owner, expression in self._expressions():
             parts = expression.parts
             for at, part in enumerate(parts):
                 if (
                     not isinstance(part, str)
-                    or part not in exchanged
+                    or part not in exchanges
                     or at == 0
                     or parts[at - 1] in ("(", ",", "SEPARATOR")
                 ):
                     continue  # `COUNT(*)`, signs
-                new = Expr((*parts[:at], exchanged[str(part)], *parts[at + 1 :]))
+                replacement = Expr((*parts[:at], exchanges[str(part)], *parts[at + 1 :]))
                 sides = slice(max(at - 1, 0), at + 2)
                 if parts[at - 1] == ")" or parts[at + 1 : at + 2] == ("(",) or part in _CONNECTORS:
                     sides = slice(0, None)
-                change = f"{self.writer.line(Expr(parts[sides]))} → {self.writer.line(Expr(new.parts[sides]))}"
-                edit = Edit(expression, new, operator, _clause(owner), change)
+                change = f"{self.writer.line(Expr(parts[sides]))} → {self.writer.line(Expr(replacement.parts[sides]))}"
+                edit = Edit(expression, replacement, operator, _clause(owner), change)
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
@@ -358,14 +358,14 @@ class _Mutants:
                         expression, Expr((*leading_parts, *parts[at:])), "negation", _clause(owner), " → ".join(names)
                     )
                 elif part == "!":
-                    new = Expr((*parts[:at], *parts[at + 1 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
-                    yield Edit(expression, new, "negation", _clause(owner), change)
+                    replacement = Expr((*parts[:at], *parts[at + 1 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
+                    yield Edit(expression, replacement, "negation", _clause(owner), change)
             is_call = len(parts) > 2 and parts[1] == "(" and _closing(parts, 1) == len(parts) - 1
             if is_call and isinstance(owner, Filter) and parts[0] not in ("!", "("):
-                new = Expr(("!", *parts))
-                change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
-                yield Edit(expression, new, "negation", "FILTER", change)
+                replacement = Expr(("!", *parts))
+                change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
+                yield Edit(expression, replacement, "negation", "FILTER", change)
 
     def aggregates(self) -> Iterator[Edit]:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
@@ -377,20 +377,20 @@ class _Mutants:
             for at, part in enumerate(parts):
                 clause = _clause(owner)
                 if part in _AGGREGATES:
-                    new = Expr((*parts[:at], _AGGREGATES[str(part)], *parts[at + 1 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
-                    yield Edit(expression, new, "aggregate", clause, change)
+                    replacement = Expr((*parts[:at], _AGGREGATES[str(part)], *parts[at + 1 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
+                    yield Edit(expression, replacement, "aggregate", clause, change)
                 if part not in ("COUNT", "SUM", "AVG") or len(parts) < at + 3 or parts[at + 2] == "*":
                     continue
                 is_distinct = parts[at + 2] == "DISTINCT"
-                inner = () if is_distinct else ("DISTINCT",)
+                distinct_keyword = () if is_distinct else ("DISTINCT",)
                 argument = parts[at + 3 :] if is_distinct else parts[at + 2 :]
-                new = Expr((*parts[: at + 2], *inner, *argument))
+                replacement = Expr((*parts[: at + 2], *distinct_keyword, *argument))
                 variable = str(argument[0])
                 is_alone = argument[1:2] == (")",) and is_variable(variable)
                 reason = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
-                change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
-                yield Edit(expression, new, "count" if part == "COUNT" else "aggregate", clause, change, reason)
+                change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
+                yield Edit(expression, replacement, "count" if part == "COUNT" else "aggregate", clause, change, reason)
                 if part == "COUNT" and not is_distinct and is_alone:
                     is_bound = select.where is not None and variable in bound_variables(select.where)
                     count_all = Expr((*parts[: at + 2], "*", *parts[at + 3 :]))

@@ -1,1 +1,1 @@
-"""JSON answers beside each other: which level is scored, what their paths share, where they differ."""
+"""Comparison of JSON answers: the level that is scored, the paths that they share, their differences."""

@@ -116,10 +116,10 @@ def _compare(gold: JsonValue, predicted: JsonValue, path: Path, differences: _Di
     elif isinstance(gold, list) and isinstance(predicted, list):
         for index, (gold_item, predicted_item) in enumerate(zip(gold, predicted, strict=False)):
             _compare(gold_item, predicted_item, (path, index), differences)
-        shared = min(len(gold), len(predicted))
-        for index, value in enumerate(gold[shared:], start=shared):
+        shared_length = min(len(gold), len(predicted))
+        for index, value in enumerate(gold[shared_length:], start=shared_length):
             differences.lose((path, index), value)
-        for index, value in enumerate(predicted[shared:], start=shared):
+        for index, value in enumerate(predicted[shared_length:], start=shared_length):
             differences.add((path, index), value)
     elif not equal(gold, predicted):
         differences.alter(path, gold, predicted)
@@ -133,12 +133,12 @@ def _compare_objects(
             _compare(value, predicted[key], (path, key), differences)
         else:
             differences.lose((path, key), value)
-    extra = [key for key in predicted if key not in gold]
-    for key in extra:
+    extra_keys = [key for key in predicted if key not in gold]
+    for key in extra_keys:
         differences.add((path, key), predicted[key])
-    if extra:
-        missing = {_normalized(key) for key in gold if key not in predicted}
-        differences.respelled += sum(_normalized(key) in missing for key in extra)
+    if extra_keys:
+        missing_keys = {_normalized(key) for key in gold if key not in predicted}
+        differences.respelled += sum(_normalized(key) in missing_keys for key in extra_keys)
 
 
 def _normalized(key: str) -> str:

@@ -51,7 +51,7 @@ def _unscored(value: float | None, reason: str) -> Score:
 
 
 def _level(document: JsonValue, at: str) -> Object | str:
-    """Return the object at a level, or what is wrong with it."""
+    """Return the object at a level, or the end of a message on why there is none."""
     there = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
     values = [document]
     try:

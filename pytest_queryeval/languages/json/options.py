@@ -21,9 +21,9 @@ _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("
 def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for the first of these options with an invalid value."""
     check_at(options)
-    for name, allowed in _CHOICES.items():
-        if options.get(name, allowed[0]) not in allowed:
-            raise SettingError(name, f"'{name}' is neither {' nor '.join(allowed)}")
+    for name, choices in _CHOICES.items():
+        if options.get(name, choices[0]) not in choices:
+            raise SettingError(name, f"'{name}' is neither {' nor '.join(choices)}")
     if not _is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
         raise SettingError("beta", "'beta' is not a number above 0 and at most 1")
     if not _is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:

@@ -35,9 +35,9 @@ def values_by_path(
     `depth="top"` is the first step only. With `lists="set"` a path may have several values, else at most one. The order
     is deterministic; on the top level it is that of gold.
     """
-    pending: list[tuple[Values, Values]] = [((gold,), (predicted,))]
-    while pending:
-        gold_children, predicted_children = (_children(values, lists) for values in pending.pop())
+    pending_pairs: list[tuple[Values, Values]] = [((gold,), (predicted,))]
+    while pending_pairs:
+        gold_children, predicted_children = (_children(values, lists) for values in pending_pairs.pop())
         pairs: Iterable[tuple[Values, Values]] = chain(
             ((values, predicted_children.get(step, ())) for step, values in gold_children.items()),
             (((), values) for step, values in predicted_children.items() if step not in gold_children),
@@ -45,7 +45,7 @@ def values_by_path(
         for pair in pairs:
             yield pair
             if depth == "all" and not (all(map(is_leaf, pair[0])) and all(map(is_leaf, pair[1]))):
-                pending.append(pair)
+                pending_pairs.append(pair)
 
 
 def _children(values: Values, lists: Lists) -> Mapping[Step, Values]:

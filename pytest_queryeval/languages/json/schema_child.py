@@ -158,12 +158,12 @@ def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[Val
 def _one_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     """Check `oneOf` like `_any_of`; if several fit, two of them are named by their numbers, from 0 as in paths."""
     errors = list(_first_errors(validator, schemas, instance))
-    fitting = [str(number) for number, error in enumerate(errors) if error is None]
-    if not fitting:
+    fitting_numbers = [str(number) for number, error in enumerate(errors) if error is None]
+    if not fitting_numbers:
         yield _none_fits(instance, errors)
-    elif len(fitting) > 1:
+    elif len(fitting_numbers) > 1:
         yield ValidationError(
-            f"{instance!r} fits more than one of the {len(schemas)} schemas: {' and '.join(fitting[:2])}"
+            f"{instance!r} fits more than one of the {len(schemas)} schemas: {' and '.join(fitting_numbers[:2])}"
         )
 
 
@@ -204,7 +204,7 @@ def compiled(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
     resources = [
         (uri, Resource.from_contents(_prepared(content), rules)) for uri, content in referenced_documents.items()
     ]
-    # A registry of our own: the default one fetches unknown documents.
+    # The default registry would fetch unknown documents.
     registry: Registry[Any] = Registry().with_resources(resources)
     return _strengthened(draft)(_prepared(document), registry=registry)
 
@@ -260,14 +260,14 @@ class Driver(driver.Driver):
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Return a row for each violation; raise like `violations`."""
-        packed = settings["schema"]
-        if packed not in self._compiled:
-            self._compiled[packed] = compiled(*marshal.loads(packed))  # noqa: S302 - from our own parent
-        self._compiled.move_to_end(packed)
+        packed_schema = settings["schema"]
+        if packed_schema not in self._compiled:
+            self._compiled[packed_schema] = compiled(*marshal.loads(packed_schema))  # noqa: S302 - from our own parent
+        self._compiled.move_to_end(packed_schema)
         if len(self._compiled) > MAX_SCHEMAS:
             self._compiled.popitem(last=False)
         answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
-        return make_answer(("steps", "reason"), violations(self._compiled[packed], answer))
+        return make_answer(("steps", "reason"), violations(self._compiled[packed_schema], answer))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the type of an error; the schema was checked when it was read, so few are left."""

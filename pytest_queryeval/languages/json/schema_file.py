@@ -75,16 +75,16 @@ class _Links:
         registry: Registry[Any] = Registry(retrieve=self._retrieved)  # type: ignore[call-arg]
         self._registry = REGISTRY.combine(registry)
         root = self._specification.create_resource(document)
-        # To a schema with an id, https://example.com/a.json, the files beside it belong to that site.
+        # For a schema with an id, such as https://example.com/a.json, the files beside it have URIs of that site.
         self._base = urljoin(root.id() or "", "x")[:-1]
         self._walk(root, self._registry.resolver_with_root(root), file)
         self._follow_all()
 
     def _walk(self, resource: Resource[Any], resolver: Any, file: File) -> None:
         """Check a schema and all those within it, and collect their references."""
-        pending = [(resource, resolver)]
-        while pending:
-            resource, resolver = pending.pop()
+        pending_schemas = [(resource, resolver)]
+        while pending_schemas:
+            resource, resolver = pending_schemas.pop()
             schema = resource.contents
             if not isinstance(schema, Mapping) or id(schema) in self._seen:
                 continue
@@ -98,7 +98,7 @@ class _Links:
             for keyword in REFERENCES:
                 if isinstance(text := schema.get(keyword), str):
                     self._references.append(_Reference(keyword, text, id(schema), resolver, file))
-            pending += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
+            pending_schemas += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
 
     def _follow_all(self) -> None:
         """Read the targets of all references, and raise `CaseError` where some lead back to themselves."""
@@ -159,7 +159,7 @@ def _check_patterns(schema: Mapping[str, JsonValue], file: File) -> None:
 
 
 def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:
-    """Yield the schemas in this one that apply to the same value; what is no keyword in a draft may have any form."""
+    """Yield the schemas in this one that apply to the same value; keywords unknown to the draft may have any form."""
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):
         yield from parts if isinstance(parts, list) else ()

@@ -55,8 +55,8 @@ def _text(values: Values, value_text: ValueText) -> str:
     """
     value: JsonValue = values[0]
     if len(values) > 1:
-        compared = [candidate for candidate in values if is_leaf(candidate)] or values
-        distinct = {canonical_text(candidate): candidate for candidate in compared}
-        merged = [distinct[text] for text in sorted(distinct)]
-        value = merged if len(merged) > 1 else merged[0]
+        compared_values = [candidate for candidate in values if is_leaf(candidate)] or values
+        distinct_values = {canonical_text(candidate): candidate for candidate in compared_values}
+        merged_values = [distinct_values[text] for text in sorted(distinct_values)]
+        value = merged_values if len(merged_values) > 1 else merged_values[0]
     return str(value) if value_text == "python" else canonical_text(value)

@@ -1,4 +1,4 @@
-"""Answers of SPARQL engines as tables, and the queries that are never sent to one."""
+"""Answers of SPARQL engines as tables, and the queries that are never sent to an engine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def refusal(query: Query) -> Failure | None:
-    """Return why a query is not run on any engine: it would write, or leave the source; None where it may run."""
+    """Return why no engine runs a query: it would write, or leave the source; None where it may run."""
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
     if query.depth > MAX_DEPTH:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
-        began = f"it begins with '{one_line(query.text.strip(), 20)}'"
-        return Failure(kind="invalid", message=f"the text is no query of {', '.join(FORMS)}: {began}")
+        beginning = f"it begins with '{one_line(query.text.strip(), 20)}'"
+        return Failure(kind="invalid", message=f"the text is no query of {', '.join(FORMS)}: {beginning}")
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service:
@@ -41,7 +41,7 @@ def with_terms(execution: Execution, query: Query) -> Execution:
     if query.gives_graph:
         return replace(execution, answer=graph_table(rows))
     if query.selects_all:
-        # Engines differ in the order of the columns of `SELECT *`: that in which the query first names them is ours.
+        # Engines differ in the order of the columns of `SELECT *`; here it is that of their first use in the query.
         places = {name: place for place, name in enumerate(query.variables)}
         order = sorted(range(len(columns)), key=lambda column: places.get(columns[column], len(places)))
         if order != list(range(len(columns))):
@@ -59,7 +59,7 @@ def _with_prefix(execution: Execution, query: Query) -> Execution:
     if error is None or error.kind != "invalid" or not query.undeclared_prefixes:
         return execution
     prefix = f"{query.undeclared_prefixes[0]}:"
-    nearest = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
+    nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
     remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
     hint = f"the prefix {prefix} is not declared{remedy}"
     place, _, _ = error.message.removesuffix(": prefix not found").partition(": expected ")

@@ -1,6 +1,6 @@
 """The graphs that a SPARQL query names with FROM and FROM NAMED, as IRIs.
 
-Some servers fetch what is behind these IRIs, so that no reading of the text by any parser may hide one.
+Some servers fetch these IRIs, so every IRI counts that any parser could read in the text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
     An IRI is resolved by the prologue; without a base, one that is relative stays so.
     """
     base, prefixes = _declared(prologue)
-    for token, following in zip_longest(body, body[1:]):
-        is_call = following is not None and following.text == "("
+    for token, next_token in zip_longest(body, body[1:]):
+        is_call = next_token is not None and next_token.text == "("
         is_name = token.text.partition(":")[0] in prefixes and (token.depth > 0 or is_call or form == "DESCRIBE")
         start = _start_of_clause(token, is_name=is_name)
         if start is not None:
@@ -35,7 +35,7 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
 
 
 def graphs_anywhere(text: str, prologue: Sequence[Token]) -> Iterator[str]:
-    """Yield the IRIs of all that looks like a clause, whether or not it is within a string or a comment."""
+    """Yield the IRIs of all text that looks like a clause, even within a string or a comment."""
     base, prefixes = _declared(prologue)
     for clause in _CLAUSE.finditer(text):
         yield _iri(clause, base, prefixes)
@@ -57,21 +57,21 @@ def _start_of_clause(token: Token, *, is_name: bool) -> int | None:
 def _declared(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
     """Return the base and the prefixes without colon, each resolved by the base before it.
 
-    Of what is declared twice no declaration counts, since servers differ in which does: then IRIs stay relative.
+    Duplicate declarations are ignored, since servers differ in which one counts: their IRIs stay relative.
     """
     bases: dict[str, None] = {}
-    declared: dict[str, set[tuple[str, bool]]] = {}
-    for before, token in pairwise(prologue):
+    iris_by_prefix: dict[str, set[tuple[str, bool]]] = {}
+    for previous_token, token in pairwise(prologue):
         if token.kind != "iri":
             continue
         iri = token.text[1:-1]
-        if before.is_word("BASE"):
+        if previous_token.is_word("BASE"):
             bases[iri] = None
-        elif before.kind == "name":
-            declared.setdefault(before.text[:-1], set()).add((iri, bool(bases)))
+        elif previous_token.kind == "name":
+            iris_by_prefix.setdefault(previous_token.text[:-1], set()).add((iri, bool(bases)))
     base = next(iter(bases)) if len(bases) == 1 else ""
     prefixes = {}
-    for name, iris in declared.items():
+    for name, iris in iris_by_prefix.items():
         if len(iris) == 1:
             iri, is_behind_base = iris.pop()
             prefixes[name] = _resolved(iri, base if is_behind_base else "")

@@ -1,4 +1,4 @@
-"""What a gold query is made of: the features by which reports group cases."""
+"""The features of a gold query, by which reports group cases."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ class Sparql(QueryLanguage):
         return True
 
     def run_note(self, query: str, source: Source) -> str:
-        added = missing_prefixes(query, declared_prefixes(source.settings))
-        return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
+        added_prefixes = missing_prefixes(query, declared_prefixes(source.settings))
+        names = ", ".join(f"{name}:" for name in added_prefixes)
+        return f"prefixes of the source added: {names}" if names else ""
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
         """Return a table of triples as a graph where `reference` is a graph."""

@@ -1,4 +1,4 @@
-"""What ORDER BY and LIMIT of a SPARQL query say about its rows, and the queries that find ties."""
+"""The order of rows by ORDER BY and LIMIT of a SPARQL query, and the queries that find ties."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         return UNREADABLE
     offset: int | None = 0
     if (place := query.modifier("OFFSET")) is not None:
-        after = query.tokens[place + 1 : place + 2]
-        offset = int(after[0].text) if after and after[0].text.isdecimal() else None
+        offset_tokens = query.tokens[place + 1 : place + 2]
+        offset = int(offset_tokens[0].text) if offset_tokens and offset_tokens[0].text.isdecimal() else None
     limited = (limit or place is not None) and offset is not None
-    last = (offset or 0) + row_count
+    last_row = (offset or 0) + row_count
     names = [query.text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
     is_selected = ordered and all(name in columns for name in names)  # each key is a selected variable
-    selected = tuple(columns.index(name) for name in names) if is_selected else None
+    selected_places = tuple(columns.index(name) for name in names) if is_selected else None
     if not ordered:
         queries = [TieQuery(text=_with_limit(query, None), key_columns=0)]
     else:
         # Usually few rows tie; without a rank the query cannot find where they end.
-        limits = dict.fromkeys((min(last + EXTRA_ROWS, max_rows), max_rows)) if limited else (None,)
+        limits = dict.fromkeys((min(last_row + EXTRA_ROWS, max_rows), max_rows)) if limited else (None,)
         texts = ((_with_keys(query, keys, columns, limit), limit) for limit in limits)
         queries = [TieQuery(text=text, key_columns=len(keys), max_rows=limit) for text, limit in texts if text]
     return OrderPlan(
@@ -52,7 +52,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         limited=limited,
         offset=offset or 0,
         queries=tuple(queries),
-        keys=selected,
+        keys=selected_places,
     )
 
 
@@ -88,53 +88,56 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     end = query.tokens[clause - 1].end
     named_expressions = _named_expressions(query)
     expressions = [_with_expressions(query.text, key, named_expressions) for key in keys]
-    added = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
+    key_columns = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
     uncut = _with_limit(query, limit)
     if not query.selects_all:
-        return f"{uncut[:end]} {added} {uncut[end:]}"
+        return f"{uncut[:end]} {key_columns} {uncut[end:]}"
     star = next(token for token in query.tokens if token.text == "*")
     names = " ".join(f"?{name}" for name in columns)
-    return f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}"
+    return f"{uncut[: star.start]} {names} {key_columns} {uncut[star.end :]}"
 
 
 def _named_expressions(query: Query) -> dict[str, str]:
-    """Return what the variables after AS stand for where rows are groups: engines know them there only as columns."""
+    """Return the expressions by their variables after AS, for queries with GROUP BY; else nothing.
+
+    Engines know these variables only as columns, not in further expressions.
+    """
     expressions: dict[str, str] = {}
     if query.modifier("GROUP") is None:
         return expressions
     head = query.tokens[: query.first_clause]
     start = 0
-    for token, following in pairwise(head):
+    for token, next_token in pairwise(head):
         if token.depth == 0 and token.text == "(":
             start = token.end
         elif token.depth == 1 and token.is_word("AS"):
-            expressions[following.text] = query.text[start : token.start].strip()
+            expressions[next_token.text] = query.text[start : token.start].strip()
     return expressions
 
 
 def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mapping[str, str]) -> str:
     """Return the text of a sort key with expressions in the place of the variables that stand for them."""
-    written, end = "", key[0].start
+    new_text, end = "", key[0].start
     for token in key:
         if token.text in named_expressions:
-            written += f"{text[end : token.start]}({named_expressions[token.text]})"
+            new_text += f"{text[end : token.start]}({named_expressions[token.text]})"
             end = token.end
-    return written + text[end : key[-1].end]
+    return new_text + text[end : key[-1].end]
 
 
 def _with_limit(query: Query, limit: int | None) -> str:
-    """Return the query without OFFSET and with another LIMIT, or none, in its place; the rest is unchanged."""
+    """Return the query without OFFSET and with `limit` as its LIMIT, or without LIMIT; the rest is unchanged."""
     text = query.text
-    new = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
-    places = [(place, word) for word in new if (place := query.modifier(word)) is not None]
+    new_clauses = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
+    places = [(place, word) for word in new_clauses if (place := query.modifier(word)) is not None]
     for place, word in sorted(places, reverse=True):
         clause = query.tokens[place : place + 2]
-        text = f"{text[: clause[0].start]} {new[word]} {text[clause[-1].end :]}"
+        text = f"{text[: clause[0].start]} {new_clauses[word]} {text[clause[-1].end :]}"
     return text
 
 
 def with_empty_dataset(text: str) -> str | None:
-    """Return the query over a graph that does not exist; None where it says itself which graphs it reads."""
+    """Return the query over a graph that does not exist; None where the query names its graphs."""
     query = read_query(text)
     clause = query.first_clause
     if query.form == "DESCRIBE" or query.states_dataset or query.calls_service or clause is None:

@@ -66,17 +66,17 @@ PREFIXES = SettingValidator(
 
 def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the IRIs of a source's `prefixes` by name; of a name that occurs twice, the last one."""
-    declared: dict[str, str] = {}
+    prefixes: dict[str, str] = {}
     for part in _parts(settings.get("prefixes", [])):
-        declared |= COMMON_PREFIXES if part == COMMON else part
-    return declared
+        prefixes |= COMMON_PREFIXES if part == COMMON else part
+    return prefixes
 
 
-def missing_prefixes(query: str, declared: Mapping[str, str]) -> list[str]:
-    """Return the names in `declared` that the query uses and does not declare, in the order of their first use."""
-    return [name for name in read_query(query).undeclared_prefixes if name in declared] if declared else []
+def missing_prefixes(query: str, prefixes: Mapping[str, str]) -> list[str]:
+    """Return the names in `prefixes` that the query uses and does not declare, in the order of their first use."""
+    return [name for name in read_query(query).undeclared_prefixes if name in prefixes] if prefixes else []
 
 
-def with_prefixes(query: str, declared: Mapping[str, str]) -> str:
+def with_prefixes(query: str, prefixes: Mapping[str, str]) -> str:
     """Return the query with its missing prefixes declared on its first line, so that all lines keep their numbers."""
-    return "".join(f"PREFIX {name}: <{declared[name]}> " for name in missing_prefixes(query, declared)) + query
+    return "".join(f"PREFIX {name}: <{prefixes[name]}> " for name in missing_prefixes(query, prefixes)) + query

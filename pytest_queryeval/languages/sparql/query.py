@@ -65,8 +65,8 @@ class Query:
     @property
     def undeclared_prefixes(self) -> tuple[str, ...]:
         """Return the prefixes that are used and not declared, without colon, in the order of their first use."""
-        used = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
-        return tuple(prefix for prefix in used if prefix not in {*self.prefixes, "_"})
+        used_prefixes = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
+        return tuple(prefix for prefix in used_prefixes if prefix not in {*self.prefixes, "_"})
 
     @property
     def first_clause(self) -> int | None:
@@ -80,18 +80,20 @@ class Query:
     def has_patterns(self) -> bool:
         """Return whether its braces hold more than expressions, which are in parentheses, and inline data."""
         brackets: list[str] = []
-        before = None
+        previous_token = None
         for token in self.tokens[self.first_clause or 0 :]:
             if token.text in BRACKETS:
-                is_data = brackets[-1:] == ["VALUES"] or (before is not None and before.is_word("VALUES"))
+                is_data = brackets[-1:] == ["VALUES"] or (
+                    previous_token is not None and previous_token.is_word("VALUES")
+                )
                 brackets.append("VALUES" if is_data else token.text)
             elif token.text in BRACKETS.values() and brackets:
                 brackets.pop()
-            elif before is not None and before.is_word("VALUES"):
+            elif previous_token is not None and previous_token.is_word("VALUES"):
                 continue  # the variable of inline data
             elif brackets[-1:] == ["{"] and token.kind in ("variable", "iri", "name"):
                 return True
-            before = token
+            previous_token = token
         return False
 
     def modifier(self, word: str) -> int | None:
@@ -107,7 +109,7 @@ def read_query(text: str) -> Query:
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
     decoded_tokens = readings[unescaped(text)]
     start = _after_prologue(decoded_tokens)
-    forms = {_form(read[_after_prologue(read) :]) for read in readings.values()}
+    forms = {_form(reading_tokens[_after_prologue(reading_tokens) :]) for reading_tokens in readings.values()}
     names = dict.fromkeys(token.text[1:] for token in decoded_tokens if token.kind == "variable")
     return Query(
         text=unescaped(text),
@@ -124,11 +126,11 @@ def read_query(text: str) -> Query:
 
 def _form(query_tokens: Sequence[Token]) -> str:
     """Return the form by the tokens after the prologue; that of an update that follows a query takes precedence."""
-    first = query_tokens[0].text.upper() if query_tokens else ""
-    if first not in (*FORMS, *UPDATES):
+    first_word = query_tokens[0].text.upper() if query_tokens else ""
+    if first_word not in (*FORMS, *UPDATES):
         return ""
     words = (token.text.upper() for token in query_tokens if token.depth == 0 and token.kind == "word")
-    return next((word for word in words if word in UPDATES), first)
+    return next((word for word in words if word in UPDATES), first_word)
 
 
 def _after_prologue(query_tokens: Sequence[Token]) -> int:
@@ -184,9 +186,9 @@ def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
     that are not closed are an empty text and the start of another one.
     """
     brackets: list[str] = []
-    before = None
+    previous_token = None
     for token in query_tokens:
-        comparable = before is not None and (before.kind != "mark" or before.text == ")")
+        comparable = previous_token is not None and (previous_token.kind != "mark" or previous_token.text == ")")
         if token.kind == "iri" and comparable and brackets[-1:] == ["("]:
             return True
         if token.kind == "string" and not token.is_closed_text:
@@ -195,5 +197,5 @@ def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
             brackets.append(token.text)
         elif token.text in BRACKETS.values() and brackets:
             brackets.pop()
-        before = token
+        previous_token = token
     return False

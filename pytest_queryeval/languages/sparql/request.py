@@ -36,8 +36,8 @@ class Opener(OpenerDirector):
     def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
         """Return the headers and the body; raise `URITooLong` for a long GET, else as `RetryingRequest.answer`."""
         assert isinstance(fullurl, Request)
-        url, _, added = fullurl.full_url.partition("?")
-        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, added))))))
+        url, _, added_parameters = fullurl.full_url.partition("?")
+        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, added_parameters))))))
         if fullurl.data is None and len(url) > MAX_GET:
             raise URITooLong
         headers = dict(fullurl.header_items())

@@ -20,9 +20,9 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def term(plain: Term) -> Cell:
+def term(driver_term: Term) -> Cell:
     """Return the term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
-    match plain:
+    match driver_term:
         case str(iri):
             return IRI(iri)
         case (label,):
@@ -32,7 +32,7 @@ def term(plain: Term) -> Cell:
         case (_, subject, predicate, object_):
             return TripleTerm(term(subject), term(predicate), term(object_))
         case _:
-            return plain
+            return driver_term
 
 
 def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
@@ -40,10 +40,10 @@ def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
     cells: dict[Any, Cell] = {}
     read_rows = []
     for row in rows:
-        for plain in row:
-            if plain not in cells:
-                cells[plain] = term(plain)
-        read_rows.append(tuple([cells[plain] for plain in row]))
+        for driver_term in row:
+            if driver_term not in cells:
+                cells[driver_term] = term(driver_term)
+        read_rows.append(tuple([cells[driver_term] for driver_term in row]))
     return read_rows
 
 

@@ -72,8 +72,8 @@ class Cache:
             last_change, deadline = self._changed(), time.monotonic() + WAIT_SECONDS
             while not self._entered(stack) and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-                if (changed := self._changed()) != last_change:
-                    last_change, deadline = changed, time.monotonic() + WAIT_SECONDS
+                if (change := self._changed()) != last_change:
+                    last_change, deadline = change, time.monotonic() + WAIT_SECONDS
             yield
 
     def close(self) -> None:
@@ -154,13 +154,17 @@ def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     while batch := list(islice(remaining_keys, _KEYS)):
         marks = ", ".join("?" * len(batch))
         rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", batch).fetchall()  # noqa: S608 - marks only
-        for key, sealed, _ in rows:  # SQLite does not notice bytes that were overwritten within a value
-            if isinstance(sealed, bytes) and len(sealed) > 4 and _checksum(sealed[4:]) == sealed[:4]:
-                vectors[key] = sealed[4:]
-        if old := [(today, key) for key, _, day in rows if day < today]:
+        for key, sealed_vector, _ in rows:  # SQLite does not notice bytes that were overwritten within a value
+            if (
+                isinstance(sealed_vector, bytes)
+                and len(sealed_vector) > 4
+                and _checksum(sealed_vector[4:]) == sealed_vector[:4]
+            ):
+                vectors[key] = sealed_vector[4:]
+        if updates := [(today, key) for key, _, day in rows if day < today]:
             # A file that is busy or cannot be written can still be read.
             with suppress(sqlite3.OperationalError), connection:
-                connection.executemany("UPDATE vectors SET day = ? WHERE key = ?", old)
+                connection.executemany("UPDATE vectors SET day = ? WHERE key = ?", updates)
     return vectors
 
 

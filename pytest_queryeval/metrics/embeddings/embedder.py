@@ -69,21 +69,21 @@ class Embedder:
         if len(vectors) < len(texts_by_key):
             with cache.turn():
                 vectors |= cache.vectors(texts_by_key.keys() - vectors.keys())
-                missing = {key: text for key, text in texts_by_key.items() if key not in vectors}
-                vectors |= self._encoded(missing, cache) if missing else {}
+                missing_texts = {key: text for key, text in texts_by_key.items() if key not in vectors}
+                vectors |= self._encoded(missing_texts, cache) if missing_texts else {}
         return vectors
 
     def _encoded(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
         """Return the vectors of texts, and put them into the cache a batch at a time."""
         model, keys, encoded_vectors = self._loaded(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
-        reported = time.monotonic()
+        last_report = time.monotonic()
         for batch in model.batches([_readable(text) for text in texts.values()]):
             vectors = {keys[place]: vector for place, vector in batch.items()}
             cache.add(vectors)
             encoded_vectors |= vectors
-            if time.monotonic() - reported > PROGRESS_SECONDS:
-                reported = time.monotonic()
+            if time.monotonic() - last_report > PROGRESS_SECONDS:
+                last_report = time.monotonic()
                 self._tell(f"texts embedded: {len(encoded_vectors):,} of {len(keys):,}")
         return encoded_vectors
 

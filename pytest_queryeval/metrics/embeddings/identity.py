@@ -26,7 +26,7 @@ def is_folder(model: str) -> bool:
 
 
 def identity(model: str) -> str | None:
-    """Return a digest of what a model's vectors depend on; None for a model that is not on this machine.
+    """Return a digest of all that a model's vectors depend on; None for a model that is not on this machine.
 
     These are the names and contents of the files of a folder, or the name of a model of the hub and its commit in the
     hub's local cache; and the versions of the libraries. Raise `EmbeddingError` for a folder that cannot be read.

@@ -65,8 +65,8 @@ class Model:
             return [len(text) // _CHARACTERS_A_TOKEN + 1 for text in texts]
         counts: list[int] = []
         for start in range(0, len(texts), _COUNTED_AT_ONCE):
-            some = [text[:_COUNTED] for text in texts[start : start + _COUNTED_AT_ONCE]]
-            counts += map(len, tokenizer(some, verbose=False)["input_ids"])
+            batch = [text[:_COUNTED] for text in texts[start : start + _COUNTED_AT_ONCE]]
+            counts += map(len, tokenizer(batch, verbose=False)["input_ids"])
         limit = self._library.max_seq_length or max(counts, default=0)
         return [min(count, limit) for count in counts]
 
@@ -137,12 +137,12 @@ def _offline() -> Iterator[None]:
     """Keep the library from the hub, which it contacts even where it needs local files only."""
     from huggingface_hub import constants
 
-    before = constants.HF_HUB_OFFLINE
+    was_offline = constants.HF_HUB_OFFLINE
     constants.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
-        constants.HF_HUB_OFFLINE = before
+        constants.HF_HUB_OFFLINE = was_offline
 
 
 @contextmanager

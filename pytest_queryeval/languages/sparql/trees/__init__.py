@@ -1,1 +1,1 @@
-"""SPARQL queries as trees that can be changed and written: what wrong variants and causes are made from."""
+"""SPARQL queries as trees that can be changed and written, from which mutants and causes are made."""

@@ -74,9 +74,9 @@ class Facts:
                 case Block(head, inner):
                     self._group(inner, select, duplicates_matter and head[0] != "MINUS")
                     if head[0] == "OPTIONAL" and not duplicates_matter and not self.tree.selects_all:
-                        bound = bound_variables(Group(group.elements[:number]))
+                        bound_names = bound_variables(Group(group.elements[:number]))
                         element_uses = Counter(term for term in terms(element) if is_variable(term))
-                        if all(name in bound or self.uses[name] == count for name, count in element_uses.items()):
+                        if all(name in bound_names or self.uses[name] == count for name, count in element_uses.items()):
                             self.inert |= {id(node) for node in walk(inner)}
                 case Union(arms):
                     for arm in arms:
@@ -131,12 +131,12 @@ class Facts:
         return True
 
     def is_same_but_for_names(self, variant: Select, first_variable: str, second_variable: str) -> bool:
-        """Return whether a variant is the query itself with two variables exchanged, and perhaps its columns."""
-        exchanged = {first_variable: second_variable, second_variable: first_variable}
-        back = renamed(variant, lambda term: exchanged.get(term, term))
+        """Return whether a variant differs only in two exchanged variables, and perhaps in the order of columns."""
+        exchanges = {first_variable: second_variable, second_variable: first_variable}
+        renamed_variant = renamed(variant, lambda term: exchanges.get(term, term))
         if self.policy.columns == "any" and not self.policy.gold_columns:
-            return _sorted(back) == _sorted(self.tree)
-        return back == self.tree
+            return _sorted(renamed_variant) == _sorted(self.tree)
+        return renamed_variant == self.tree
 
 
 def bound_variables(group: Group) -> set[str]:
@@ -146,17 +146,19 @@ def bound_variables(group: Group) -> set[str]:
 
 def lost_variables(tree: Select) -> set[str]:
     """Return the obvious defects of a query: variables that it returns or sorts by but never binds, and `{ }`."""
-    lost = set[str]()
+    lost_names = set[str]()
     for select in walk(tree):
         if isinstance(select, Select):
             heads: list[Node] = [*select.items, *select.group, *select.order]
             heads += [] if select.template is None else [select.template]
             aliases = {item.alias for item in (*select.items, *select.group)}
             matched_terms = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
-            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - aliases - matched_terms
+            lost_names |= (
+                {term for node in heads for term in terms(node) if is_variable(term)} - aliases - matched_terms
+            )
         if isinstance(select, Group) and not select.elements:
-            lost.add("{ }")
-    return lost
+            lost_names.add("{ }")
+    return lost_names
 
 
 def has_one_row(select: Select) -> bool:

@@ -76,20 +76,22 @@ def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[s
     spelled_terms: list[str] = []
     end = -1
     for token in query_tokens:
-        text, before = _spelled(token, prefixes), spelled_terms[-1] if spelled_terms else ""
+        text, previous_term = _spelled(token, prefixes), spelled_terms[-1] if spelled_terms else ""
         is_adjacent = token.start == end
-        if token.kind == "language" and before.startswith('"'):
-            spelled_terms[-1] = before + text.lower()
+        if token.kind == "language" and previous_term.startswith('"'):
+            spelled_terms[-1] = previous_term + text.lower()
         elif (
-            before == "^^"
+            previous_term == "^^"
             and token.kind in ("iri", "name")
             and spelled_terms[-2:-1]
             and spelled_terms[-2].startswith('"')
         ):
             spelled_terms[-2:] = [f"{spelled_terms[-2]}^^{text}"]
-        elif is_adjacent and (before + text in _OPERATORS or (token.kind == "number" and before in ("+", "-"))):
-            spelled_terms[-1] = before + text
-        elif text == "]" and before == "[":
+        elif is_adjacent and (
+            previous_term + text in _OPERATORS or (token.kind == "number" and previous_term in ("+", "-"))
+        ):
+            spelled_terms[-1] = previous_term + text
+        elif text == "]" and previous_term == "[":
             spelled_terms[-1] = "[]"
         elif token.kind == "number" and text.endswith("."):
             spelled_terms += [text[:-1], "."]
@@ -130,9 +132,9 @@ class _Reader:
     def next(self) -> str:
         return self.terms[self.place] if self.place < len(self.terms) else ""
 
-    def take(self, *expected: str) -> str:
+    def take(self, *expected_terms: str) -> str:
         term = self.next
-        if not term or (expected and term not in expected):
+        if not term or (expected_terms and term not in expected_terms):
             raise UnreadableError(term)
         self.place += 1
         return term
@@ -264,14 +266,14 @@ class _Reader:
 
     def triples(self) -> list[Triple]:
         """Read the patterns of one subject, then those of the blank nodes in its brackets."""
-        outer, self.pending = self.pending, []
+        outer_patterns, self.pending = self.pending, []
         patterns: list[Triple] = []
         starts_with_brackets = self.next == "["
         subject = self.term()
         if not (starts_with_brackets and self.next in (".", "}", "")):
             patterns = self.properties(subject)
         patterns += self.pending
-        self.pending = outer
+        self.pending = outer_patterns
         return patterns
 
     def properties(self, subject: str) -> list[Triple]:

@@ -195,33 +195,33 @@ def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
         if isinstance(value, tuple):
             children: list[object] = []
             for child in value:
-                new = child if isinstance(child, str) else _changed(child, change)
-                children += new if isinstance(new, tuple) else () if new is None else (new,)
+                new_child = child if isinstance(child, str) else _changed(child, change)
+                children += new_child if isinstance(new_child, tuple) else () if new_child is None else (new_child,)
             if len(children) != len(value) or any(a is not b for a, b in zip(children, value, strict=True)):
                 values[field.name] = tuple(children)
         elif isinstance(value, str | bool) or value is None:
             continue
         else:
-            new = _changed(value, change)
-            if not isinstance(new, type(value)):
+            new_child = _changed(value, change)
+            if not isinstance(new_child, type(value)):
                 return None
-            if new is not value:
-                values[field.name] = new
+            if new_child is not value:
+                values[field.name] = new_child
     return change(node, replace(node, **values) if values else node)  # type: ignore[arg-type]
 
 
 def renamed(node: N, names: Callable[[str], str]) -> N:
     """Return a copy of a tree with other tokens."""
 
-    def change(_: Node, new: Node) -> Node:
+    def change(_: Node, node_copy: Node) -> Node:
         values: dict[str, object] = {}
-        for field in fields(new):
-            value = getattr(new, field.name)
+        for field in fields(node_copy):
+            value = getattr(node_copy, field.name)
             if isinstance(value, str):
                 values[field.name] = names(value)
             elif isinstance(value, tuple):
                 values[field.name] = tuple(names(token) if isinstance(token, str) else token for token in value)
-        return replace(new, **values)  # type: ignore[arg-type]
+        return replace(node_copy, **values)  # type: ignore[arg-type]
 
     copy = changed(node, change)
     assert copy is not None

@@ -127,16 +127,18 @@ class Writer:
         raise TypeError(element)
 
     def _expression(self, expression: Expr, indent: str = "") -> str:
-        text, before = "", ""
+        text, previous_part = "", ""
         for part in expression.parts:
             if isinstance(part, Group):
-                text, before = f"{text} {self._group(part, indent)}", "}"
+                text, previous_part = f"{text} {self._group(part, indent)}", "}"
                 continue
-            is_call = part == "(" and (before.isidentifier() or before.startswith("<") or ":" in before)
-            is_call = is_call and before not in _SPACED and before[0] not in "\"'"
-            closes = not before or before in ("(", "!") or part in (")", ",") or is_call
+            is_call = part == "(" and (
+                previous_part.isidentifier() or previous_part.startswith("<") or ":" in previous_part
+            )
+            is_call = is_call and previous_part not in _SPACED and previous_part[0] not in "\"'"
+            closes = not previous_part or previous_part in ("(", "!") or part in (")", ",") or is_call
             text += self.term(part) if closes else f" {self.term(part)}"
-            before = part
+            previous_part = part
         return text.strip()
 
     def _item(self, item: Item) -> str:
