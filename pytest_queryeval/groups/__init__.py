@@ -1,4 +1,4 @@
-"""Groups: what cases have in common, by which reports tell them apart and gates name them."""
+"""Groups: properties that cases share, by which reports break scores down and gates select cases."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from pytest_queryeval.text.redaction import redact
 # Tables of means, filters of the page, columns of the CSV file and of the workbook, lines of `queryeval explain` and of
 # failures, tables of a comparison of systems.
 Surface: TypeAlias = Literal["tables", "filters", "csv", "workbook", "explanation", "failure", "comparison"]
-# How `where` is put into words: a value before the word "cases", next to it as in "sql cases", or behind it.
+# Where messages put a value of `where`: an adjective before "cases", a noun next to it as in "sql cases", or a phrase
+# after it.
 Position: TypeAlias = Literal["adjective", "noun", "phrase"]
 POSITIONS: Sequence[Position] = get_args(Position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What cases may have in common, such as their difficulty."""
+    """A property that cases may share, such as their difficulty."""
 
     values: Callable[[Case, str], Sequence[str]]
-    """Returns the values of a case, whose file has this path: each once, and none where it has none."""
+    """Returns the distinct values of a case, given the path of its file; empty if it has none."""
     heading: str
-    """The name above its column, such as `tags`."""
+    """The heading of its column, such as `tags`."""
     plural: str
     """The word for its values, as in `all difficulties`."""
     position: Position = "phrase"
@@ -37,6 +38,7 @@ class Group:
     is_name: bool = False
     """Whether its values identify cases: they stay as they are, even where they look like a secret."""
     shown: frozenset[Surface] = frozenset(get_args(Surface))
+    """The surfaces that show the group."""
 
 
 KIND = Group(
@@ -101,7 +103,7 @@ GROUPS: Registry[Group] = Registry(
 
 
 def groups_shown(surface: Surface) -> dict[str, Group]:
-    """Return the groups that are shown there, by name."""
+    """Return the groups that a surface shows, by name."""
     return {name: group for name, group in GROUPS.items() if surface in group.shown}
 
 
@@ -112,7 +114,7 @@ def in_order_of_words(names: Iterable[str]) -> list[str]:
 
 
 def groups_of(case: CaseReport) -> Mapping[str, Sequence[str]]:
-    """Return the values of a case by group; a report without stored groups has those of this package."""
+    """Return the values of a case by group; for a report without stored groups, those of the built-in groups."""
     if "groups" in case:
         return case["groups"]
     groups: dict[str, Sequence[str | None]] = {
@@ -132,7 +134,7 @@ def group_values(case: CaseReport, group: str) -> Sequence[str]:
 
 
 def values_of(case: Case, path: str, group: str) -> Sequence[str]:
-    """Return what `group_values` returns, for a case that has not run; `path` is that of its file.
+    """Return the values that a case which has not run has in a group; `path` is that of its file.
 
     Raise `UnknownNameError` for a group that is not registered.
     """
@@ -140,7 +142,7 @@ def values_of(case: Case, path: str, group: str) -> Sequence[str]:
 
 
 def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
-    """Return the values of a case by group, still with secrets."""
+    """Return the values of a case by group, without removing secrets."""
     groups = {name: list(group.values(case, path)) for name, group in GROUPS.items()}
     return {name: values for name, values in groups.items() if values}
 

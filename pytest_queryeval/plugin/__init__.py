@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options for what changes from run to run; what belongs to a suite is in its YAML."""
+    """Add the options of runs; the settings of suites are in their YAML files."""
     from pytest_queryeval.plugin.options import add_options
 
     add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hook by which plugins predict; this is the first hook that pytest calls."""
+    """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks."""
     from pytest_queryeval.plugin.imports import import_plainly
 
     import_plainly(pluginmanager)
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop what the run started."""
+    """Close the engines and predictors of the run."""
     if run := config.stash.get(RUN, None):
         run.close()
         del config.stash[RUN]
@@ -76,7 +76,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 class AfterSelection:
     """Hooks that run once all other plugins have selected and ordered the cases, also those of --lf and --ff.
 
-    Of hooks with the same options, pytest calls that of the last registered plugin outermost.
+    Of hooks with equal options, pytest wraps that of the last registered plugin around all others.
     """
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -91,7 +91,7 @@ class AfterSelection:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the hooks that have to come after those of pytest's own plugins, which are registered by now."""
+    """Register the hooks that have to come after those of pytest's own plugins, which are already registered."""
     session.config.pluginmanager.register(AfterSelection(), "queryeval-after-selection")
 
 
@@ -127,7 +127,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
-    """Remove secrets from warnings of cases, and from those of no test, which pytest prints at the end."""
+    """Remove secrets from warnings of cases, and from warnings outside tests, which pytest prints at the end."""
     if not nodeid or is_case(nodeid):
         from pytest_queryeval.plugin.secrets import hide_in_warning
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pytest_queryeval.runs.targets import ReportTargets
 
 PROGRESS_SECONDS = 30.0
-# The exit status of runs that were not cut short.
+# The exit statuses of complete runs.
 WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 class ReportCollector:
-    """Keeps the results of all cases, the last one where a case is run again."""
+    """Keeps the result of each case, the last one if a case ran several times."""
 
     def __init__(self, config: pytest.Config, targets: ReportTargets | None) -> None:
         self.config = config
@@ -43,7 +43,7 @@ class ReportCollector:
         self.unused: list[str] = []
         self._worker_summaries: list[WorkerSummary] = []
         self._to_run: set[str] = set()
-        self._started = self._shown = time.monotonic()
+        self._started = self._last_progress = time.monotonic()
 
     def pytest_sessionstart(self) -> None:
         """Replace the hook by which pytest writes its junit.xml."""
@@ -51,7 +51,7 @@ class ReportCollector:
             write, manager = junit.pytest_sessionfinish, self.config.pluginmanager
             junit.pytest_sessionfinish = lambda session: self._write_junit(session, write)
             manager.unregister(junit)
-            manager.register(junit)  # which is when hooks are looked up
+            manager.register(junit)  # pytest looks up hooks at registration
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the cases that will run."""
@@ -64,7 +64,7 @@ class ReportCollector:
 
     def _start(self, nodeids: list[str]) -> None:
         self._to_run.update(filter(is_case, nodeids))
-        self._started = self._shown = time.monotonic()
+        self._started = self._last_progress = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -79,9 +79,11 @@ class ReportCollector:
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run
         elif report.failed and is_case(report.nodeid):
-            known = self.cases.get(report.nodeid)
+            earlier_case = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
-            self.keep(report.nodeid, crashed_case(run, report) if known is None else _in_error(known, report))
+            self.keep(
+                report.nodeid, crashed_case(run, report) if earlier_case is None else _in_error(earlier_case, report)
+            )
         self._show_progress()
 
     def keep(self, nodeid: str, case: CaseReport) -> None:
@@ -101,14 +103,14 @@ class ReportCollector:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, evaluate the gates, write the reports."""
         summaries = [*self._worker_summaries, self.config.stash[RUN].worker_summary()]
-        if misuse := next((known["misuse"] for known in self._worker_summaries if known["misuse"]), None):
+        if misuse := next((summary["misuse"] for summary in self._worker_summaries if summary["misuse"]), None):
             self.faults.append(f"ERROR: {misuse}")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if not self._has_report(session, summaries):
             return
-        if not any(known["selected"] for known in summaries):  # else predictions of deselected cases would be named
-            self.unused = list(dict.fromkeys(sentence for known in summaries for sentence in known["unused"]))
-        self.has_suites = bool(self.cases or any(known["has_suites"] for known in summaries))
+        if not any(summary["selected"] for summary in summaries):  # else predictions of deselected cases would be named
+            self.unused = list(dict.fromkeys(sentence for summary in summaries for sentence in summary["unused"]))
+        self.has_suites = bool(self.cases or any(summary["has_suites"] for summary in summaries))
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
@@ -132,7 +134,7 @@ class ReportCollector:
             self._set_status(session, self.report)
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
-        """Make the run a failed one where that is the verdict, or where a report is missing."""
+        """Fail the run if that is the verdict, or if a report could not be written."""
         from pytest_queryeval.results.verdict import verdict
 
         is_good = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -144,7 +146,7 @@ class ReportCollector:
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary of the report, what went wrong with it, and annotations for GitHub Actions."""
+        """Print the summary of the report, errors in writing it, and annotations for GitHub Actions."""
         if self.report is None and not self.faults:
             return
         from pytest_queryeval.text.escaping import log_line
@@ -160,8 +162,8 @@ class ReportCollector:
             for line in self.unused:
                 terminalreporter.write_line(log_line(line))
             for path in self.written:
-                shown = path.relative_to(folder) if path.is_relative_to(folder) else path
-                terminalreporter.write_line(log_line(f"report: {shown}"))
+                display_path = path.relative_to(folder) if path.is_relative_to(folder) else path
+                terminalreporter.write_line(log_line(f"report: {display_path}"))
         for fault in self.faults:
             terminalreporter.write_line(log_line(fault), red=True)
         annotates = self.targets is not None and self.targets.step_summary is not None
@@ -178,7 +180,9 @@ class ReportCollector:
         if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
             return bool(self.cases)
         return bool(
-            self.cases or any(known["has_suites"] for known in summaries) or self.config.getoption("queryeval_report")
+            self.cases
+            or any(summary["has_suites"] for summary in summaries)
+            or self.config.getoption("queryeval_report")
         )
 
     def _aggregate(self, session: pytest.Session, summaries: list[WorkerSummary]) -> Report:
@@ -188,15 +192,15 @@ class ReportCollector:
         run, option = self.config.stash[RUN], self.config.option
         cases = [] if isinstance(self.cases, dict) else self.cases.cases
         is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
-        collected = {path: number for known in summaries for path, number in known["collected"].items()}
-        gates = merge_gates(known["gates"] for known in summaries)
+        collected = {path: number for summary in summaries for path, number in summary["collected"].items()}
+        gates = merge_gates(summary["gates"] for summary in summaries)
         if gates:
             from pytest_queryeval.plugin.suite_files import collected_below
             from pytest_queryeval.runs.left_out import with_numbers_of_cases
 
             files_below = partial(collected_below, session=session)
             gates = with_numbers_of_cases(gates, run.suites, cases, collected, files_below)
-        engines = dict(sorted(pair for known in summaries for pair in known["engine_versions"].items()))
+        engines = dict(sorted(pair for summary in summaries for pair in summary["engine_versions"].items()))
         environment: Environment = {"pytest": pytest.__version__, "engines": engines}
         if reruns := getattr(option, "reruns", None):  # of pytest-rerunfailures
             environment["reruns"] = reruns
@@ -207,8 +211,8 @@ class ReportCollector:
             environment=environment,
             requested_paths=run.requested_paths(summaries),
             collected=collected,
-            unreadable_files=[path for known in summaries for path in known["unreadable_files"]],
-            selected=any(known["selected"] for known in summaries),
+            unreadable_files=[path for summary in summaries for path in summary["unreadable_files"]],
+            selected=any(summary["selected"] for summary in summaries),
             stopped=is_cut or not self._to_run <= self.cases.keys(),
             interrupted=self.is_interrupted,
             stop=run.early_stop,
@@ -217,24 +221,23 @@ class ReportCollector:
     def _show_progress(self) -> None:
         """Print progress from time to time in a long run."""
         now = time.monotonic()
-        if now - self._shown < PROGRESS_SECONDS or not self.cases or self.config.option.verbose < MIN_VERBOSITY:
+        if now - self._last_progress < PROGRESS_SECONDS or not self.cases or self.config.option.verbose < MIN_VERBOSITY:
             return
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is None:
             return
-        self._shown = now
-        done = len(self.cases)
-        left = (now - self._started) / done * max(len(self._to_run) - done, 0)
+        self._last_progress = now
+        case_count = len(self.cases)
+        seconds_left = (now - self._started) / case_count * max(len(self._to_run) - case_count, 0)
         terminal.ensure_newline()
         if self.config.get_terminal_writer().width_of_current_line:  # dots under -q and with workers
             terminal.line("")
-        terminal.write_line(
-            f"queryeval: {done:,} of {len(self._to_run):,} cases, {self._passed:,} passed, about {left:.0f} s left"
-        )
+        counts = f"{case_count:,} of {len(self._to_run):,} cases, {self._passed:,} passed"
+        terminal.write_line(f"queryeval: {counts}, about {seconds_left:.0f} s left")
 
 
 def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
-    """Return a case that failed after it was evaluated, as in a teardown: without its scores."""
+    """Return the report of a case that failed after it was evaluated, as in a teardown, without its scores."""
     from pytest_queryeval.plugin.failure import error_message
     from pytest_queryeval.text.escaping import utf8_safe
 
@@ -249,7 +252,7 @@ def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
 
 
 def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
-    """Return a case whose worker crashed: the failure, and what its suite says about the case."""
+    """Return the report of a case whose worker crashed, with the keys that its suite has for it."""
     from pytest_queryeval.core.errors import SuiteError
     from pytest_queryeval.results.case_json import case_json, unknown_case
 

@@ -1,4 +1,4 @@
-"""The text of a failed case: first what was missed, then both queries, then where the answers differ."""
+"""The text of a failed case: first the missed thresholds, then both queries, then the differing rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUERY_LINES = 12
 NOTE_CHARACTERS = 400
 CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
-# Of the rows behind a label: their colour, and at which distance the row is whose cells they are compared with.
+# For the rows behind a label: their colour, and the offset of the row that their cells are compared with.
 COLOURS = {"    missing": ("green", 0), "    gold": ("green", 1), "    extra": ("red", 0), "    instead": ("red", -1)}
 
 
@@ -50,7 +50,7 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
 
 
 def error_message(report: pytest.TestReport) -> str:
-    """Return why a test did not pass: the reason of a skip, or the error, with its traceback where it has one."""
+    """Return why a test did not pass: the reason of a skip, or the error with its traceback, if any."""
     if report.longrepr is None:
         return ""
     if isinstance(report.longrepr, tuple):
@@ -61,7 +61,7 @@ def error_message(report: pytest.TestReport) -> str:
 
 
 def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
-    """Yield the text of the failure, at most a screenful, with untrusted text behind a margin."""
+    """Yield the lines of the failure, at most a screenful, with untrusted text behind a margin."""
     case = result.case
     yield headline(result)
     if result.predicted.error is not None and result.violations:
@@ -78,7 +78,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 
 
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
-    """Yield the lines of what came of a case."""
+    """Yield the lines of the parts of a story."""
     shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, Query) and part.answer]
     for part in story:
         match part:
@@ -103,21 +103,21 @@ def _line(label: str, text: str) -> str:
 
 
 def coloured(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
-    """Yield the lines of a failure in the colours of the page: green for gold, red for predicted, bold what differs."""
+    """Yield the lines of a failure with gold in green, predicted in red, and differing cells in bold."""
     yield markup(lines[0], red=True, bold=True)
     for number, line in enumerate(lines[1:], start=1):
         label, bar, text = line.partition(" | ")
-        colour, other = COLOURS.get(label.rstrip(), ("", 0))
+        colour, offset = COLOURS.get(label.rstrip(), ("", 0))
         if not colour:
             yield line
             continue
         cells = text.split(BETWEEN)
-        others = lines[number + other].partition(" | ")[2].split(BETWEEN)
-        if len(others) != len(cells):  # truncated, or with the separator in a cell
-            others = cells
-        pairs = zip(cells, others, strict=True)
-        shown = (markup(cell, **{colour: True, "bold": cell != its}) for cell, its in pairs)
-        yield f"{markup(label, **{colour: True})}{bar}{BETWEEN.join(shown)}"
+        counterparts = lines[number + offset].partition(" | ")[2].split(BETWEEN)
+        if len(counterparts) != len(cells):  # truncated, or with the separator in a cell
+            counterparts = cells
+        pairs = zip(cells, counterparts, strict=True)
+        coloured_cells = (markup(cell, **{colour: True, "bold": cell != counterpart}) for cell, counterpart in pairs)
+        yield f"{markup(label, **{colour: True})}{bar}{BETWEEN.join(coloured_cells)}"
 
 
 def _query(label: str, query: str | None) -> Iterator[str]:
@@ -133,22 +133,22 @@ def _query(label: str, query: str | None) -> Iterator[str]:
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield the first rows that differ, and hints at what would make the answers equal.
+    """Yield the first rows that differ, and hints at settings that would make the answers equal.
 
-    They are those of the answers themselves, whose cells have types, which a report does not keep.
+    The rows come from the answers, whose cells have types, which a report does not keep.
     """
-    if (whole := result.difference) is None:
+    if (full_difference := result.difference) is None:
         return
     difference = replace(
-        whole,
-        missing=whole.missing[:ROWS],
-        extra=whole.extra[:ROWS],
-        changed=whole.changed[:ROWS],
-        repeated=whole.repeated[:ROWS],
+        full_difference,
+        missing=full_difference.missing[:ROWS],
+        extra=full_difference.extra[:ROWS],
+        changed=full_difference.changed[:ROWS],
+        repeated=full_difference.repeated[:ROWS],
     )
     policy, labels = result.case.settings.policy, ShortLabels()
     alike = lookalikes(difference, policy, _cell)
-    where = "to the suite, for all rows of the table" if result.case.row else "to the case"
+    place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(cell)) for column, *cells in alike for cell in cells}
     rows = list(
         differing_rows(
@@ -158,18 +158,18 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     if rows:
         yield f"    columns  | {_row(difference.columns)}"
     for differing in rows:
-        # How often a row is there says more of it than types.
+        # The number of times that a row occurs says more than types.
         cells = _row(map(labels.of, differing.row), () if differing.times else typed)
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
-        yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {where}"
+        yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {place}"
     if has_midnight(difference):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
     if difference.repeated and _is_equal(result, duplicates="ignore"):
-        yield f"  hint       if duplicates do not matter, add `compare: {{duplicates: ignore}}` {where}"
+        yield f"  hint       if duplicates do not matter, add `compare: {{duplicates: ignore}}` {place}"
     rows_agree = difference.counts == (0, 0) and not difference.repeated
     if rows_agree and not _is_equal(result) and _is_equal(result, extra_columns="allow"):
-        yield f"  hint       if further columns do not matter, add `compare: {{extra_columns: allow}}` {where}"
+        yield f"  hint       if further columns do not matter, add `compare: {{extra_columns: allow}}` {place}"
 
 
 def _is_equal(result: CaseResult, **changes: Any) -> bool:
@@ -182,11 +182,11 @@ def _is_equal(result: CaseResult, **changes: Any) -> bool:
 
 
 def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
-    """Return the cells in one line, the fewer the longer each; those in `typed`, which look alike, with their types."""
-    shown = list(cells)
-    room = max(LINE_CHARACTERS // max(len(shown), 1) - len(BETWEEN), CELL_CHARACTERS)
-    texts = [_cell(cell, room) for cell in shown]
-    for column, cell in enumerate(shown):
+    """Return the cells in one line, each shortened to its share; lookalikes, those in `typed`, with their types."""
+    row_cells = list(cells)
+    room = max(LINE_CHARACTERS // max(len(row_cells), 1) - len(BETWEEN), CELL_CHARACTERS)
+    texts = [_cell(cell, room) for cell in row_cells]
+    for column, cell in enumerate(row_cells):
         if cell is not None and (column, _cell(cell)) in typed:
             texts[column] += f" ({type_name(cell)})"
     return truncate(BETWEEN.join(texts), LINE_CHARACTERS)

@@ -1,4 +1,4 @@
-"""What pytest prints of cases that did not pass: equal errors once, differences in colours; files have it all plain."""
+"""Terminal output of cases that did not pass: equal errors once, differences in colours; files keep all, plain."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ _DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?)\b")
 
 
 def error_key(error: Exception, case: Case) -> str:
-    """Return a text that is the same for all errors of one cause.
+    """Return a text that is equal for errors of one cause.
 
-    That is: for errors of one type, of the same predictor or source, with the same message but for ids and times.
+    These have the same type, predictor or source, and message, apart from ids and times.
     """
     from pytest_queryeval.core.errors import PredictorError
 
     culprit = case.settings.predictor if isinstance(error, PredictorError) else case.settings.source
     message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
-    parts = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
-    return sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets
+    identity = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
+    return sha256(repr(identity).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets
 
 
 class ErrorFolding:
-    """Folds equal errors where pytest itself prints them; other plugins, counts and files have every error."""
+    """Folds equal errors where pytest itself prints them; other plugins, counts and files get every error."""
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
-        self._swapped: dict[str, list[Any]] = {}  # the other reports that `TerminalReporter.stats` holds by turns
+        self._swapped: dict[str, list[Any]] = {}  # reports to exchange with those of `TerminalReporter.stats`
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
-        """Fold errors and colour differences while pytest prints its sections, which stand around those of plugins."""
+        """Fold errors and colour differences while pytest prints its sections, before and after those of plugins."""
         if not self._collector.cases:
             return (yield)
         stats = terminalreporter.stats
         lines: list[str] = []
-        # At each failure pytest looks for captured output through all reports that passed a setup or a teardown.
+        # For each failure pytest searches all reports of passed setups and teardowns for captured output.
         self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
         if self._collector.config.option.verbose < 1:
             self._swapped["error"], lines = _folded(stats.get("error", ()), self._collector.cases)
@@ -84,20 +84,20 @@ class ErrorFolding:
 
 
 def _coloured(report: Any, writer: Any) -> Any:
-    """Return the report of a failed case with colours in its text; any other one as it is."""
+    """Return the report of a failed case with colours in its text; other reports unchanged."""
     if not is_case(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
         return report
     from pytest_queryeval.plugin.failure import coloured
 
-    shown = copy.copy(report)
-    shown.longrepr = copy.deepcopy(report.longrepr)
-    traceback = shown.longrepr.reprtraceback
+    coloured_report = copy.copy(report)
+    coloured_report.longrepr = copy.deepcopy(report.longrepr)
+    traceback = coloured_report.longrepr.reprtraceback
     traceback.reprentries = [_ColouredLines(list(coloured(traceback.reprentries[0].lines, writer.markup)))]
-    return shown
+    return coloured_report
 
 
 class _ColouredLines:
-    """Lines in the place of a traceback's entry, which older versions of pytest colour as if they were Python."""
+    """Lines in place of a traceback entry, whose text older versions of pytest would highlight as Python."""
 
     style = "value"
 
@@ -111,25 +111,25 @@ class _ColouredLines:
 
 
 def _folded(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
-    """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
+    """Return the reports to show, the last of equal ones with a note on the folded ones, and the notes as lines."""
     from pytest_queryeval.results.verdict import first_line
     from pytest_queryeval.text.escaping import log_line
     from pytest_queryeval.text.formatting import pluralize
     from pytest_queryeval.text.truncation import one_line
 
     numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
-    seen: Counter[str | None] = Counter()
-    shown, lines = [], []
+    error_counts: Counter[str | None] = Counter()
+    shown_reports, lines = [], []
     for report in reports:
         key = getattr(report, "queryeval_error", None)
-        seen[key] += 1
-        if key is None or seen[key] <= SHOWN_IN_FULL:
-            shown.append(report)
-        if key is not None and seen[key] == SHOWN_IN_FULL < numbers[key]:
+        error_counts[key] += 1
+        if key is None or error_counts[key] <= SHOWN_IN_FULL:
+            shown_reports.append(report)
+        if key is not None and error_counts[key] == SHOWN_IN_FULL < numbers[key]:
             note = f"same error in {pluralize(numbers[key] - SHOWN_IN_FULL, 'more case')}"
-            shown[-1] = copy.copy(report)
-            shown[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
-            shown[-1].longrepr.addsection(note, "")
+            shown_reports[-1] = copy.copy(report)
+            shown_reports[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
+            shown_reports[-1].longrepr.addsection(note, "")
             line = f"ERROR {note} - {first_line(cases[report.nodeid])}"
             lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
-    return shown, lines
+    return shown_reports, lines

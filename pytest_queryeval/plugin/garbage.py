@@ -1,4 +1,4 @@
-"""Rare garbage collection while this plugin is at work: not while tests of others are collected or run."""
+"""Rarer garbage collection while suites are collected and cases run, but not during other tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GarbageCollection:
-    """Hooks around the collection of suites, cases that follow each other, and the end of runs with cases."""
+    """Hooks around the collection of suites, consecutive cases, and the end of runs with cases."""
 
     def __init__(self) -> None:
         self._collection: RareCollection | None = None  # until there is a case
@@ -40,7 +40,7 @@ class GarbageCollection:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Run a case; what comes between two of them is part of the run as well."""
+        """Run a case; garbage collection stays rare between two consecutive cases."""
         if is_case_item(item):
             self._begin()
         try:

@@ -1,6 +1,6 @@
-"""Imports of this package past pytest's rewriting of asserts, of which it has none.
+"""Imports of this package without pytest's rewriting of asserts, which it does not need.
 
-pytest rewrites all modules of a package with a plugin, at each start anew where it cannot write its cache, as in a
+pytest rewrites all modules of a package with a plugin, and does so at every start if it cannot write its cache, as in a
 container or with PYTHONDONTWRITEBYTECODE.
 """
 
@@ -26,7 +26,7 @@ class PlainImports:
 
 
 def import_plainly(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Put the finder before that of pytest, until the run ends; with `--assert=plain` pytest has none."""
+    """Put the finder before pytest's own until the run ends; with `--assert=plain` pytest has none."""
     finders = cast("list[object]", sys.meta_path)
     config = pluginmanager.get_plugin("pytestconfig")
     if config is not None and pluginmanager.rewrite_hook in finders:

@@ -22,12 +22,12 @@ class Interruption:
         self._finishing: pytest.Session | None = None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Handle SIGTERM where suites were collected."""
+        """Handle SIGTERM if suites were collected."""
         self._begin([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Handle SIGTERM where a worker has collected suites."""
+        """Handle SIGTERM if a worker has collected suites."""
         self._begin(ids)
 
     def _begin(self, nodeids: Sequence[str]) -> None:
@@ -39,19 +39,19 @@ class Interruption:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """Stop what a worker has started while there is time for it."""
+        """Close the engines and predictors of a worker while there is time."""
         if self._run.is_worker:
             self._run.close()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """Let reports be completed."""
+        """Let the reports be completed after an interruption."""
         self._finishing = session
         return (yield)
 
     @pytest.hookimpl(trylast=True)  # once the run has stopped what it started
     def pytest_unconfigure(self) -> None:
-        """Handle SIGTERM no longer."""
+        """Restore the earlier handler of SIGTERM."""
         self._end()
 
     def _end(self) -> None:

@@ -44,7 +44,7 @@ class SuiteFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """A case: `setup` does all that may fail with an error, `runtest` only compares scores with thresholds."""
+    """A case: `setup` does everything that may raise an error, `runtest` only compares scores with thresholds."""
 
     def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -78,7 +78,7 @@ class CaseItem(pytest.Item):
         except (QueryEvalError, QueryEvalWarning) as error:
             fault = fault_text(self.case, error)
             self.error_key = error_key(error, self.case)
-        if fault:  # outside the handler, or pytest would print both exceptions
+        if fault:  # outside the `except` block, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
         scores = result.scores.items()
@@ -111,14 +111,14 @@ class CaseItem(pytest.Item):
         return text
 
     def _point_at_case(self, crash: Any, message: str) -> None:
-        """Set what the short summary, JUnit and annotations of CI services show."""
+        """Set the location and message that the short summary, JUnit and annotations of CI services show."""
         crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the case in its file, with lines from 0, and its name, the headline of a failure.
+        """Return the file and line of the case, with lines from 0, and its name, the headline of a failure.
 
         Where a node id ends with this name, `pytest -v` writes `::` for each dot in it, as for a method of a class:
-        with a space behind the name, no node id does.
+        with a space after the name, no node id does.
         """
         headline = f"{self.name} " if "." in self.name else self.name
         return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), headline
@@ -126,7 +126,7 @@ class CaseItem(pytest.Item):
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """Return the case as the report has it, once its outcome is known; None in the other phases.
 
-        Remove the secrets from what pytest's own report says.
+        Remove the secrets from pytest's own report.
         """
         hide_secrets(report)
         self._undo_foreign_xfail(report, call)
@@ -136,7 +136,7 @@ class CaseItem(pytest.Item):
         if self.error_key is not None:
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
-        if self.result is not None and report.when != "setup":  # which hooks of other plugins may fail after ours
+        if self.result is not None and report.when != "setup":  # hooks of other plugins may fail after ours
             return self._reported(self.result, outcome, "" if self.result.fails else error_message(report))
         run, message = self.config.stash[RUN], error_message(report)
         return case_json(
@@ -150,7 +150,7 @@ class CaseItem(pytest.Item):
         )
 
     def _reported(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
-        """Return a scored case as the report has it; the text of a failure needs it before its outcome is known."""
+        """Return the report of a scored case; the text of a failure needs it before the final outcome is known."""
         if self.scored is None:
             run = self.config.stash[RUN]
             self.scored = result_json(
@@ -164,7 +164,7 @@ class CaseItem(pytest.Item):
         return {**self.scored, "outcome": outcome}
 
     def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Make it an error where an xfail marker of the user made an error of `setup` an expected failure."""
+        """Undo an xfail marker of the user that turned an error of `setup` into an expected failure."""
         intended = (pytest.skip.Exception, pytest.xfail.Exception)
         if (
             report.when == "setup"
@@ -177,7 +177,7 @@ class CaseItem(pytest.Item):
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":
             return "skipped" if report.skipped else "error"
-        if report.failed:  # also what was expected to fail and did not, where xfail is strict
+        if report.failed:  # also a case that passed under a strict xfail
             return "failed"
         if report.skipped:
             return "missed" if self.case.xfail is None else "xfailed"

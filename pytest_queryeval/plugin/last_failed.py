@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class LastFailed:
-    """Adds the missed cases of a run to those that failed last."""
+    """Adds the missed cases of a run to the tests that failed last."""
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
 
-    @pytest.hookimpl(trylast=True)  # pytest writes its own before, without what it takes for an expected failure
+    @pytest.hookimpl(trylast=True)  # after pytest's own, which leaves out expected failures
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Add them to the cache of failed tests."""
         cache = getattr(session.config, "cache", None)  # gone under -p no:cacheprovider

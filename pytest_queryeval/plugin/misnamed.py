@@ -13,14 +13,14 @@ from pluggy import PluginValidationError
 
 from pytest_queryeval.plugin.stash import RUN, SUFFIXES
 
-MAX_BYTES = 100_000  # of a file that is looked into
+MAX_BYTES = 100_000  # read of a file
 _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.MULTILINE))
 
 
 class Misnamed:
-    """Says how to rename such a file where the command line names it, or names a folder with nothing else to collect.
+    """Says how to rename such a file if the command line names it, or names a folder with nothing else to collect.
 
-    Otherwise pytest would only say that it found nothing.
+    Otherwise pytest would only say that it collected nothing.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Misnamed:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Add the remedy to the error of pytest, or else warn of the first such file."""
+        """Add the remedy to the error of pytest, or else warn about the first such file."""
         run = session.config.stash[RUN]
         try:
             session.config.pluginmanager.check_pending()  # at once: without its hook, a suite may not be readable
@@ -42,10 +42,10 @@ class Misnamed:
         try:
             result = yield
         except pytest.UsageError as error:
-            named = [path for path in self._files if session.isinitpath(path) and _is_suite(path)]
-            error.args += tuple(map(_remedy, named))
+            requested_suites = [path for path in self._files if session.isinitpath(path) and _is_suite(path)]
+            error.args += tuple(map(_remedy, requested_suites))
             if hasattr(session.config, "workerinput") and not run.repeats_warnings:  # pytest-xdist hides the error
-                _warn_of_first(named)
+                _warn_of_first(requested_suites)
             raise
         except PluginValidationError as error:
             _raise_misuse(error)
@@ -73,7 +73,7 @@ def _warn_of_first(paths: Iterable[Path]) -> None:
 
 
 def _raise_misuse(error: PluginValidationError) -> None:
-    """Raise a usage error where a hook is one of ours that there is not, or has other arguments."""
+    """Raise a usage error for an unknown hook with the prefix of this plugin, or a hook with unknown arguments."""
     from pytest_queryeval.plugin.misuse import hook_misuse
 
     if (misuse := hook_misuse(error)) is not None:

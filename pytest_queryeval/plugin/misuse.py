@@ -1,4 +1,4 @@
-"""Mistakes in a conftest.py or on the command line of which pytest tells by a traceback, or without a remedy."""
+"""Mistakes in a conftest.py or on the command line that pytest reports by a traceback, or without a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hook_misuse(error: Exception) -> pytest.UsageError | None:
     if not isinstance(error, PluginValidationError):
         return None
     for name in dir(error.plugin):
-        # As in pytest, other attributes are not touched: they may be computed, and fail.
+        # As in pytest, other attributes are not read: they may be properties that raise.
         hook = getattr(error.plugin, name) if name.startswith("pytest_queryeval") else None
         if not inspect.isroutine(hook):
             continue
@@ -41,8 +41,8 @@ def hook_misuse(error: Exception) -> pytest.UsageError | None:
 
 def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
     """Raise a usage error for an option with the prefix of this plugin that neither it nor another plugin adds."""
-    _, unknown = parser.parse_known_and_unknown_args(arguments)
-    for argument in unknown:
+    _, unknown_arguments = parser.parse_known_and_unknown_args(arguments)
+    for argument in unknown_arguments:
         if argument.startswith(OPTION):
             name = argument.removeprefix(OPTION).partition("=")[0]
             destinations = vars(parser.parse_known_args([]))

@@ -10,7 +10,7 @@ from pytest_queryeval.runs.option_table import OPTIONS, Option, OptionValues
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add all options and settings."""
+    """Add all options to the command line and all settings to the ini file."""
     group = parser.getgroup("queryeval", "query evaluation")
     for option in OPTIONS:
         if not option.is_setting_only:
@@ -21,7 +21,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_options(config: pytest.Config) -> OptionValues:
-    """Return the options of the command line, and the settings of the ini file for those that are not there.
+    """Return the options of the command line, or else the settings of the ini file.
 
     Raise `pytest.UsageError` for a value that is none of the choices.
     """
@@ -40,10 +40,10 @@ def _value(option: Option, config: pytest.Config) -> Any:
 
 
 def _choice(name: str, value: str, option: Option) -> str:
-    """Return the choice that a word stands for, whatever its case."""
+    """Return the choice that a word stands for, in upper or lower case; raise `pytest.UsageError` for other words."""
     word = value.strip().lower()
     choice = option.synonyms.get(word, word)
     if choice not in option.choices:
-        *others, last = option.choices
-        raise pytest.UsageError(f"{name}: expected {', '.join(others)} or {last}, found '{value}'")
+        *first_choices, last_choice = option.choices
+        raise pytest.UsageError(f"{name}: expected {', '.join(first_choices)} or {last_choice}, found '{value}'")
     return choice

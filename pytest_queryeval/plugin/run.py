@@ -84,7 +84,7 @@ class Run:
         return self._session
 
     def prepare(self, items: list[pytest.Item]) -> None:
-        """Start the predictions of the items, and embed the texts that are known to be needed in one batch."""
+        """Start the predictions of the items, and embed the texts that metrics are known to need in one batch."""
         from pytest_queryeval.metrics import METRICS
         from pytest_queryeval.runs.report import engine_versions
 
@@ -115,7 +115,7 @@ class Run:
 
     @property
     def repeats_warnings(self) -> bool:
-        """Whether another worker of pytest-xdist gives the same warnings while collecting, as all but the first do."""
+        """Whether this is a worker of pytest-xdist other than the first, which gives the same warnings."""
         return self.is_worker and self.config.workerinput["workerid"] != "gw0"  # type: ignore[attr-defined]
 
     @property
@@ -124,14 +124,14 @@ class Run:
         return hasattr(self.config, "workerinput")
 
     def show_line(self, line: str) -> None:
-        """Show a line while something takes long; workers of pytest-xdist have no terminal."""
+        """Print a line in the terminal; workers of pytest-xdist have none."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and not self.is_worker:
             reporter.ensure_newline()
             reporter.write_line(line)
 
     def close(self) -> None:
-        """Stop what was opened; may be called again."""
+        """Close engines and predictors; may be called again."""
         if self._session is None:
             return
         from pytest_queryeval.core.interruption import uninterrupted
@@ -142,7 +142,8 @@ class Run:
     def check_collected(self, items: list[pytest.Item]) -> None:
         """Raise a usage error for options that do not fit the collected cases.
 
-        In a worker xdist would take an error for a crash: it runs nothing and sends the message to the controller.
+        In a worker, pytest-xdist would report an error as a crash: a worker runs nothing and sends the message to the
+        controller.
         """
         if not self.has_suites:
             return
@@ -156,7 +157,7 @@ class Run:
         items.clear()
 
     def _too_many_workers(self, cases: list[Case]) -> str:
-        """Return why the workers would make more calls at once than a predictor takes; empty where they would not."""
+        """Return the problem if workers would make more calls at once than a predictor takes; else an empty text."""
         if not self.is_worker:
             return ""
         from pytest_queryeval.predictors import PREDICTORS
@@ -165,19 +166,20 @@ class Run:
         for case in {case.settings.predictor and case.settings.predictor.key: case for case in cases}.values():
             if case.settings.predictor is None or not PREDICTORS[case.settings.predictor.kind].shared:
                 continue
-            most = self.session.predictors.concurrency(case)
-            if most is not None and most < workers:
-                once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
-                problem = f"the predictor '{case.settings.predictor.kind}' of {case.location} takes {once}"
+            max_calls = self.session.predictors.concurrency(case)
+            if max_calls is not None and max_calls < workers:
+                calls = f"{max_calls} {'call' if max_calls == 1 else 'calls'} at once"
+                predictor = f"the predictor '{case.settings.predictor.kind}' of {case.location}"
+                problem = f"{predictor} takes {calls}, and -n {workers} would make {workers}"
                 return f"{problem}: {_concurrency_remedy(case, workers)}"
         return ""
 
     def apply_limits(self, items: list[pytest.Item]) -> None:
-        """Deselect the cases that a sample leaves out, and of the others all but the first where a limit is set."""
-        every = [item.nodeid for item in items if is_case_item(item)]
-        if not every:
+        """Deselect the cases outside the sample, and those beyond the limit."""
+        nodeids = [item.nodeid for item in items if is_case_item(item)]
+        if not nodeids:
             return
-        chosen = self.options.chosen(every)
+        chosen = self.options.chosen(nodeids)
         surplus = [item for item in items if is_case_item(item) and item.nodeid not in chosen]
         if surplus:
             self.config.hook.pytest_deselected(items=surplus)
@@ -194,16 +196,16 @@ class Run:
         """Return the paths of the command line, and those that were ignored, in any process."""
         option, start = self.config.option, self.config.invocation_params.dir
         ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
-        left_out = dict.fromkeys(path for known in summaries for path in known["left_out"])
+        left_out = dict.fromkeys(path for summary in summaries for path in summary["left_out"])
         return {
             "paths": [self.suites.relative(start / argument.partition("::")[0]) for argument in self.config.args],
-            "ignored": [*(self.suites.relative(start / each) for each in ignored), *left_out],
+            "ignored": [*(self.suites.relative(start / path) for path in ignored), *left_out],
         }
 
     def worker_summary(self) -> WorkerSummary:
         """Return what the controller needs for the report, as plain values."""
         suites = self._suites
-        is_collected = suites is not None and not _reruns_failures(self.config)  # else pytest skips whole files
+        is_collected = suites is not None and not _reruns_failures(self.config)  # --lf skips whole files
         return {
             "gates": suites.gates() if suites else [],
             "left_out": suites.left_out if suites else [],

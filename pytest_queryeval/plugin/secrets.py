@@ -29,7 +29,7 @@ def hide_in_warning(warning: WarningMessage) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """Return a text, or what pytest makes of an exception, without secrets; its dataclasses are changed in place."""
+    """Return a text, or pytest's representation of an exception, without secrets; dataclasses change in place."""
     match value:
         case str():
             return redact(value)

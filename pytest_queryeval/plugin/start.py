@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def start(config: pytest.Config) -> None:
-    """Create the run; on the controller also the collector, and pytest's own junit.xml in a folder of reports."""
+    """Create the run; on the controller, register the collector too, and put junit.xml in a folder of reports."""
     run = config.stash[RUN] = Run(config)
     config.pluginmanager.register(Interruption(config), "queryeval-interruption")
     config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
@@ -40,10 +40,10 @@ def start(config: pytest.Config) -> None:
 
 
 def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
-    """Return where reports go, None where no option is given; raise a usage error for one that cannot be read.
+    """Return the targets of reports, None without any option; raise a usage error for an invalid one.
 
-    Paths are relative to where pytest was called, or to the folder of the ini file. Where one is a folder, pytest
-    writes its junit.xml there unless another path is given.
+    Paths are relative to the folder in which pytest was started, or to that of the ini file. If a target is a folder,
+    pytest writes its junit.xml there, unless the command line has a path for it.
     """
     names = [name for name in run.option_values.report or () if name]
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))

@@ -1,4 +1,4 @@
-"""What the modules of the plugin share: the stash keys of their state, and which nodes and items are its own."""
+"""Stash keys of the plugin's state, and tests for its nodes and items."""
 
 from __future__ import annotations
 

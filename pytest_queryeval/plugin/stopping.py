@@ -28,13 +28,15 @@ class StopWhenDecided:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Order the cases, once all plugins have; raise a usage error where no gate can be decided early."""
-        once = {item.nodeid: item for item in session.items if is_case_item(item)}  # also under --keep-duplicates
-        if not once or self._run.misuse or session.config.option.collectonly:
+        items_by_nodeid = {
+            item.nodeid: item for item in session.items if is_case_item(item)
+        }  # also under --keep-duplicates
+        if not items_by_nodeid or self._run.misuse or session.config.option.collectonly:
             return
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return
         suites = self._run.suites
-        items = sorted(once.values(), key=lambda item: suites.options.place(item.nodeid))
+        items = sorted(items_by_nodeid.values(), key=lambda item: suites.options.place(item.nodeid))
         session.items[:] = [*(item for item in session.items if not is_case_item(item)), *items]
         cases = [NamedCase(item.case, item.nodeid, suites.relative(item.case.location.path)) for item in items]
         try:
@@ -43,12 +45,12 @@ class StopWhenDecided:
             raise pytest.UsageError(str(error)) from error
         if early is not None and early.needs_all:
             self._run.show_line(f"queryeval: all cases run: {'; '.join(map(log_line, early.needs_all))}")
-        self._to_run = {named.nodeid for named in cases if named.case.skip is None}
+        self._to_run = {named_case.nodeid for named_case in cases if named_case.case.skip is None}
         self._run.early_stop = early
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Count a case that ran, of one that ran several times the last result; leave out the rest once decided."""
+        """Count the last result of a case; once all gates are decided, leave out the remaining cases."""
         result, early = (yield), self._run.early_stop
         if early is None or item.nodeid not in self._to_run:
             return result
@@ -58,10 +60,10 @@ class StopWhenDecided:
         session = item.session
         if early.is_decided and not (session.shouldstop or session.shouldfail):
             self._run.stop()
-            for each in session.items:
-                if is_case_item(each) and each.nodeid in self._to_run:
-                    path = self._run.suites.relative(each.case.location.path)
-                    self._collector.keep(each.nodeid, not_run(NamedCase(each.case, each.nodeid, path)))
-            # pytest runs what is in this list.
-            session.items[:] = [each for each in session.items if each.nodeid not in self._to_run]
+            for case_item in session.items:
+                if is_case_item(case_item) and case_item.nodeid in self._to_run:
+                    path = self._run.suites.relative(case_item.case.location.path)
+                    self._collector.keep(case_item.nodeid, not_run(NamedCase(case_item.case, case_item.nodeid, path)))
+            # pytest runs the items of this list.
+            session.items[:] = [case_item for case_item in session.items if case_item.nodeid not in self._to_run]
         return result

@@ -1,4 +1,4 @@
-"""The suite files that pytest would collect, which gates have to count also where a run is about others."""
+"""The suite files that pytest would collect; gates count their cases even in runs of other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
-    """Yield the suite files that pytest would collect below a folder, with those that --ignore leaves out."""
+    """Yield the suite files that pytest would collect below a folder, including those that --ignore excludes."""
     for place, folders, names in os.walk(folder, followlinks=True):
         hook = session.gethookproxy(Path(place))
         folders[:] = [name for name in folders if _is_collected(Path(place, name), session.config, hook)]
@@ -34,4 +34,4 @@ def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> 
         return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them
 
     names, patterns = config.option.ignore or (), config.option.ignore_glob or ()
-    return str(path) in map(absolute, names) or any(fnmatch(str(path), absolute(each)) for each in patterns)
+    return str(path) in map(absolute, names) or any(fnmatch(str(path), absolute(pattern)) for pattern in patterns)

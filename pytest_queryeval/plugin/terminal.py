@@ -1,4 +1,4 @@
-"""Verdict and missed gates beside those of pytest: at the end of the terminal's output, and in junit.xml."""
+"""Verdict and missed gates at the end of the terminal output, and in junit.xml."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VerdictPrinter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Print the verdict last, where the run had suites and a summary is wanted."""
+        """Print the verdict last, if the run had suites and a summary is to be shown."""
         result = yield
         option, terminal = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
         report = self._collector.report if self._collector.has_suites else None
@@ -50,7 +50,7 @@ class VerdictPrinter:
 
 
 def junit_plugin(config: pytest.Config) -> Any:
-    """Return the plugin by which pytest writes its junit.xml; None where it writes none."""
+    """Return the plugin with which pytest writes its junit.xml; None if it writes none."""
     plugins = config.pluginmanager.get_plugins()
     return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
 

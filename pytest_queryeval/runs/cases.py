@@ -23,24 +23,27 @@ from pytest_queryeval.runs.workers.chunks import Job, WorkerSession
 from pytest_queryeval.runs.workers.dispatch import Dispatcher
 from pytest_queryeval.text.truncation import one_line
 
-POLL_SECONDS = 0.1  # between two looks at predictions that nobody answers
-POLLED_CASES = 64  # at each look
+POLL_SECONDS = 0.1  # between two polls of outstanding predictions
+POLLED_CASES = 64  # in each poll
 
 
 class NamedCase(NamedTuple):
-    """A case with the names that its report has: the node id, and the path of the file that holds it."""
+    """A case with the names that its report has."""
 
     case: Case
     nodeid: str
     path: str
+    """The path of the file that holds the case."""
 
 
 class PredictedCase(NamedTuple):
-    """A case with the answers of the system to its trials, up to the first error; `is_at_hand` if none was called."""
+    """A case with the answers of the system."""
 
-    named: NamedCase
+    named_case: NamedCase
     answers: Sequence[Prediction | QueryEvalError]
+    """One for each trial, up to the first error."""
     is_at_hand: bool
+    """Whether the answers needed no call."""
 
 
 def evaluate_cases(
@@ -51,27 +54,27 @@ def evaluate_cases(
     by_batch: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CaseReport]:
-    """Yield the report of each case as soon as it is there: in their order, but with an `executor` as they are done.
+    """Yield the reports of cases as soon as they are ready: in order, or, with an `executor`, as they are done.
 
-    Predictions are asked for ahead in this process, as many at once as their predictors allow, `by_batch` no more than
-    that beyond the case at hand; an executor runs and scores queries. A case whose gold, source or predictor fails, or
-    that costs several workers, is yielded with the outcome `error`. Raise `ExecutorBroken` where the executor does no
-    more work, and `QueryEvalError` for metrics that workers cannot measure. `tell` is called with a line where a worker
+    Predictions are requested ahead in this process, as many at once as their predictors allow; with `by_batch`, no more
+    than that beyond the current case. An executor runs and scores queries. A case whose gold, source or predictor
+    fails, or that kills several workers, is yielded with the outcome `error`. Raise `ExecutorBroken` if the executor no
+    longer works, and `QueryEvalError` for metrics that workers cannot measure. `tell` is called with a line if a worker
     dies.
     """
-    to_run = [each for each in cases if each.case.skip is None]
-    if executor is not None and (conflict := timing_conflict((each.case for each in to_run), "executor")):
+    to_run = [named_case for named_case in cases if named_case.case.skip is None]
+    if executor is not None and (conflict := timing_conflict((named_case.case for named_case in to_run), "executor")):
         raise QueryEvalError(conflict)
-    session.register_cases([each.case for each in cases])
+    session.register_cases([named_case.case for named_case in cases])
     if executor is None:
-        session.predictors.prefetch([each.case for each in to_run], by_batch=by_batch)
-        session.prepare(each.case for each in to_run)
-        for each in cases:
-            yield evaluated(each, session)
+        session.predictors.prefetch([named_case.case for named_case in to_run], by_batch=by_batch)
+        session.prepare(named_case.case for named_case in to_run)
+        for named_case in cases:
+            yield evaluated(named_case, session)
         return
-    for each in cases:
-        if each.case.skip is not None:
-            yield evaluated(each, session)
+    for named_case in cases:
+        if named_case.case.skip is not None:
+            yield evaluated(named_case, session)
     job = Job(work=evaluate_chunk, cause=session.cause_mode, recording=session.recording)
     dispatcher = Dispatcher(executor, job, failed=_failed, redacted=redacted, tell=tell)
     for _, reports in dispatcher.run(_Predictions(session.predictors).of(to_run)):
@@ -80,64 +83,66 @@ def evaluate_cases(
 
 def evaluate_chunk(items: Sequence[PredictedCase], session: WorkerSession) -> list[CaseReport]:
     """Return the reports of cases whose predictions are known, in a worker."""
-    session.given = {id(item.named.case): item.answers for item in items}
-    session.at_hand = frozenset(id(item.named.case) for item in items if item.is_at_hand)
-    session.prepare(item.named.case for item in items)
-    return [evaluated(item.named, session) for item in items]
+    session.answers = {id(item.named_case.case): item.answers for item in items}
+    session.at_hand = frozenset(id(item.named_case.case) for item in items if item.is_at_hand)
+    session.prepare(item.named_case.case for item in items)
+    return [evaluated(item.named_case, session) for item in items]
 
 
-def _failed(item: PredictedCase, reason: str) -> CaseReport:
-    case, nodeid, path = item.named
+def _failed(predicted_case: PredictedCase, reason: str) -> CaseReport:
+    case, nodeid, path = predicted_case.named_case
     return case_json(case, nodeid=nodeid, path=path, outcome="error", message=f"{reason} ({case.location})")
 
 
 class _Predictions:
-    """Predictions of cases in the order in which the answers come."""
+    """Predictions of cases in the order in which the answers arrive."""
 
     def __init__(self, predictors: PredictorPool) -> None:
         self._predictors = predictors
         self._ended: SimpleQueue[int] = SimpleQueue()  # identities of cases
-        self._waiting: dict[int, tuple[NamedCase, list[Prediction | QueryEvalError]]] = {}
+        self._open_cases: dict[int, tuple[NamedCase, list[Prediction | QueryEvalError]]] = {}
 
     def of(self, cases: Sequence[NamedCase]) -> Iterator[PredictedCase | None]:
-        """Yield cases with their predictions, and None where one has to be waited for."""
+        """Yield cases with their predictions, and None while none is ready."""
         self._predictors.prefetch(
-            [each.case for each in cases], all_trials=True, on_answer=lambda case: self._ended.put(id(case))
+            [named_case.case for named_case in cases], all_trials=True, on_answer=lambda case: self._ended.put(id(case))
         )
-        for named in cases:
-            if id(named.case) in self._waiting:  # the same object is listed twice
-                named = named._replace(case=replace(named.case))
-            self._waiting[id(named.case)] = named, []
-            yield from self._answered(id(named.case))
+        for named_case in cases:
+            if id(named_case.case) in self._open_cases:  # the same object is listed twice
+                named_case = named_case._replace(case=replace(named_case.case))
+            self._open_cases[id(named_case.case)] = named_case, []
+            yield from self._answered(id(named_case.case))
             while not self._ended.empty():
                 yield from self._answered(self._ended.get())
-        while self._waiting:
+        while self._open_cases:
             try:
                 keys = [self._ended.get(timeout=POLL_SECONDS)]
             except Empty:
                 yield None
                 self._predictors.tell_progress()
-                keys = list(islice(self._waiting, POLLED_CASES))  # a predictor may block its event loop
+                keys = list(islice(self._open_cases, POLLED_CASES))  # a predictor may block its event loop
             for key in keys:
                 yield from self._answered(key)
 
     def _answered(self, key: int) -> Iterator[PredictedCase]:
-        """Yield a case once, when it has all its answers."""
-        named, answers = self._waiting.get(key, (None, []))
-        while named is not None and self._predictors.has_answer(named.case, len(answers) + 1):
+        """Yield a case once all its answers are there."""
+        named_case, answers = self._open_cases.get(key, (None, []))
+        while named_case is not None and self._predictors.has_answer(named_case.case, len(answers) + 1):
             trial = len(answers) + 1
-            answers.append(capture_error(partial(self._predictors.prediction, named.case, trial), QueryEvalError))
-            if trial == named.case.settings.trials or isinstance(answers[-1], QueryEvalError):
-                del self._waiting[key]
-                # Without the predictor, whose settings are for no worker.
-                sent = named._replace(case=replace(named.case, settings=replace(named.case.settings, predictor=None)))
-                yield PredictedCase(sent, answers, self._predictors.is_at_hand(named.case))
+            answers.append(capture_error(partial(self._predictors.prediction, named_case.case, trial), QueryEvalError))
+            if trial == named_case.case.settings.trials or isinstance(answers[-1], QueryEvalError):
+                del self._open_cases[key]
+                # Without the predictor, whose settings no worker may see.
+                case_for_worker = named_case._replace(
+                    case=replace(named_case.case, settings=replace(named_case.case.settings, predictor=None))
+                )
+                yield PredictedCase(case_for_worker, answers, self._predictors.is_at_hand(named_case.case))
                 return
 
 
-def evaluated(named: NamedCase, session: Session) -> CaseReport:
+def evaluated(named_case: NamedCase, session: Session) -> CaseReport:
     """Return the report of a case."""
-    case, nodeid, path = named
+    case, nodeid, path = named_case
     if case.skip is not None:
         return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=one_line(case.skip))
     source_state = session.source_state(case.settings.source)

@@ -10,10 +10,10 @@ from pytest_queryeval.core.registry import Registry
 
 
 class Cluster(Protocol):
-    """Connects to a cluster; raises `QueryEvalError` for an address that is none, or that does not answer."""
+    """Connects to a cluster; raises `QueryEvalError` for an invalid address, or one that does not answer."""
 
     def __call__(self, address: str) -> AbstractContextManager[Executor]:
-        """Return an executor of the cluster at an address, `SCHEME://…`, which is left when the run ends."""
+        """Return a context manager for an executor of the cluster at an address, `SCHEME://…`."""
 
 
 CLUSTERS: Registry[Cluster] = Registry("cluster", group="pytest_queryeval.clusters", members={})

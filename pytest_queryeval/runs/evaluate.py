@@ -24,7 +24,7 @@ def evaluate(
 
     `name` is that of the run in reports, the predictors and the commit by default.
 
-    Predictions are asked for ahead, as many at once as their predictors allow.
+    Predictions are requested ahead, as many at once as their predictors allow.
 
     `cause` says on which sources the causes of wrong answers are looked for: `auto` on local ones, `full` on all.
 
@@ -37,7 +37,7 @@ def evaluate(
     """
     if isinstance(cases, str | Path):
         raise TypeError(f"expected cases, found a path: use `evaluate(load_cases({str(cases)!r}))`")
-    named = [
+    named_cases = [
         NamedCase(
             case,
             nodeid=f"{(case.suite or case.location.path).as_posix()}::{case.id}",
@@ -45,24 +45,24 @@ def evaluate(
         )
         for case in cases
     ]
-    engines = engine_versions(each.case for each in named if each.case.skip is None)
-    done: Cases = []
+    engines = engine_versions(named_case.case for named_case in named_cases if named_case.case.skip is None)
+    reports: Cases = []
     with Session(cause=cause) as session:
         try:
-            for report in evaluate_cases(named, session, executor=executor):
-                done = with_case(done, report)
+            for report in evaluate_cases(named_cases, session, executor=executor):
+                reports = with_case(reports, report)
         except ExecutorBroken as error:
-            error.report = _report(done, name, engines, interrupted=True)
+            error.report = _report(reports, name, engines, interrupted=True)
             raise
-    return _report(done, name, engines)
+    return _report(reports, name, engines)
 
 
 def _report(cases: Sequence[CaseReport], name: str, engines: dict[str, str], *, interrupted: bool = False) -> Report:
-    here = Path.cwd()
+    folder = Path.cwd()
     return report_of_run(
         cases,
         (),
-        RunOptions(prefix="", folder=here, root=here, name=name),
+        RunOptions(prefix="", folder=folder, root=folder, name=name),
         environment={"engines": engines},
         requested_paths={"paths": ["."], "ignored": []},
         collected={},

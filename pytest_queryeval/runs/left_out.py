@@ -1,4 +1,4 @@
-"""The cases that a run left out, which gates have to count: those of all suite files below their folders."""
+"""The cases that a run left out; gates count those of all suite files below their folders."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def with_numbers_of_cases(
     collected: Mapping[str, int],
     files_below: Callable[[Path], Iterable[Path]],
 ) -> list[PendingGate]:
-    """Return the gates, each with how many `cases` it is about, None where a file below cannot be read.
+    """Return the gates, each with the number of its `cases`, None if a suite file below its folder cannot be read.
 
     `cases` are those that ran, `collected` the numbers of cases of the collected files. Other suite files below the
-    folders of the gates, which `files_below` finds, are only read: a run may be about some paths only.
+    folders of the gates, which `files_below` finds, are only read: a run may cover some paths only.
     """
     gates = list(gates)
     places = {Path(os.path.abspath(suites.options.root / gate["folder"])) for gate in gates}  # noqa: PTH100
     names = {suites.relative(path) for place in places for path in files_below(place)}
     counts = Counter(map(_suite_of, cases))
     complete = {suite for suite, number in collected.items() if number == counts[suite]}
-    others = cases if counts.keys() - complete else ()
-    ran = Counter((case["path"], case["id"]) for case in others if _suite_of(case) not in complete)
+    candidates = cases if counts.keys() - complete else ()
+    ran = Counter((case["path"], case["id"]) for case in candidates if _suite_of(case) not in complete)
     left_out: list[LeftOut] = []
     unreadable: list[str] = []
     folders: FolderCache = {}
     for suite in sorted((names | collected.keys()) - complete):
-        known: Iterable[Case] | None = suites.cases.get(suite)
+        suite_cases: Iterable[Case] | None = suites.cases.get(suite)
         try:
-            if known is None:
+            if suite_cases is None:
                 path = Path(os.path.abspath(suites.options.root / suite))  # noqa: PTH100 - resolve() would follow links
-                known = load_suite(path, root=Path(path.anchor), folders=folders, require_prediction=False).cases
+                suite_cases = load_suite(path, root=Path(path.anchor), folders=folders, require_prediction=False).cases
         except MissingExtraError:
             continue
         except SuiteError:
             unreadable.append(suite)
             continue
-        for case in known:
+        for case in suite_cases:
             place = suites.relative(case.location.path), case.id
             if ran[place]:
                 ran[place] -= 1

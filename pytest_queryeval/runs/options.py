@@ -1,4 +1,4 @@
-"""The options of a run: how all of its cases are evaluated, which of them, and against what."""
+"""The options of a run: which cases are evaluated, how, and against which baseline."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ STOP = re.compile(rf"decided{SEED}")
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(OptionValues):
-    """The options of a run, and what they mean.
-
-    `prefix` stands before their names on the command line, their paths are relative to `folder`, and names of files in
-    recordings to `root`. What is read from an option is read on first use.
-    """
+    """The options of a run with their parsed values, which are parsed on first use."""
 
     prefix: str
+    """The text before the names of options on the command line."""
     folder: Path
+    """The folder that paths in options are relative to."""
     root: Path
+    """The folder that paths in recordings are relative to."""
 
     def check(self) -> None:
-        """Raise `QueryEvalError` for an option that cannot be read; `misuse` tells what depends on cases."""
+        """Raise `QueryEvalError` for an option that cannot be parsed; `misuse` checks what depends on cases."""
         for option in OPTIONS:
             value = getattr(self, option.name)
             if value == "":  # as of a variable that is not set
@@ -98,7 +97,7 @@ class RunOptions(OptionValues):
         return timing_conflict(cases, workers) if workers else ""
 
     def place(self, nodeid: str) -> bytes:
-        """Return what the cases that run are ordered by: at random where the run may stop, else all alike."""
+        """Return the sort key of a case: random if the run may stop early, else equal for all cases."""
         return b"" if self.stop_seed is None else random_place(nodeid, self.stop_seed)
 
     def applied(self, case: Case) -> Case:

@@ -27,15 +27,15 @@ Pair: TypeAlias = tuple[object, object]  # gold and predicted
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """The scores of a predicted query or answer, by metric; None for a metric that does not apply.
-
-    `failure` is why the predicted query has no answer, which metrics of answers score as 0. `error` is why there is no
-    score at all: gold does not run, the source cannot be reached, or a metric raises; empty where there is none.
-    """
+    """The scores of a predicted query or answer."""
 
     scores: Mapping[str, float | None]
+    """By metric; None for a metric that does not apply."""
     failure: Failure | None = None
+    """Why the predicted query has no answer, which metrics of answers score as 0."""
     error: str = ""
+    """Why there is no score at all, as when gold does not run, the source cannot be reached, or a metric raises; else
+    empty."""
 
 
 def score_pairs(
@@ -57,8 +57,8 @@ def score_pairs(
     With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raise `QueryEvalError`
     for settings that cannot be right, and while scores are read `ExecutorBroken` where the executor breaks.
     """
-    stated: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
-    case = case_of_settings({name: value for name, value in stated.items() if value is not None}, Path.cwd())
+    suite_keys: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
+    case = case_of_settings({name: setting for name, setting in suite_keys.items() if setting is not None}, Path.cwd())
     if executor is not None and (conflict := timing_conflict([case], "executor")):
         raise QueryEvalError(conflict)
     return _scored_here(pairs, case) if executor is None else _scored_on(executor, pairs, case)
@@ -75,15 +75,15 @@ def _scored_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterato
     dispatcher: Dispatcher[object, PairScore] = Dispatcher(
         executor, job, failed=lambda _, reason: PairScore({}, error=redact(reason)), redacted=_redacted
     )
-    known = (() if pair is None else pair for pair in pairs)  # a None would say that the next pair is not known yet
-    done: dict[int, Sequence[PairScore]] = {}  # by the number of their first pair
+    sendable_pairs = (() if pair is None else pair for pair in pairs)  # to a dispatcher None means "no pair yet"
+    scores_by_first: dict[int, Sequence[PairScore]] = {}  # by the number of their first pair
     expected = 0
-    for first, scores in dispatcher.run(known):
-        done[first] = scores
-        while expected in done:
-            own = done.pop(expected)
-            expected += len(own)
-            yield from own
+    for first, scores in dispatcher.run(sendable_pairs):
+        scores_by_first[first] = scores
+        while expected in scores_by_first:
+            pair_scores = scores_by_first.pop(expected)
+            expected += len(pair_scores)
+            yield from pair_scores
 
 
 def score_chunk(case: Case, pairs: Sequence[object], session: Session) -> list[PairScore]:
@@ -93,38 +93,38 @@ def score_chunk(case: Case, pairs: Sequence[object], session: Session) -> list[P
 
 def _score(pair: object, case: Case, session: Session) -> PairScore:
     try:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:  # such as a text, whose parts would be characters
+        if not isinstance(pair, tuple | list) or len(pair) != 2:  # such as a text, whose items would be characters
             raise PredictorError("expected a pair: a tuple or a list of gold and predicted")
-        stated, predicted = (
-            _stated(each, case.settings.kind, by) for each, by in zip(pair, ("gold", "predicted"), strict=True)
+        gold_content, predicted_content = (
+            _read_side(side, case.settings.kind, by) for side, by in zip(pair, ("gold", "predicted"), strict=True)
         )
-        gold = session.execute_cached(stated, case)
+        gold = session.execute_cached(gold_content, case)
         if gold.error is not None:
-            raise gold_error(gold.error, replace(case, golds=(stated,)), 0, session)
-        trial = score_prediction(case, [gold], Prediction(content=predicted, predictor="pairs"), session)
+            raise gold_error(gold.error, replace(case, golds=(gold_content,)), 0, session)
+        trial = score_prediction(case, [gold], Prediction(content=predicted_content, predictor="pairs"), session)
     except QueryEvalError as error:
         return PairScore({}, error=redact(str(error)))
     return PairScore(trial.scores, trial.predicted.error)
 
 
-def _stated(value: object, kind: str, by: str) -> QueryOrAnswer:
-    """Return what one of a pair says; raise `PredictorError` for what cannot be an answer of the kind."""
-    if isinstance(value, str):
-        return QueryOrAnswer(query=value)
-    if isinstance(value, Answer):
-        return QueryOrAnswer(answer=value)
+def _read_side(side: object, kind: str, role: str) -> QueryOrAnswer:
+    """Return one side of a pair as a query or an answer; raise `PredictorError` for other objects."""
+    if isinstance(side, str):
+        return QueryOrAnswer(query=side)
+    if isinstance(side, Answer):
+        return QueryOrAnswer(answer=side)
     if KINDS[kind].answer_type is not Table:
-        return read_answer(value, kind, by=by)
-    if not isinstance(value, Mapping) or value.keys() != {"columns", "rows"}:
-        raise PredictorError(f"{by} is {type(value).__name__}, neither a query nor a table with `columns` and `rows`")
-    if any(isinstance(part, str | Mapping) for part in value.values()):  # whose parts would be characters or keys
-        raise PredictorError(f"{by} has `columns` or `rows` that is no list")
+        return read_answer(side, kind, by=role)
+    if not isinstance(side, Mapping) or side.keys() != {"columns", "rows"}:
+        raise PredictorError(f"{role} is {type(side).__name__}, neither a query nor a table with `columns` and `rows`")
+    if any(isinstance(rows, str | Mapping) for rows in side.values()):  # whose items would be characters or keys
+        raise PredictorError(f"{role} has `columns` or `rows` that is no list")
     try:
-        columns, rows = tuple(value["columns"]), [tuple(row) for row in value["rows"]]
+        columns, rows = tuple(side["columns"]), [tuple(row) for row in side["rows"]]
     except TypeError:
-        raise PredictorError(f"{by} has `columns`, `rows` or a row that is no list") from None
+        raise PredictorError(f"{role} has `columns`, `rows` or a row that is no list") from None
     if any(len(row) != len(columns) for row in rows):
-        raise PredictorError(f"{by} has a row that is not as long as its columns")
+        raise PredictorError(f"{role} has a row that is not as long as its columns")
     return QueryOrAnswer(answer=Table(columns=columns, rows=rows, has_header=bool(columns or rows)))
 
 

@@ -33,7 +33,7 @@ def report_of_run(
     interrupted: bool,
     stop: EarlyStop | None = None,
 ) -> Report:
-    """Return the report on cases; `environment` is what is known beside versions, the rest as `RunFacts` has it.
+    """Return the report on cases; `environment` holds facts besides versions, and the other arguments are `RunFacts`.
 
     Settings of predictors are left out, since they may be secret.
     """
@@ -66,7 +66,7 @@ def report_of_run(
 
 
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
-    """Return the versions of the engines that run here, by name; those of services are not known."""
+    """Return the versions of the engines that run here, by name; those of services are unknown."""
     versions: set[str] = set()
     for source in {
         case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-# Files that configure pytest, with the beginning of the table that does in those that are about other things as well.
+# Files that configure pytest, with the header of pytest's table in those that configure other tools as well.
 CONFIGURATIONS = {
     "pytest.toml": "",
     ".pytest.toml": "",

@@ -23,5 +23,5 @@ def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
 
 
 def random_place(nodeid: str, seed: int) -> bytes:
-    """Return what to order cases by at random; it depends on the seed and the case only, and on no sample."""
+    """Return a random sort key of a case, which depends on the seed and the case only."""
     return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()

@@ -1,4 +1,4 @@
-"""A run that stops once its gates are decided: the order of its cases, and when the rest is not needed any more."""
+"""A run that stops once its gates are decided: the order of its cases, and when it stops."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ from pytest_queryeval.runs.suites import RunSuites
 MAX_NAMED = 3  # gates in a message
 
 
-def not_run(named: NamedCase) -> CaseReport:
-    """Return the report of a case of which the run had no need."""
-    case, nodeid, path = named
+def not_run(named_case: NamedCase) -> CaseReport:
+    """Return the report of a case that the run did not need."""
+    case, nodeid, path = named_case
     message = "all gates were decided before its turn"
     return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message=message)
 
 
 @dataclass(slots=True)
 class _GateTest:
-    """A gate that may be decided before all of its cases ran, `of` so many."""
+    """A gate that may be decided before all of its cases ran."""
 
     gate: PendingGate
     test: MeanTest
     of: int
+    """The number of its cases that will run."""
     drawn: int = 0
     has_score: bool = False
     decision: EarlyDecision | None = None
@@ -60,12 +61,12 @@ class _GateTest:
 
 
 class EarlyStop:
-    """Which gates of a run are decided, told from the reports of its cases, which have to run in random order.
+    """Tells from the reports of cases, which have to run in random order, which gates of a run are decided.
 
-    A gate can be decided early if it limits the pass rate or the mean of a metric from 0 to 1, over cases that all will
-    run; in the mode `selection`, over those that will. All of these are decided at the level `ALPHA` together, so each
-    of their limits has its share of it. Gates that need all cases keep the run going to its end: `needs_all` tells
-    which. Others have no result in this run, whether it stops or not.
+    A gate can be decided early if it limits the pass rate or the mean of a metric from 0 to 1, and if all of its cases
+    will run; in the mode `selection`, those that will run count. All these gates are decided at the level `ALPHA`
+    together, so their limits share it. Gates that need all cases, listed in `needs_all`, keep the run going to its end.
+    Other gates have no result in this run, whether it stops or not.
 
     `problem` tells why no gate can be decided early; empty where one can.
     """
@@ -81,7 +82,7 @@ class EarlyStop:
     ) -> None:
         self._seed = seed
         self._of = len(cases)
-        self._after = 0
+        self._cases_run = 0
         self.needs_all: list[str] = []
         self._tests: list[_GateTest] = []
         reasons: list[str] = []
@@ -108,17 +109,17 @@ class EarlyStop:
         self._index = scope_index(test.gate for test in self._tests)
         self._tests_by_key = {gate_key(test.gate): test for test in self._tests}
         why_none = [*reasons, *self.needs_all]
-        more = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
-        self.problem = "" if fitting else "; ".join(why_none[:MAX_NAMED]) + more or "there is no gate"
+        remainder = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
+        self.problem = "" if fitting else "; ".join(why_none[:MAX_NAMED]) + remainder or "there is no gate"
 
     @property
     def is_decided(self) -> bool:
-        """Whether the rest of the cases is not needed."""
+        """Whether the remaining cases are not needed."""
         return not self.needs_all and all(test.decision is not None for test in self._tests)
 
     def add(self, case: CaseReport) -> None:
         """Count a case that ran."""
-        self._after += 1
+        self._cases_run += 1
         names = (PASS_RATE,) if case["fingerprint"] is None else (PASS_RATE, *case["fingerprint"]["metrics"])
         for number in gates_about(self._index, case):
             if self._tests[number].gate["metric"] in names:
@@ -130,8 +131,8 @@ class EarlyStop:
         return None if test is None else test.decision
 
     def report(self) -> StopReport:
-        """Return the rule, and how far the run came."""
-        return {"rule": "decided", "seed": self._seed, "alpha": ALPHA, "after": self._after, "of": self._of}
+        """Return the stopping rule, and how many cases ran."""
+        return {"rule": "decided", "seed": self._seed, "alpha": ALPHA, "after": self._cases_run, "of": self._of}
 
 
 def early_stop(
@@ -141,7 +142,7 @@ def early_stop(
 
     `files_below` finds the suite files below a folder. Raise `QueryEvalError` where no gate can be decided early.
     """
-    options, to_run = suites.options, [named for named in cases if named.case.skip is None]
+    options, to_run = suites.options, [named_case for named_case in cases if named_case.case.skip is None]
     if options.stop_seed is None or not to_run:
         return None
     gates = with_numbers_of_cases(merge_gates([suites.gates()]), suites, (), suites.collected, files_below)
@@ -158,7 +159,7 @@ def early_stop(
 
 
 def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_baseline: bool) -> str:
-    """Return why a gate has no result of its own in this run, whether it stops or not; empty where it has one."""
+    """Return why a gate has no result in this run, whether it stops or not; empty if it has one."""
     if mode == "off":
         return OFF
     if rule_of(gate).needs_baseline:

@@ -1,4 +1,4 @@
-"""The suites of a run as they are collected: cases with the options applied, gates, files with errors."""
+"""The suites of a run: cases with the options applied, gates, files with errors."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NEVER_FAILS = (
 class RunSuites:
     """The suites of a run.
 
-    `cases` are those that were collected, by suite file, `unreadable_files` the suite files with errors, and
-    `left_out` those that require an extra that is not installed. All paths are relative to the root. `warn` is called
-    with what weakens a suite, and its place. With `has_predictor` cases need none of their own.
+    `cases` are the collected ones, by suite file, `unreadable_files` the suite files with errors, and `left_out` those
+    that require an extra that is not installed. All paths are relative to the root. `warn` is called with a weakness of
+    a suite and its location. With `has_predictor`, suites need not name a predictor.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class RunSuites:
         self._relative: dict[Path, str] = {}
 
     def load(self, path: Path) -> list[Case]:
-        """Return the cases of a suite that is collected, with the options and the metrics of the gates applied.
+        """Collect a suite, and return its cases with the options and the metrics of the gates applied.
 
-        Raise `SuiteError`; gates above the suite count also then. Raise `MissingExtraError` for a suite to skip.
+        Raise `SuiteError`; the gates of its folders count even then. Raise `MissingExtraError` for a suite to skip.
         """
         name = self.relative(path)
         try:
@@ -78,10 +78,10 @@ class RunSuites:
     def relative(self, path: Path) -> str:
         """Return a path relative to the root, with forward slashes, as in node ids."""
         if path not in self._relative:
-            found = Path.cwd() / path
+            relative_path = Path.cwd() / path
             with suppress(ValueError):  # on another drive
-                found = Path(os.path.relpath(found, self.options.root))
-            self._relative[path] = found.as_posix()
+                relative_path = Path(os.path.relpath(relative_path, self.options.root))
+            self._relative[path] = relative_path.as_posix()
         return self._relative[path]
 
     @property

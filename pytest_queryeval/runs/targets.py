@@ -23,14 +23,17 @@ from pytest_queryeval.reports.step_summary import append_step_summary, step_summ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTargets:
-    """The files and folders that a report goes to, the file of the step summary, the layout of workbooks."""
+    """The places that a report is written to."""
 
     paths: Sequence[Path] = ()
+    """Files, and folders for all formats."""
     step_summary: Path | None = None
+    """The file of the step summary of GitHub Actions."""
     layout: str = PUBLISHED
+    """The layout of workbooks."""
 
     def write(self, report: Report) -> WrittenFiles:
-        """Write the report to all of them, first as JSON, from which the others can be made."""
+        """Write the report to all places, JSON first, from which the other formats can be made."""
         files = [file for path in self.paths for file in files_of(path)]
         files.sort(key=lambda file: file.suffix != ".json")
         written = write_files(files, partial(write_report, report, layout=self.layout))

@@ -1,4 +1,4 @@
-"""What systems said and what sources answered, kept in a folder, so that a run can be repeated without them."""
+"""Recordings: predictions and answers of sources, kept in a folder so that a run can be repeated without them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_queryeval.evaluation.recording.sources import (
     RecordedExecution,
     SourceKeys,
     Times,
-    shown,
+    query_excerpt,
 )
 from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex
 
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 
 class Recording:
-    """Predictions and answers of sources in `folder`, an entry a file, found by all that they depend on.
+    """Predictions and answers of sources in `folder`, one entry a file, keyed by everything that they depend on.
 
-    With `replay` nothing is written, and what is missing or stale is an error; else `load_*` returns None for it.
-    Names of folders in what identifies a prediction are relative to `root`, by default the current folder. Several
-    processes and threads may use one folder at once. `load_*` and `save_*` raise `SourceError`, also where the state of
-    the source cannot be told. `save_*` writes nothing where an entry is there already.
+    With `replay`, nothing is written, and a missing or stale entry is an error; else `load_*` returns None for it.
+    Folders in the key of a prediction are relative to `root`, by default the current folder. Several processes and
+    threads may use one folder at once. `load_*` and `save_*` raise `SourceError`, also if the state of the source
+    cannot be determined. `save_*` keeps an existing entry.
     """
 
     def __init__(self, folder: Path, *, replay: bool, root: Path | None = None) -> None:
@@ -75,10 +75,10 @@ class Recording:
             raise QueryEvalError(f"nothing can be recorded in {self._folder}: {reason}") from error
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
-        """Return the call of a predictor that is to be made, to load or save its prediction; get it before the call.
+        """Return the entry of a call, to load or save its prediction; call this before the predictor.
 
-        `schema` lists the schema, which counts where the predictor may see it. The case counts as it was when it was
-        first asked for.
+        `schema` lists the schema, which is part of the key if the predictor may see it. The case enters the key as it
+        was at the first call of this method.
         """
         facts = self._prediction_keys.facts(case, spec, trial)
         return RecordedCall(self._predictions, facts, spec, schema)
@@ -86,8 +86,8 @@ class Recording:
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
         """Return what the source answered to the query in its present state.
 
-        The time limit, in seconds, does not identify it, but an execution that ran out of time serves for time limits
-        only that are no longer than the one it had.
+        The time limit, in seconds, is not part of the key, but a recorded execution that ran out of time counts only
+        for time limits that are no longer than its own.
         """
         recorded = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
         if recorded is None:
@@ -97,16 +97,16 @@ class Recording:
             return replace(execution, query=query)
         if self.replay:
             ran = f"ran out of time after {time_limit:g} s: whether {timeout:g} s are enough was not recorded"
-            raise SourceError(f"the recorded execution of {shown(query)} on '{source.name}' {ran}")
+            raise SourceError(f"the recorded execution of {query_excerpt(query)} on '{source.name}' {ran}")
         return None
 
     def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Write an execution; it replaces one that had less time, and ran out of it."""
+        """Write an execution; it replaces one that ran out of a shorter time limit."""
 
-        def had_less_time(before: Entry) -> bool:
-            return float(before.get("timeout", timeout)) < timeout
+        def had_less_time(existing_entry: Entry) -> bool:
+            return float(existing_entry.get("timeout", timeout)) < timeout
 
         recorded = RecordedExecution(execution, timeout)
         self._save(self._executions, source, recorded, had_less_time, query=query, max_rows=max_rows)
@@ -139,11 +139,11 @@ class Recording:
         self,
         index: EntryIndex[T],
         source: Source,
-        value: T,
+        content: T,
         replaces: Callable[[Entry], bool] = lambda _: False,
         **request: JsonValue,
     ) -> None:
         key = self._source_keys.key(source, **request)
-        if state_of(source) != key.facts["state"]:  # nobody knows which one answered
+        if state_of(source) != key.facts["state"]:  # it is unclear which state answered
             raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
-        index.save(key, value, replaces=replaces)
+        index.save(key, content, replaces=replaces)

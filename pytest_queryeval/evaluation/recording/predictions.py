@@ -1,4 +1,4 @@
-"""What the system under test said, an entry for each case and trial, and what identifies it."""
+"""Recorded predictions of the system under test: an entry for each case and trial, and its key."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pytest_queryeval.text.truncation import one_line
 
 ListSchema: TypeAlias = Callable[[], str | None]
 METADATA_LEVELS = 100  # predictors send no more
-# Settings that say who asks and over which connection, not what is asked.
+# Settings about the caller and the connection, which do not change the question.
 _NOT_COUNTED = frozenset({"auth", "headers", "verify", "env"})
-# Where they run does not depend on the folder of the suite.
+# Predictors whose answers do not depend on the folder of the suite.
 _PLACELESS = frozenset({"http", "hook"})
-# In this order: where the predictor is another one, its settings are no news.
+# The first change is named: with another predictor, other settings are no news.
 _CHANGES = {
     "question": "what is recorded under this id has another question",
     "kind": "its `kind` has changed since",
@@ -47,9 +47,9 @@ _SCHEMA_UNKNOWN = "the schema that its predictor saw cannot be compared"
 
 
 class RecordedCall:
-    """One call of a predictor, identified before it is made: what is done to its case meanwhile does not matter.
+    """One call of a predictor, with a key from before the call, so that later changes to the case do not matter.
 
-    `schema` lists the schema, which is part of the identity where the predictor may see it. The methods may be called
+    `schema` lists the schema, which is part of the key if the predictor may see it. The methods may be called
     in any thread, and raise `SourceError` where a schema that the predictor sends cannot be listed.
     """
 
@@ -72,11 +72,11 @@ class RecordedCall:
         except SourceError as error:
             if predictor.sends:
                 raise
-            text, self._schema_error = None, error  # a function may read it or not: an error where it is read
+            text, self._schema_error = None, error  # it is an error only if the function reads the schema
         return EntryKey({**self._facts, "schema": None if text is None else digest(text)})
 
     def load(self) -> Prediction | None:
-        """Return the recorded prediction, None where there is none that can be used.
+        """Return the recorded prediction, or None if there is no usable one.
 
         Raise `PredictorError` in a replay where it is missing or stale, and for a damaged entry.
         """
@@ -88,17 +88,17 @@ class RecordedCall:
             raise PredictorError(f"{error}: {self._schema_error}") from error
 
     def save(self, prediction: Prediction) -> Prediction:
-        """Write the prediction unless one is there, and return what a replay will find.
+        """Write the prediction unless there is one already, and return the one that a replay will use.
 
-        That is another one where another call with the same identity was answered before, and the same one where a
-        secret in it keeps it from being replayed. Raise `PredictorError` where it cannot be written.
+        That is the earlier one if a call with the same key was answered before. A prediction that cannot be replayed,
+        because it holds a secret, is returned itself. Raise `PredictorError` where it cannot be written.
         """
         self._index.save(self._key, prediction)
         return self.load() or prediction
 
 
 class PredictionKeys:
-    """What identifies the calls of a run; folders in it are relative to `root`."""
+    """The keys of the calls of a run; folders in them are relative to `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -106,21 +106,21 @@ class PredictionKeys:
         self._cases: dict[tuple[int, frozenset[str]], tuple[Case, Facts]] = {}
 
     def facts(self, case: Case, spec: PredictorSpec, trial: int) -> Facts:
-        """Return what identifies a call but for the schema; of the case, as it was when it was first asked for."""
+        """Return the facts in the key of a call, except the schema; those of a case are fixed at the first call."""
         if spec.key not in self._settings:
             self._settings[spec.key] = _settings_digest(spec, self._root)
         sees = PREDICTORS[spec.kind].sees(spec.settings)
         key = (id(case), sees)
-        if key not in self._cases:  # with the case, so that its number stays its own
+        if key not in self._cases:  # keep the case alive, so that its id stays unique
             self._cases[key] = case, _case_facts(case, sees)
         facts = self._cases[key][1]
         return {**facts, "predictor": spec.kind, "settings": self._settings[spec.key], "trial": trial}
 
 
 def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
-    """Return what every predictor may send of a case, and a digest of what else this one may see of it.
+    """Return digests of what every predictor may send of a case, and of what else this one may see of it.
 
-    `question` is there to be read; `case` is a digest of all that may be sent.
+    `question` is kept in plain text for readers; `case` is the digest of all that may be sent.
     """
     sent: JsonObject = {
         "question": case.question,
@@ -134,17 +134,17 @@ def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
         "tags": [*case.tags],
         "difficulty": case.difficulty,
     }
-    seen = {name: value for name, value in surroundings.items() if name in sees}
+    visible_facts = {name: fact for name, fact in surroundings.items() if name in sees}
     facts: JsonObject = {"case": digest(sent), "id": case.id, "kind": case.settings.kind, "question": case.question}
-    return {**facts, "seen": digest(seen)} if seen else facts
+    return {**facts, "seen": digest(visible_facts)} if visible_facts else facts
 
 
 def _settings_digest(spec: PredictorSpec, root: Path) -> str:
     """Return a digest of the settings that an answer may depend on, and of the predictor's folder relative to `root`.
 
-    What is left out is known by its name: secrets of the environment would give another digest where they are not set.
+    Settings are left out by their names: a digest must not depend on which secrets this environment has.
     """
-    settings = {name: value for name, value in spec.settings.items() if name not in _NOT_COUNTED}
+    settings = {name: setting for name, setting in spec.settings.items() if name not in _NOT_COUNTED}
     folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, root)]
     place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, root)).as_posix()
     return digest([place, _portable(to_jsonable(settings), folders)])
@@ -153,10 +153,12 @@ def _settings_digest(spec: PredictorSpec, root: Path) -> str:
 def _portable(value: Any, folders: Collection[str]) -> Any:
     """Return the value without texts under names of secrets, credentials in URLs, and paths of this machine."""
     if isinstance(value, dict):
-        kept = {name: item for name, item in value.items() if not (isinstance(item, str) and is_secret_name(name))}
-        return {name: _portable(item, folders) for name, item in kept.items()}
+        public_settings = {
+            name: setting for name, setting in value.items() if not (isinstance(setting, str) and is_secret_name(name))
+        }
+        return {name: _portable(setting, folders) for name, setting in public_settings.items()}
     if isinstance(value, list):
-        return [_portable(item, folders) for item in value]
+        return [_portable(setting, folders) for setting in value]
     if not isinstance(value, str):
         return value
     for folder in folders:
@@ -199,17 +201,17 @@ def _describe(facts: Facts) -> str:
     return f"prediction for '{one_line(str(facts['id']))}'{trial}"
 
 
-def _explain(changed: AbstractSet[str], _: Entry, now: Entry) -> str:
-    name = next(name for name in _CHANGES if name in changed)
-    is_unknown = name == "schema" and now["schema"] is None  # the error of the schema, which follows, has the remedy
+def _explain(changed_names: AbstractSet[str], _: Entry, current_facts: Entry) -> str:
+    name = next(name for name in _CHANGES if name in changed_names)
+    is_unknown = name == "schema" and current_facts["schema"] is None  # the error of the schema has the remedy
     return _SCHEMA_UNKNOWN if is_unknown else f"{_CHANGES[name]}: {RECORD}"
 
 
 PREDICTIONS = EntryType(
     folder="predictions",
     error=PredictorError,
-    asked=("id", "trial"),
-    exact=("json", "query", "selection", "table"),
+    question_facts=("id", "trial"),
+    exact_parts=("json", "query", "selection", "table"),
     encode=encode_prediction,
     decode=decode_prediction,
     describe=_describe,

@@ -1,4 +1,4 @@
-"""What sources answered: to queries, to the question which tables they have, and to being timed."""
+"""Recorded answers of sources: executions, schemas, DDL and the times of queries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 _KINDS = frozenset(get_args(FailureKind))
 _SHOWN = 80  # characters
 _SHOWN_DIGITS = 8
-# In this order: where the engine is another one, its version is no news.
+# The first change is named: with another engine, another version is no news.
 _CHANGES = {
     "engine": "its source has another engine",
     "state": "its source has changed since",
@@ -50,7 +50,7 @@ _LIVE = "version "
 
 
 class SourceKeys:
-    """What identifies the answers of the sources of one run, by the state that each has when it is first asked for."""
+    """The keys of the answers of sources in one run, with the state of each source at its first use."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, str], Facts] = {}
@@ -59,8 +59,8 @@ class SourceKeys:
     def key(self, source: Source, **request: JsonValue) -> EntryKey:
         """Return what the answer to a request depends on, without secrets and paths.
 
-        What a source with files is called does not count; of services, the name tells which one it is. Raise
-        `SourceError` where the state cannot be told, and where two services of one name and version differ.
+        The name of a source with files does not count; a service is identified by its name. Raise `SourceError` if the
+        state cannot be determined, and if two services of one name and version have different addresses.
         """
         if source.key not in self._facts:
             self._facts[source.key] = self._describe(source)
@@ -70,7 +70,7 @@ class SourceKeys:
     def _describe(self, source: Source) -> Facts:
         state, engine = state_of(source), ENGINES[source.engine]
         if _is_live(state):
-            # A service is known by its name and version, since its address may be another one elsewhere.
+            # A service is identified by name and version, since its address may differ between machines.
             address = without_credentials(str(source.settings.get(engine.text_setting)))
             if self._addresses.setdefault((source.engine, source.name, state), address) != address:
                 raise SourceError(
@@ -91,15 +91,15 @@ def _is_live(state: object) -> bool:
 
 
 def name_without_folders(source: Source) -> str:
-    """Return the name of a source; where it says where on this machine its files lie, their own names only."""
-    return ", ".join(Path(part).name if Path(part).is_absolute() else part for part in source.name.split(", "))
+    """Return the name of a source, with absolute paths reduced to file names."""
+    return ", ".join(Path(path).name if Path(path).is_absolute() else path for path in source.name.split(", "))
 
 
 def without_credentials(text: str) -> str:
     """Return the text without user info of URLs and values of parameters with secret names.
 
-    These change with who asks. All else is kept, since texts that differ in more must not be taken for the same; and
-    unlike `redact` it does not depend on the secrets that this environment has.
+    These change with the user. All else is kept, since texts that differ elsewhere must not become equal. Unlike
+    `redact`, the result does not depend on the secrets of this environment.
     """
 
     def keep_name(parameter: re.Match[str]) -> str:
@@ -109,10 +109,11 @@ def without_credentials(text: str) -> str:
 
 
 class RecordedExecution(NamedTuple):
-    """An execution, and the time limit in seconds that it had; a recorded one has the limit only where it ran out."""
+    """An execution and its time limit."""
 
     execution: Execution
     time_limit: float | None
+    """Seconds; None for an execution read from an entry, unless it ran out of time."""
 
 
 def encode_execution(recorded: RecordedExecution) -> JsonObject:
@@ -158,7 +159,9 @@ def encode_schema(schema: Schema) -> JsonObject:
     tables: list[JsonValue] = [
         [encode(table), [encode(column) for column in columns]] for table, columns in schema.tables.items()
     ]
-    keys: list[JsonValue] = [[encode(name) for name in (*first, *second)] for first, second in schema.foreign_keys]
+    keys: list[JsonValue] = [
+        [encode(name) for name in (*referring, *referred)] for referring, referred in schema.foreign_keys
+    ]
     return {"foreign_keys": keys, "tables": tables}
 
 
@@ -166,7 +169,13 @@ def decode_schema(entry: Entry) -> Schema:
     """Return the tables in an entry; raise ValueError, TypeError or KeyError where it holds none."""
     tables = {decode_text(table): tuple(map(decode_text, columns)) for table, columns in entry["tables"]}
     keys = [tuple(map(decode_text, key)) for key in entry["foreign_keys"]]
-    return Schema(tables=tables, foreign_keys=tuple(((a, b), (c, d)) for a, b, c, d in keys))
+    return Schema(
+        tables=tables,
+        foreign_keys=tuple(
+            ((table, column), (referred_table, referred_column))
+            for table, column, referred_table, referred_column in keys
+        ),
+    )
 
 
 def encode_ddl(ddl: tuple[str | None]) -> JsonObject:
@@ -192,16 +201,16 @@ def decode_times(entry: Entry) -> Times:
     return times
 
 
-def shown(query: str) -> str:
+def query_excerpt(query: str) -> str:
     """Return the beginning of a query as messages show it."""
     return f"`{one_line(query, _SHOWN)}`"
 
 
-def _explain(changed: AbstractSet[str], recorded: Entry, now: Entry) -> str:
-    name = next((name for name in _CHANGES if name in changed), "engine")
+def _explain(changed_names: AbstractSet[str], recorded_facts: Entry, current_facts: Entry) -> str:
+    name = next((name for name in _CHANGES if name in changed_names), "engine")
     show = _show_state if name == "state" else partial(one_line, characters=_SHOWN)
-    before, after = (show(str(facts.get(name))) for facts in (recorded, now))
-    return f"{_CHANGES[name]} (recorded {before}, now {after}): {RECORD}"
+    recorded_text, current_text = (show(str(facts.get(name))) for facts in (recorded_facts, current_facts))
+    return f"{_CHANGES[name]} (recorded {recorded_text}, now {current_text}): {RECORD}"
 
 
 def _show_state(state: str) -> str:
@@ -214,17 +223,17 @@ def _show_state(state: str) -> str:
 _of_source = partial(EntryType, error=SourceError, explain=_explain)
 EXECUTIONS = _of_source(
     folder="executions",
-    asked=("source", "query"),
-    exact=("json", "selection", "table"),
+    question_facts=("source", "query"),
+    exact_parts=("json", "selection", "table"),
     encode=encode_execution,
     decode=decode_execution,
-    describe=lambda facts: f"execution of {shown(str(facts['query']))} on '{facts['source']}'",
+    describe=lambda facts: f"execution of {query_excerpt(str(facts['query']))} on '{facts['source']}'",
     verb="is",
 )
 SCHEMAS = _of_source(
     folder="schemas",
-    asked=("source",),
-    exact=("tables",),
+    question_facts=("source",),
+    exact_parts=("tables",),
     encode=encode_schema,
     decode=decode_schema,
     describe=lambda facts: f"tables of '{facts['source']}'",
@@ -232,8 +241,8 @@ SCHEMAS = _of_source(
 )
 DDL = _of_source(
     folder="ddl",
-    asked=("source",),
-    exact=("ddl",),
+    question_facts=("source",),
+    exact_parts=("ddl",),
     encode=encode_ddl,
     decode=decode_ddl,
     describe=lambda facts: f"tables of '{facts['source']}'",
@@ -241,8 +250,8 @@ DDL = _of_source(
 )
 TIMES = _of_source(
     folder="times",
-    asked=("source", "gold", "predicted"),
-    exact=(),
+    question_facts=("source", "gold", "predicted"),
+    exact_parts=(),
     encode=encode_times,
     decode=decode_times,
     describe=lambda facts: f"times of '{facts['source']}'",

@@ -1,4 +1,4 @@
-"""A store of entries: files of JSON below a folder, each found by what it depends on.
+"""A store of entries: JSON files below a folder, each named after the facts that it depends on.
 
 An entry reads well in a diff, is written whole or not at all, and holds no secret that this process knows.
 """
@@ -38,10 +38,11 @@ _JSON = StrictJson()
 
 @dataclass(frozen=True)
 class EntryKey:
-    """What an entry depends on, and `ignored`: the names of facts that are written and do not count."""
+    """The facts that an entry depends on."""
 
     facts: Facts
     ignored: tuple[str, ...] = ()
+    """The names of facts that are written, but do not identify the entry."""
 
     @cached_property
     def name(self) -> str:
@@ -51,31 +52,31 @@ class EntryKey:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryType(Generic[T]):
-    """What one type of entries holds, and what messages say about it.
-
-    `asked` names the facts that say what was asked; where the others differ, what is recorded is stale. `exact` names
-    the parts of the content without which it is of no use. `encode` raises TypeError or ValueError for what cannot be
-    recorded, and `decode` ValueError, TypeError or KeyError for what `encode` never returns. `describe` names what an
-    entry holds, with `verb` behind it. `explain` says why it is stale, and what to do: from the names of facts that
-    changed, the facts that are recorded and those of now.
-    """
+    """The content of one type of entries, and the messages about it."""
 
     folder: str
     error: type[QueryEvalError]
-    asked: tuple[str, ...]
-    exact: tuple[str, ...]
+    question_facts: tuple[str, ...]
+    """The names of the facts that make up the question; an entry whose other facts differ is stale."""
+    exact_parts: tuple[str, ...]
+    """The names of the parts of the content that have to be stored unchanged for the entry to be usable."""
     encode: Callable[[T], JsonObject]
+    """Raises TypeError or ValueError for content that cannot be recorded."""
     decode: Callable[[Entry], T]
+    """Raises ValueError, TypeError or KeyError for what `encode` never returns."""
     describe: Callable[[Facts], str]
+    """Returns a noun phrase for the content of an entry, which messages continue with `verb`."""
     verb: Literal["is", "are"]
     explain: Callable[[AbstractSet[str], Entry, Entry], str]
+    """Returns why an entry is stale and what to do, from the names of changed facts, the recorded facts, and the
+    current ones."""
 
 
 class EntryIndex(Generic[T]):
     """The entries of one type: files `xx/<name>.json` of a folder in `root`, where xx are the first digits of the name.
 
-    Several processes and threads may use one folder at once. Whatever is wrong with a file or the folder raises the
-    error of the type, with the path. With `replay` a missing entry is an error, too.
+    Several processes and threads may use one folder at once. A fault of a file or of the folder raises the error of the
+    type, with the path. With `replay`, a missing entry is an error, too.
     """
 
     def __init__(self, root: Path, entry_type: EntryType[T], *, replay: bool) -> None:
@@ -86,7 +87,7 @@ class EntryIndex(Generic[T]):
         self._recorded: dict[str, list[Entry]] | None = None
 
     def load(self, key: EntryKey) -> T | None:
-        """Return what is recorded, None where nothing is that can be used.
+        """Return the recorded content, or None if there is no usable entry.
 
         Raise the error of the type for a damaged entry, and in a replay instead of returning None.
         """
@@ -95,16 +96,16 @@ class EntryIndex(Generic[T]):
             if not self._replay:
                 return None
             if entry is None:
-                raise self._type.error(self._missing(key.facts))
+                raise self._type.error(self._missing_text(key.facts))
             problem = "cannot be replayed: it held a secret, which was not written"
             raise self._type.error(f"the recorded entry {self._path(key.name)} {problem}")
         try:
             return self._type.decode(entry)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise self._damaged(key.name, f"it does not hold what it should: {error}") from error
+            raise self._damage_error(key.name, f"it does not hold what it should: {error}") from error
 
     def save(self, key: EntryKey, value: T, *, replaces: Callable[[Entry], bool] = lambda _: False) -> None:
-        """Write an entry unless one is there that can be used, and that `replaces` does not say has to go.
+        """Write an entry, unless there is a usable one that `replaces` does not reject.
 
         Secrets are redacted; where that changes an exact part, the entry is marked, and never loaded. Raise the error
         of the type for a value that cannot be recorded, and where the file cannot be written.
@@ -115,14 +116,16 @@ class EntryIndex(Generic[T]):
         except (TypeError, ValueError, RecursionError) as error:
             reason = "it nests too deep" if isinstance(error, RecursionError) else error
             raise self._type.error(f"the {self._type.describe(key.facts)} cannot be recorded: {reason}") from error
-        is_redacted = any(clean.get(name) != content.get(name) for name in self._type.exact)
-        before = self._read(key.name)
-        if before is not None and not (replaces(before) or (before.get("redacted") and not is_redacted)):
+        is_redacted = any(clean.get(name) != content.get(name) for name in self._type.exact_parts)
+        existing_entry = self._read(key.name)
+        if existing_entry is not None and not (
+            replaces(existing_entry) or (existing_entry.get("redacted") and not is_redacted)
+        ):
             return
         mark: JsonObject = {"redacted": True} if is_redacted else {}
         entry: JsonObject = {**_by_lines(clean), **mark, "of": _by_lines(redact_json(key.facts))}
         try:
-            write_atomically(self._path(key.name), encode_entry(key.name, entry), keep_existing=before is None)
+            write_atomically(self._path(key.name), encode_entry(key.name, entry), keep_existing=existing_entry is None)
         except OSError as error:
             raise self._type.error(f"nothing can be recorded in {self._folder}: {error.strerror or error}") from error
 
@@ -134,46 +137,50 @@ class EntryIndex(Generic[T]):
         try:
             # A link could lead anywhere, and a pipe would make the run wait for ever.
             if not stat.S_ISREG(path.lstat().st_mode):
-                raise self._damaged(name, "it is no regular file")
+                raise self._damage_error(name, "it is no regular file")
             return decode_entry(name, path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except ValueError as error:
-            raise self._damaged(name, str(error)) from error
+            raise self._damage_error(name, str(error)) from error
         except OSError as error:
             raise self._type.error(f"{path} cannot be read: {error.strerror or error}") from error
 
-    def _damaged(self, name: str, reason: str) -> QueryEvalError:
-        what = f"the recorded entry {self._path(name)} is damaged"
-        return self._type.error(f"{what}: {one_line(reason)}: delete it, or restore it")
+    def _damage_error(self, name: str, reason: str) -> QueryEvalError:
+        problem = f"the recorded entry {self._path(name)} is damaged"
+        return self._type.error(f"{problem}: {one_line(reason)}: delete it, or restore it")
 
-    def _missing(self, facts: Facts) -> str:
-        """Return what is missing, and why, as far as what is recorded tells."""
-        what, where = self._type.describe(facts), self._folder.parent
-        now = _by_lines(redact_json(facts))
-        candidates = self._facts_by_question().get(self._question(now), [])
-        changes = [({name for name in now if recorded.get(name) != now[name]}, recorded) for recorded in candidates]
-        changed, recorded = min(changes, key=lambda pair: len(pair[0]), default=(set(), {}))
-        if not changed:
-            return f"no recorded {what} in {where}: {RECORD}"
-        return f"the {what} in {where} {self._type.verb} stale: {self._type.explain(changed, recorded, now)}"
+    def _missing_text(self, facts: Facts) -> str:
+        """Return the message for a missing entry; if one for the same question is recorded, say why it is stale."""
+        description, folder = self._type.describe(facts), self._folder.parent
+        current_facts = _by_lines(redact_json(facts))
+        candidates = self._facts_by_question().get(self._question(current_facts), [])
+        changes = [
+            ({name for name in current_facts if recorded_facts.get(name) != current_facts[name]}, recorded_facts)
+            for recorded_facts in candidates
+        ]
+        changed_names, recorded_facts = min(changes, key=lambda pair: len(pair[0]), default=(set(), {}))
+        if not changed_names:
+            return f"no recorded {description} in {folder}: {RECORD}"
+        explanation = self._type.explain(changed_names, recorded_facts, current_facts)
+        return f"the {description} in {folder} {self._type.verb} stale: {explanation}"
 
     def _facts_by_question(self) -> dict[str, list[Entry]]:
-        """Return the facts of all entries by what was asked, read once a run: only an error has to look for others."""
+        """Return the facts of all entries by their question; read once a run, since only error messages need them."""
         with self._lock:
             if self._recorded is None:
                 self._recorded = {}
                 for path in self._folder.glob("[0-9a-f][0-9a-f]/*.json"):
                     if not _NAME.fullmatch(path.stem) or path.parent.name != path.stem[:2]:
                         continue
-                    with suppress(QueryEvalError):  # reported when it is asked for
+                    with suppress(QueryEvalError):  # reported when the entry is loaded
                         facts = (self._read(path.stem) or {}).get("of")
                         if isinstance(facts, dict):
                             self._recorded.setdefault(self._question(facts), []).append(facts)
             return self._recorded
 
     def _question(self, facts: Entry) -> str:
-        return digest([facts.get(name) for name in self._type.asked])
+        return digest([facts.get(name) for name in self._type.question_facts])
 
 
 def digest(value: JsonValue) -> str:
@@ -191,13 +198,13 @@ def redact_json(value: Facts) -> JsonObject:
         return text
 
     _map_texts(value, collect)
-    # One look at all texts together costs much less than a look at each; nearly always nothing is found.
-    together = "\n".join(texts)
-    return dict(value) if redact(together) == together else _map_texts(value, redact)
+    # Searching all texts at once is much faster than one by one, and nearly always nothing is found.
+    joined_text = "\n".join(texts)
+    return dict(value) if redact(joined_text) == joined_text else _map_texts(value, redact)
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return the value with all its texts changed, and each number that a change makes another text."""
+    """Return the value with `change` applied to all texts, and to the digits of numbers where that alters them."""
     if isinstance(value, Mapping):
         return {change(key): _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, list):
@@ -205,8 +212,8 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if value is None or isinstance(value, bool):
         return value
     text = str(value)
-    changed = change(text)
-    return value if changed == text else changed
+    changed_text = change(text)
+    return value if changed_text == text else changed_text
 
 
 def _by_lines(value: Facts) -> JsonObject:
@@ -219,9 +226,9 @@ def _by_lines(value: Facts) -> JsonObject:
 
 def encode_entry(name: str, entry: Facts) -> bytes:
     """Return the file of an entry in UTF-8: keys in order, and each item of a list on a line of its own."""
-    whole: JsonObject = {**entry, "format": FORMAT}
-    whole["checksum"] = digest([name, whole])
-    text = _pretty(dict(sorted(whole.items())))
+    document: JsonObject = {**entry, "format": FORMAT}
+    document["checksum"] = digest([name, document])
+    text = _pretty(dict(sorted(document.items())))
     return f"{UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], text)}\n".encode()
 
 
@@ -245,14 +252,14 @@ def decode_entry(name: str, data: bytes) -> Entry:
     return entry
 
 
-def _pretty(value: JsonValue, line: str = "\n") -> str:
+def _pretty(value: JsonValue, newline: str = "\n") -> str:
     """Return JSON with a key of an object a line, and an item of a list a line, each item as short as it can be."""
-    inner = f"{line}  "
+    inner = f"{newline}  "
     if isinstance(value, dict) and value:
-        items = (f"{_compact(key)}: {_pretty(item, inner)}" for key, item in value.items())
-        return "{" + inner + f",{inner}".join(items) + line + "}"
+        lines = (f"{_compact(key)}: {_pretty(item, inner)}" for key, item in value.items())
+        return "{" + inner + f",{inner}".join(lines) + newline + "}"
     if isinstance(value, list) and value:
-        return "[" + inner + f",{inner}".join(map(_compact, value)) + line + "]"
+        return "[" + inner + f",{inner}".join(map(_compact, value)) + newline + "]"
     return _compact(value)
 
 

@@ -1,4 +1,4 @@
-"""Chunks of work: what is sent to a worker, how it is done there, and what comes back."""
+"""Chunks of work: the call that a worker receives, its execution there, and its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_queryeval.text.truncation import one_line
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
-IDLE_SECONDS = 60.0  # after which what another run has opened is closed
+IDLE_SECONDS = 60.0  # after which sessions of other runs are closed
 
 
 class UnreadableItems(Exception):  # noqa: N818 - no error of the work
@@ -34,26 +34,25 @@ class UnreadableItems(Exception):  # noqa: N818 - no error of the work
 
 
 class WorkerSession(Session):
-    """A session in a worker, where the predictions of cases are `given`: several trials each, up to the first error.
+    """A session in a worker, which is sent the predictions of its cases."""
 
-    `at_hand` are the cases whose prediction needed no call. Both have the identity of a case as key.
-    """
-
-    given: Mapping[int, Sequence[Prediction | QueryEvalError]] = {}
+    answers: Mapping[int, Sequence[Prediction | QueryEvalError]] = {}
+    """The answers by the `id` of a case: one for each trial, up to the first error."""
     at_hand: frozenset[int] = frozenset()
+    """The `id`s of the cases whose prediction needed no call."""
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
-        return unwrap(self.given[id(case)][trial - 1])
+        return unwrap(self.answers[id(case)][trial - 1])
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer where no call was needed for it."""
-        answer = self.given[id(case)][0]
+        answer = self.answers[id(case)][0]
         return answer if id(case) in self.at_hand and isinstance(answer, Prediction) else None
 
 
 class Work(Protocol[T_contra, R_co]):
-    """What is done with the items of a chunk; it is pickled."""
+    """The work on the items of a chunk; it is pickled."""
 
     def __call__(self, items: Sequence[T_contra], session: WorkerSession) -> Sequence[R_co]:
         """Return a result for each item, in their order."""
@@ -61,31 +60,32 @@ class Work(Protocol[T_contra, R_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[T_contra, R_co]):
-    """The work of a run, and the session that it needs; `run` tells it from other runs."""
+    """The work of a run, and the session that it needs."""
 
     work: Work[T_contra, R_co]
     cause: CauseMode = "off"
     recording: Recording | None = None
     registered: Sequence[Registered] = field(default_factory=registered)
     run: str = field(default_factory=lambda: uuid4().hex)
+    """A unique id of the run."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class ChunkCall:
-    """What a worker is sent: a job and the items of a chunk, both pickled, and secrets that only the sender may know.
-
-    No two attempts have the same name: Dask does not repeat what it has done. Schedulers log a call that fails with its
-    arguments, so that this one does not show what it holds.
-    """
+    """The message to a worker; it has no `repr`, since schedulers log the arguments of calls that fail."""
 
     job: bytes
+    """The pickled `Job`."""
     items: bytes
+    """The pickled items of the chunk."""
     secrets: Sequence[str]
+    """Secrets in the items, which the worker may not know."""
     attempt: str
+    """A name that no other attempt has: Dask does not repeat a call with equal arguments."""
 
 
 class WorkerId(NamedTuple):
-    """What does one chunk at a time."""
+    """A thread that does one chunk at a time."""
 
     host: str
     process: int
@@ -93,9 +93,10 @@ class WorkerId(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """The results of a chunk, pickled, so that they can be searched for secrets all at once."""
+    """The results of a chunk."""
 
     results: bytes
+    """Pickled, so that they can be searched for secrets all at once."""
     seconds: float
     worker: WorkerId
 
@@ -107,19 +108,20 @@ def do_chunk(call: ChunkCall) -> ChunkResult:
     with _opened(call.job) as (work, session):
         began = time.perf_counter()
         try:
-            received = pickle.loads(call.items)  # noqa: S301 - of our own
+            items = pickle.loads(call.items)  # noqa: S301 - of our own
         except Exception as error:  # objects of the user may raise anything
             raise UnreadableItems(f"{type(error).__name__}: {one_line(redact(str(error)))}") from error
-        results = pickle.dumps(work(received, session), pickle.HIGHEST_PROTOCOL)
+        results = pickle.dumps(work(items, session), pickle.HIGHEST_PROTOCOL)
         seconds = time.perf_counter() - began
     return ChunkResult(results, seconds, WorkerId(socket.gethostname(), os.getpid(), threading.get_ident()))
 
 
 @dataclass(slots=True)
 class _Idle:
-    """A session that no thread uses just now, with the pickled job that it was opened for."""
+    """A session that no thread uses at the moment."""
 
     job: bytes
+    """The pickled job that the session was opened for."""
     work: Work[Any, Any]
     session: WorkerSession
     since: float
@@ -135,22 +137,22 @@ def _opened(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
     """Yield the work of a job, and a session for it."""
     with _lock:
         now = time.monotonic()
-        used = next((idle for idle in _idle if idle.job == job), None)
-        old = [idle for idle in _idle if idle.job != job and now - idle.since > IDLE_SECONDS]
-        _idle[:] = [idle for idle in _idle if idle is not used and idle not in old]
-    for idle in old:
+        idle_session = next((idle for idle in _idle if idle.job == job), None)
+        stale_sessions = [idle for idle in _idle if idle.job != job and now - idle.since > IDLE_SECONDS]
+        _idle[:] = [idle for idle in _idle if idle is not idle_session and idle not in stale_sessions]
+    for idle in stale_sessions:
         idle.session.close()
-    if used is None:
+    if idle_session is None:
         unpickled: Job[Any, Any] = pickle.loads(job)  # noqa: S301 - of our own
         register_again(unpickled.registered)
         session = WorkerSession(recording=unpickled.recording, cause=unpickled.cause)
-        used = _Idle(job, unpickled.work, session, 0.0)
+        idle_session = _Idle(job, unpickled.work, session, 0.0)
     try:
-        yield used.work, used.session
+        yield idle_session.work, idle_session.session
     finally:
-        used.since = time.monotonic()
+        idle_session.since = time.monotonic()
         with _lock:
-            _idle.append(used)
+            _idle.append(idle_session)
 
 
 def close_idle_sessions() -> None:

@@ -29,13 +29,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 CHUNK_SECONDS = 1.0  # that a chunk is to take
 CHUNK_BYTES = 4 * 2**20
-FIRST_ITEMS = 4  # of a chunk, before it is known how long an item takes
+FIRST_ITEMS = 4  # of a chunk, until the duration of an item is known
 MAX_ITEMS = 20_000
-GROWTH = 4  # of the chunks, at most, by what one of them took
+GROWTH = 4  # largest factor by which the size of chunks grows at once
 FLUSH_SECONDS = 0.1  # after which an idle worker gets a chunk that is not full
-FIRST_CHUNKS = 4  # under way while no worker is known
-MAX_AHEAD = 200_000  # items between the first that is not done and the last that was sent
-QUIET_SECONDS = 60.0  # without a result, until that is told
+FIRST_CHUNKS = 4  # under way until a worker has answered
+MAX_AHEAD = 200_000  # items between the first unfinished one and the last that was sent
+QUIET_SECONDS = 60.0  # without a result, until a line says so
 MAX_DEATHS_IN_A_ROW = 50  # with no chunk done in between, until the executor is given up
 MAX_DEATHS = 3  # of workers with a single item, until it is given up
 DASK_LOGS = "the logs of Dask's workers say more"
@@ -47,16 +47,15 @@ class WorkerDied(Exception):  # noqa: N818 - no error of the work
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[T]):
-    """Items that follow each other from the one with the number `first` on.
-
-    `deaths` counts the workers that died with it while it was its only item; `alone` is true where nothing else was
-    under way on any worker.
-    """
+    """Consecutive items."""
 
     first: int
+    """The number of the first item."""
     items: Sequence[T]
     deaths: int = 0
+    """How many workers died on this chunk after it was reduced to one item."""
     alone: bool = False
+    """Whether it is sent while no other chunk is under way."""
 
     def halves(self) -> Iterator[Chunk[T]]:
         """Yield both halves of a chunk of several items."""
@@ -68,9 +67,9 @@ class Chunk(Generic[T]):
 class Dispatcher(Generic[T, R]):
     """Sends items to an executor in chunks, and yields their results.
 
-    `failed` makes the result of an item that has none, from the reason, and `redacted` one that may hold a secret.
-    `tell` is called with a line where a chunk is lost. How many workers the executor has, and how long an item takes,
-    shows in what comes back.
+    `failed` makes the result of an item without one, from the reason; `redacted` returns a result without its secrets.
+    `tell` is called with a line when a chunk is lost. The number of workers and the duration of an item are learnt from
+    the results.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Dispatcher(Generic[T, R]):
     ) -> None:
         self._executor = executor
         self._job = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
-        self._run = job.run
+        self._run_id = job.run
         self._failed = failed
         self._redacted = redacted
         self._tell = tell
@@ -102,7 +101,7 @@ class Dispatcher(Generic[T, R]):
     def run(self, items: Iterable[T | None]) -> Iterator[tuple[int, Sequence[R]]]:
         """Yield the results of items that follow each other, with the number of the first, as soon as they are done.
 
-        A None among the items says that the next one is not known yet. Raise `ExecutorBroken`, and what the work
+        A None among the items means that the next one is not ready yet. Raise `ExecutorBroken`, and what the work
         raises.
         """
         chunks = self._filled(items)
@@ -128,7 +127,7 @@ class Dispatcher(Generic[T, R]):
                         self._submit(chunk)
                 if self._suspects and not self._pending and not self._again:
                     self._submit(replace(self._suspects.popleft(), alone=True))
-                yield from self._done(timeout=0 if is_waiting or self._given_up else QUIET_SECONDS)
+                yield from self._finished_results(timeout=0 if is_waiting or self._given_up else QUIET_SECONDS)
                 if is_last and not (self._pending or self._again or self._suspects):
                     return
         finally:
@@ -137,7 +136,7 @@ class Dispatcher(Generic[T, R]):
             close_idle_sessions()  # of threads of this process
 
     def _filled(self, items: Iterable[T | None]) -> Iterator[Chunk[T] | None]:
-        """Yield the items in chunks, and a None where the next one has to be waited for."""
+        """Yield the items in chunks, and None while the next item is not ready."""
         first, filling, began = 0, list[T](), 0.0
         for item in items:
             if item is not None:
@@ -164,7 +163,7 @@ class Dispatcher(Generic[T, R]):
             return
         self._item_bytes = len(items) / len(chunk.items)
         self._attempts += 1
-        attempt = f"{self._run} {self._attempts}"
+        attempt = f"{self._run_id} {self._attempts}"
         call = ChunkCall(job=self._job, items=items, secrets=secrets_in(items), attempt=attempt)
         try:
             future = self._executor.submit(do_chunk, call)
@@ -172,15 +171,15 @@ class Dispatcher(Generic[T, R]):
             raise _broken(error) from error
         self._pending[future] = chunk
 
-    def _done(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
-        """Yield what is done, after so many seconds at most."""
-        done = wait(self._pending, timeout, FIRST_COMPLETED).done
-        if self._pending and timeout and not done:
+    def _finished_results(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
+        """Yield the results that are ready, after at most `timeout` seconds."""
+        finished_futures = wait(self._pending, timeout, FIRST_COMPLETED).done
+        if self._pending and timeout and not finished_futures:
             self._tell(f"no worker has answered for {timeout:.0f} s")
-        for future in sorted(done, key=lambda future: future.cancelled() or future.exception() is not None):
+        for future in sorted(finished_futures, key=lambda future: future.cancelled() or future.exception() is not None):
             chunk = self._pending.pop(future)
             try:
-                found = future.result()
+                chunk_result = future.result()
             except (BrokenExecutor, CancelledError) as error:
                 raise _broken(error) from error
             except WorkerDied as error:
@@ -196,28 +195,28 @@ class Dispatcher(Generic[T, R]):
                 # Dask has tried it several times, and counts a death for all that the worker had.
                 self._lose(chunk, DASK_LOGS, deaths=error.allowed_failures + 1, is_sure=chunk.alone)
                 continue
-            self._learn(found, len(chunk.items))
-            results: Sequence[R] = pickle.loads(found.results)  # noqa: S301 - of our own
-            if secrets_in(found.results):
-                results = [self._redacted(result) for result in results]
+            self._learn(chunk_result, len(chunk.items))
+            results: Sequence[R] = pickle.loads(chunk_result.results)  # noqa: S301 - of our own
+            if secrets_in(chunk_result.results):
+                results = [self._redacted(item_result) for item_result in results]
             yield chunk.first, results
         while self._given_up:
-            first, result = self._given_up.popleft()
-            yield first, [result]
+            first, item_result = self._given_up.popleft()
+            yield first, [item_result]
 
-    def _learn(self, found: ChunkResult, number: int) -> None:
-        """Choose the size of the next chunks by what one of them took."""
-        self._workers.add(found.worker)
+    def _learn(self, chunk_result: ChunkResult, number: int) -> None:
+        """Adapt the size of the next chunks to the duration of a finished one."""
+        self._workers.add(chunk_result.worker)
         self._deaths_in_a_row = 0
-        seconds = found.seconds / number
+        seconds = chunk_result.seconds / number
         self._item_seconds = (self._item_seconds + seconds) / 2 if self._item_seconds else seconds
         fitting = min(CHUNK_SECONDS / (self._item_seconds + 1e-9), CHUNK_BYTES / (self._item_bytes + 1), MAX_ITEMS)
         self._size = max(1, min(int(fitting), GROWTH * self._size))
 
     def _lose(self, chunk: Chunk[T], reason: str, *, deaths: int, is_sure: bool) -> None:
-        """Have a chunk that workers died of done again: in halves, and an item alone until it has cost too many.
+        """Retry a chunk on which workers died: in halves, and a single item until it has killed too many workers.
 
-        It `is_sure` where they had nothing else. Raise `ExecutorBroken` where workers do nothing but die.
+        `is_sure` says that the workers had no other chunk. Raise `ExecutorBroken` after too many deaths in a row.
         """
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW:

@@ -1,4 +1,4 @@
-"""Worker processes of our own, any of which may die."""
+"""An executor of worker processes that survives the death of any of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Worker(NamedTuple):
 
 
 class WorkerProcesses(Executor):
-    """An executor of so many processes, each with a thread that waits for it.
+    """An executor with a number of processes, each with a thread that waits for it.
 
     A call whose process dies raises `WorkerDied`; the next one gets a new process.
     """
@@ -37,17 +37,17 @@ class WorkerProcesses(Executor):
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(["pytest_queryeval.runs.cases"])
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="queryeval-worker")
-        self._own = threading.local()
+        self._thread_state = threading.local()
         self._workers: list[_Worker] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function in one of the processes; what it is given, returns and raises is pickled."""
+        """Call a function in one of the processes; arguments, return value and exception are pickled."""
         return self._threads.submit(self._call, function, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes, whatever they do; calls that have not begun are cancelled."""
+        """End all processes at once; calls that have not begun are cancelled."""
         with self._lock:
             self._is_closed = True
             processes = [worker.process for worker in self._workers]
@@ -61,13 +61,13 @@ class WorkerProcesses(Executor):
             process.join()
 
     def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        worker: _Worker = getattr(self._own, "worker", None) or self._start()
-        self._own.worker = worker
+        worker: _Worker = getattr(self._thread_state, "worker", None) or self._start()
+        self._thread_state.worker = worker
         try:
             worker.pipe.send((function, args, kwargs))
             result, error = worker.pipe.recv()
         except (EOFError, OSError):
-            del self._own.worker
+            del self._thread_state.worker
             worker.process.join(END_SECONDS)
             status = worker.process.exitcode or 0
             ending = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
@@ -77,11 +77,11 @@ class WorkerProcesses(Executor):
         return result  # type: ignore[no-any-return]  # what the function returned
 
     def _start(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
+        parent_pipe, child_pipe = self._context.Pipe()
         with self._lock:
             if self._is_closed:
                 raise WorkerDied("the executor is closed")
-            process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
+            process = self._context.Process(target=_serve, args=(child_pipe,), daemon=True)
             try:
                 process.start()
             except OSError as error:
@@ -89,9 +89,9 @@ class WorkerProcesses(Executor):
                     "the path of TMPDIR has to be short, as of a socket in it, and the limit of processes high enough"
                 )
                 raise ExecutorBroken(f"no worker process can be started: {error.strerror or error}: {needs}") from error
-            self._workers.append(_Worker(process, ours))
-        theirs.close()
-        return _Worker(process, ours)
+            self._workers.append(_Worker(process, parent_pipe))
+        child_pipe.close()
+        return _Worker(process, parent_pipe)
 
 
 def _serve(pipe: Connection) -> None:

@@ -1,4 +1,4 @@
-"""What programs and conftest.py files have registered, registered again in another process."""
+"""Registrations by programs and conftest.py files, repeated in another process."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _imported: dict[str, str] = {}  # digests of the modules that were imported here
 
 
 class Registered(NamedTuple):
-    """A member of a registry, which the import of a module registers; `digest` tells the file from earlier ones."""
+    """A member of a registry, which the import of a module registers."""
 
     registry: str
     name: str
     by: Registration
     digest: str
+    """The digest of the module's file, which changes with its contents."""
 
 
 def registered() -> Sequence[Registered]:
-    """Return what was registered in this process and is needed to evaluate cases."""
+    """Return the members registered in this process that the evaluation of cases may need."""
     return [
         Registered(registry, name, by, by.digest)
         for registry, members in REGISTRIES.items()
@@ -41,31 +42,30 @@ def registered() -> Sequence[Registered]:
 
 
 def register_again(needed: Sequence[Registered]) -> None:
-    """Import the modules that register something; raise `QueryEvalError` where one does not."""
+    """Import the modules that register these members; raise `QueryEvalError` if one fails or does not."""
     with _importing:
-        for each in needed:
+        for member in needed:
             try:
-                _import(each)
+                _import(member)
             except Exception as error:  # a module may raise anything
-                reason = f"{each.by.module} cannot be imported in a worker: {type(error).__name__}: {error}"
-                raise QueryEvalError(f"the {each.registry} '{each.name}': {reason}") from error
-            if each.name not in REGISTRIES[each.registry]:
-                place = "the program itself" if each.by.module == "__main__" else each.by.file or each.by.module
+                reason = f"{member.by.module} cannot be imported in a worker: {type(error).__name__}: {error}"
+                raise QueryEvalError(f"the {member.registry} '{member.name}': {reason}") from error
+            if member.name not in REGISTRIES[member.registry]:
+                place = "the program itself" if member.by.module == "__main__" else member.by.file or member.by.module
                 remedy = "register it at the top level of a module that workers can import, or of a conftest.py"
-                raise QueryEvalError(
-                    f"the {each.registry} '{each.name}' is registered in {place}, which workers do not run: {remedy}"
-                )
+                problem = f"is registered in {place}, which workers do not run"
+                raise QueryEvalError(f"the {member.registry} '{member.name}' {problem}: {remedy}")
 
 
-def _import(each: Registered) -> None:
-    """Import a module, or its file under its name, unless it was imported here as it is now."""
-    name, file = each.by
+def _import(member: Registered) -> None:
+    """Import a module, or its file under its name, unless its current version is already imported."""
+    name, file = member.by
     if name == "__main__" or not file:
         return
-    if (name in sys.modules and name not in _imported) or _imported.get(name) == each.digest:
+    if (name in sys.modules and name not in _imported) or _imported.get(name) == member.digest:
         return
     sys.modules.pop(name, None)
-    _imported[name] = each.digest
+    _imported[name] = member.digest
     path = Path(file)
     module = path.parent if path.name == "__init__.py" else path.with_suffix("")
     names = name.split(".")
@@ -73,7 +73,7 @@ def _import(each: Registered) -> None:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     with suppress(ModuleNotFoundError):  # of a name that is none of a package
-        if (found := find_spec(name)) is not None and found.origin == file:
+        if (module_spec := find_spec(name)) is not None and module_spec.origin == file:
             import_module(name)
             return
     spec = spec_from_file_location(name, path)
