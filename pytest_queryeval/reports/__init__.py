@@ -92,18 +92,18 @@ def check_place(target: Path) -> None:
         is_file = not is_folder(target)
         file = Path(os.path.realpath(target)) if target.is_symlink() else target
         folder = file.parent if is_file else target
-        nearest = next(path for path in (folder, *folder.parents) if path.exists())
-        writable = nearest.is_dir() and os.access(nearest, os.W_OK) and _takes_files(nearest)
+        nearest_folder = next(path for path in (folder, *folder.parents) if path.exists())
+        is_writable = nearest_folder.is_dir() and os.access(nearest_folder, os.W_OK) and _takes_files(nearest_folder)
         files = [target] if is_file else [*files_of(target), target / JUNIT]
-        irregular = [path for path in files if path.exists() and not path.is_file()]
+        irregular_files = [path for path in files if path.exists() and not path.is_file()]
     except OSError as error:  # a folder without permission, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
-    if not writable:
-        raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
-    if irregular:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
-        obstacle = "a folder" if irregular[0].is_dir() else "no regular file"
+    if not is_writable:
+        raise ReportError(f"report {target} cannot be written: {nearest_folder} is no folder that can be written to")
+    if irregular_files:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
+        obstacle = "a folder" if irregular_files[0].is_dir() else "no regular file"
         raise ReportError(
-            f"report {irregular[0]} cannot be written: {obstacle} is in its place: remove it, or write elsewhere"
+            f"report {irregular_files[0]} cannot be written: {obstacle} is in its place: remove it, or write elsewhere"
         )
 
 

@@ -54,10 +54,12 @@ def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
     columns = {**PLACE, **_groups(), **ANSWERS}
-    taken = {*columns, *TIMES}
+    column_names = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow([*columns, *TIMES, *(guard_cell(f"score_{name}" if name in taken else name) for name in metrics)])
+    writer.writerow(
+        [*columns, *TIMES, *(guard_cell(f"score_{name}" if name in column_names else name) for name in metrics)]
+    )
     for case in report["cases"]:
         values = [read(case) for read in columns.values()]
         values += [part(case, "prediction", "metadata", name) for name in TIMES]

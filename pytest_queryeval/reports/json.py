@@ -28,10 +28,10 @@ def write_json(report: Report, path: Path) -> Path | None:
 
     Return the file of the cases, if there is one. Otherwise that of an earlier report in the same place is removed.
     """
-    real = Path(os.path.realpath(path))
-    file = real.with_suffix(SUFFIX)
+    real_path = Path(os.path.realpath(path))
+    file = real_path.with_suffix(SUFFIX)
     if fit_in_memory(report["cases"]):
-        is_stale = _has_cases_in(real, file.name)
+        is_stale = _has_cases_in(real_path, file.name)
         write_whole(path, render_json(report))
         if is_stale:
             with suppress(OSError):  # nothing reads it any more
@@ -46,7 +46,7 @@ def write_json(report: Report, path: Path) -> Path | None:
 
     write_whole(file, lines(), follow_link=False)
     cases_file: CasesFile = {"file": file.name, "count": len(report["cases"]), "sha256": digest.hexdigest()}
-    write_whole(real, _document(report, json.dumps(cases_file).encode()))
+    write_whole(real_path, _document(report, json.dumps(cases_file).encode()))
     return file if path.is_symlink() else path.with_suffix(SUFFIX)
 
 

@@ -77,8 +77,8 @@ class Section:
             kept_rows.append(row)
         if not kept_rows:
             return "", 0
-        cut = self.count - len(kept_rows)
-        notice = ("", f"… and {cut:,} more") if cut else ()
+        cut_rows = self.count - len(kept_rows)
+        notice = ("", f"… and {cut_rows:,} more") if cut_rows else ()
         return "\n".join((*head, *kept_rows, *notice, *foot)), len(kept_rows)
 
 
@@ -91,9 +91,9 @@ def markdown_within(report: Report, room: int) -> bytes:
     """Return the report in at most `room` bytes, if that is enough for the verdict; it tells what was cut."""
     parts = list(_head(report))
     remaining_bytes = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
-    worst, omitted_titles = worst_first(report), []
+    worst_cases, omitted_titles = worst_first(report), []
     listed_count = 0
-    for section in _sections(report, worst):
+    for section in _sections(report, worst_cases):
         if not section.count:
             continue
         text, rows = section.within(remaining_bytes)
@@ -105,7 +105,7 @@ def markdown_within(report: Report, room: int) -> bytes:
         remaining_bytes -= _size(text) + 1
     if omitted_titles:
         parts.append(f"No room for: {', '.join(omitted_titles)}.")
-    further_cases = _cases("the other cases that did not pass", worst[listed_count:], MAX_BYTES)
+    further_cases = _cases("the other cases that did not pass", worst_cases[listed_count:], MAX_BYTES)
     text, _ = further_cases.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
     if text:
         parts += [REST, f"The other {pluralize(further_cases.count, 'case')} that did not pass:", text]
@@ -124,13 +124,13 @@ def _head(report: Report) -> Iterator[str]:
         ends = shown_interval(rate)
         interval = f" (95 % interval {format_interval(ends, percent)})" if ends else ""
         change = report["baseline"]["metrics"].get(PASS_RATE) if "baseline" in report else None
-        since = (
+        change_text = (
             f", {points(change['change'])} points in {pluralize(change['n'], 'case')} of the baseline" if change else ""
         )
-        yield f"Pass rate **{percent(rate['mean'])} %**{interval}{since}"
+        yield f"Pass rate **{percent(rate['mean'])} %**{interval}{change_text}"
 
 
-def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
+def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Section]:
     """Yield what a comment has room for, the most important first: what failed and changed, then folded figures."""
     words = {ok: f"**{word}**" if ok is False else word for ok, word in GATE_WORDS.items()}
     gates = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
@@ -144,15 +144,15 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
         yield _list("what changed besides the system", changes)
     cause_counts = baseline["causes"] if baseline else report["causes"]
     yield _list("causes", [markdown_sentence(sentence) for sentence in causes(cause_counts)])
-    yield _cases(FAULTS_TITLE, worst, 18_000, max_rows=MAX_LISTED)
+    yield _cases(FAULTS_TITLE, worst_cases, 18_000, max_rows=MAX_LISTED)
     yield _list("cautions", [f"- {markdown_sentence(caution)}" for caution in cautions(report)])
     change = (CHANGE,) if baseline and baseline["metrics"] else ()
     metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
     foot = ("", note) if (note := interval_note(report)) else ()
     yield _table("metrics", metrics, 8_000, foot=foot, is_folded=True)
     if baseline:
-        changed = changes_table(baseline)
-        yield _table("changes of metrics", changed, 8_000, foot=("", CHANGE_NOTE), is_folded=True)
+        metric_changes = changes_table(baseline)
+        yield _table("changes of metrics", metric_changes, 8_000, foot=("", CHANGE_NOTE), is_folded=True)
     for group in groups_in_tables():
         table = group_table(report, group)
         cut_table = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])

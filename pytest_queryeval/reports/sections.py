@@ -113,8 +113,10 @@ def mean_of(member: GroupReport, metric: str) -> float | None:
 
 def by_weight(report: Report) -> list[str]:
     """Return the metrics by weight: those of gates, those with missed thresholds, those of most cases."""
-    metrics, gated = report["metrics"], {gate["metric"] for gate in report["gates"]}
-    return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
+    metrics, gate_metrics = report["metrics"], {gate["metric"] for gate in report["gates"]}
+    return sorted(
+        metrics, key=lambda name: (name not in gate_metrics, not metrics[name]["missed"], -metrics[name]["n"])
+    )
 
 
 def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) -> ScoreStatistics | None:
@@ -369,20 +371,23 @@ def flips(sides: Sides) -> Iterator[Sentence]:
 
 def cautions(report: Report) -> Iterator[Sentence]:
     """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident."""
-    right = 0
-    empty, tied, accidental = list[str](), list[str](), list[str]()
+    matches = 0
+    empty_golds, ties, accidents = list[str](), list[str](), list[str]()
     for case in report["cases"]:
-        right += case["scores"].get("execution_accuracy") == 1.0
-        empty += [case["nodeid"]] if case["details"].get("empty_gold") else []
-        tied += [case["nodeid"]] if case["depends_on_tie"] else []
-        accidental += [case["nodeid"]] if is_accidental(case) else []
-    verb = "depends" if len(tied) == 1 else "depend"
+        matches += case["scores"].get("execution_accuracy") == 1.0
+        empty_golds += [case["nodeid"]] if case["details"].get("empty_gold") else []
+        ties += [case["nodeid"]] if case["depends_on_tie"] else []
+        accidents += [case["nodeid"]] if is_accidental(case) else []
+    verb = "depends" if len(ties) == 1 else "depend"
     for names, text in (
-        (empty, f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"),
-        (tied, f"{pluralize(len(tied), 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit"),
+        (empty_golds, f"{pluralize(len(empty_golds), 'gold')} without rows, so any empty answer passes"),
         (
-            accidental,
-            f"{right:,} right by execution_accuracy, of these {len(accidental):,} wrong on a variant of the source",
+            ties,
+            f"{pluralize(len(ties), 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit",
+        ),
+        (
+            accidents,
+            f"{matches:,} right by execution_accuracy, of these {len(accidents):,} wrong on a variant of the source",
         ),
     ):
         if names:

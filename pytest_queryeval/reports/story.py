@@ -268,8 +268,8 @@ def notes(case: CaseReport) -> Iterator[Note]:
         yield from (Note("violation", str(violation)) for violation in violations)
     if isinstance(texts, dict):
         parts = [f"predicted cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
-        if isinstance(differs := texts.get("differs"), list) and differs:
-            parts.append(f"differ in {', '.join(map(str, differs))}")
+        if isinstance(differing_parts := texts.get("differs"), list) and differing_parts:
+            parts.append(f"differ in {', '.join(map(str, differing_parts))}")
         if parts:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
@@ -305,7 +305,7 @@ def _differences(difference: DifferenceReport, gold: QueryReport | None) -> Diff
         differing_rows(
             missing=difference["missing"],
             extra=difference["extra"],
-            changed=((changed["gold"], changed["predicted"]) for changed in difference["changed"]),
+            changed=((change["gold"], change["predicted"]) for change in difference["changed"]),
             repeated=((row["row"], row["gold"], row["predicted"]) for row in difference["repeated"]),
         )
     )

@@ -168,17 +168,17 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
 
 def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:
     """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as a line holds."""
-    weak = worst_first(report)
-    if not weak:
+    worst_cases = worst_first(report)
+    if not worst_cases:
         return
     yield "", {}
-    yield f"worst cases ({min(MAX_LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    shown_cases = weak[:MAX_LISTED]
+    yield f"worst cases ({min(MAX_LISTED, len(worst_cases))} of {len(worst_cases):,})", {"bold": True}
+    shown_cases = worst_cases[:MAX_LISTED]
     room = max(width // 2 - 4, MIN_WIDTH // 2)
     names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown_cases]
-    wide = max(map(len, names))
+    name_width = max(map(len, names))
     for case, name in zip(shown_cases, names, strict=True):
-        start, colours = f"  {name:<{wide}}  ", {"red": case["outcome"] != "missed"}
+        start, colours = f"  {name:<{name_width}}  ", {"red": case["outcome"] != "missed"}
         if is_whole or (are_errors_whole and case["outcome"] == "error"):
             why = one_line(finding(case), REASON_CHARACTERS)
             lines = wrap(start + why, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
@@ -188,12 +188,14 @@ def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool
 
 
 def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:
-    timed = ((sum(part["seconds"] for name in TIMED_PARTS if (part := case[name])), case["nodeid"]) for case in cases)
-    slow = nlargest(MAX_LISTED, (pair for pair in timed if pair[0] >= MIN_SLOW_SECONDS))
-    if slow:
+    timed_cases = (
+        (sum(part["seconds"] for name in TIMED_PARTS if (part := case[name])), case["nodeid"]) for case in cases
+    )
+    slowest_cases = nlargest(MAX_LISTED, (pair for pair in timed_cases if pair[0] >= MIN_SLOW_SECONDS))
+    if slowest_cases:
         yield "", {}
         yield "slowest cases", {"bold": True}
-    for seconds, nodeid in slow:
+    for seconds, nodeid in slowest_cases:
         start = f"  {seconds:8.2f} s  "
         yield f"{start}{one_line_with_end(nodeid, width - len(start))}", {}
 
@@ -220,5 +222,5 @@ def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
         colour = {True: "green", False: "red", None: "yellow"}[gate["ok"]]
         word = GATE_WORDS[gate["ok"]].upper() if gate["ok"] is False else GATE_WORDS[gate["ok"]]
         yield f"gate {word}: {one_line(gate_text(gate), GATE_CHARACTERS)}", {colour: True}
-    if met := len(gates) - len(shown_gates):
-        yield f"{pluralize(met, 'gate')} met", {"green": True}
+    if met_gates := len(gates) - len(shown_gates):
+        yield f"{pluralize(met_gates, 'gate')} met", {"green": True}

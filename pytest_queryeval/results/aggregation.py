@@ -63,12 +63,12 @@ def aggregate(
 
     `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
     """
-    ordered = in_report_order(cases)
-    counts = CaseCounts(ordered)
+    ordered_cases = in_report_order(cases)
+    counts = CaseCounts(ordered_cases)
     everything = counts.report()
     known_better = better or {}
     tables: ReportTables = {}
-    if counts.has_spider and (spider_table := _spider_table(ordered)):
+    if counts.has_spider and (spider_table := _spider_table(ordered_cases)):
         tables["spider_table"] = spider_table
     if dimensions := counts.dimension_statistics():
         tables["dimensions"] = dimensions
@@ -91,7 +91,7 @@ def aggregate(
         "groups": {group: counts.group_reports(group, everything) for group in counts.groups},
         **tables,
         "gates": list(gates),
-        "cases": ordered,
+        "cases": ordered_cases,
     }
 
 
@@ -213,8 +213,10 @@ class CaseCounts:
         if members and members.count(members[0]) == len(members):  # as most suites have one kind
             return {value: everything.copy() for value in sorted(members[0])}
         reports = self._reports(members)
-        ordered = sorted(reports, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value))
-        return {value: reports[value] for value in ordered}
+        ordered_values = sorted(
+            reports, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value)
+        )
+        return {value: reports[value] for value in ordered_values}
 
     def _reports(self, members: Sequence[Sequence[str]]) -> dict[str, GroupReport]:
         """Return what is counted of the cases with the same value, by this value; `members` has those of each case."""

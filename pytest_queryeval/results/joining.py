@@ -89,11 +89,11 @@ def _check(cases: Mapping[str, CaseReport]) -> None:
 
 
 def _joined(cases: Sequence[CaseReport]) -> CaseReport:
-    ranked = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
+    ranked_cases = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
     joined_case: dict[str, Any] = {}
-    for case in ranked:
+    for case in ranked_cases:
         joined_case |= {key: value for key, value in case.items() if joined_case.get(key) is None}
-    decisive_cases = [case for case in ranked if case["outcome"] == joined_case["outcome"]]
+    decisive_cases = [case for case in ranked_cases if case["outcome"] == joined_case["outcome"]]
     notes = dict.fromkeys(note for case in cases for note in case["details"].get("notes", ()))
     details: dict[str, Any] = {}
     for case in reversed(cases):

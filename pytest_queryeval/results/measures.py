@@ -14,21 +14,21 @@ P95 = 0.95
 
 def measure_statistics(values: Sequence[float]) -> MeasureStatistics:
     """Return what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation."""
-    ordered = sorted(values)
-    place = P95 * (len(ordered) - 1)
+    ordered_values = sorted(values)
+    place = P95 * (len(ordered_values) - 1)
     below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    p95 = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-    return {**describe(ordered), "sum": math.fsum(ordered), "p95": p95}
+    above = min(below + 1, len(ordered_values) - 1)
+    p95 = ordered_values[below] + (ordered_values[above] - ordered_values[below]) * (place - below)
+    return {**describe(ordered_values), "sum": math.fsum(ordered_values), "p95": p95}
 
 
 def describe(values: Sequence[float]) -> Spread:
     """Return mean, n, sample standard deviation (None for n = 1), min, median and max of at least one value."""
-    ordered, n = sorted(values), len(values)
-    mean = math.fsum(ordered) / n
-    std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / (n - 1)) if n > 1 else None
-    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return {"mean": mean, "n": n, "std": std, "min": ordered[0], "median": median, "max": ordered[-1]}
+    ordered_values, n = sorted(values), len(values)
+    mean = math.fsum(ordered_values) / n
+    std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered_values) / (n - 1)) if n > 1 else None
+    median = (ordered_values[(n - 1) // 2] + ordered_values[n // 2]) / 2
+    return {"mean": mean, "n": n, "std": std, "min": ordered_values[0], "median": median, "max": ordered_values[-1]}
 
 
 def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:

@@ -164,12 +164,12 @@ def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
     paths = first["paths"]
     if any(request["paths"] != paths for request in further_requests):
         all_paths = [PurePosixPath(path) for report in reports for path in report["requested_paths"]["paths"]]
-        shared = (
+        shared_folders = (
             folder
             for folder in (all_paths[0], *all_paths[0].parents)
             if all(p.is_relative_to(folder) for p in all_paths)
         )
-        paths = [str(next(shared, PurePosixPath()))]
+        paths = [str(next(shared_folders, PurePosixPath()))]
     return {
         "paths": paths,
         "ignored": [

@@ -52,13 +52,13 @@ class ScopeIndex:
             value = "" if group is None else conditions.pop(group)
             by_group = self._scopes.setdefault(str(PurePosixPath(folder)), {})
             by_group.setdefault(group, {}).setdefault(value, []).append(_Scope(number, tuple(conditions.items())))
-        excluded = [
+        exclusions = [
             (number, folder, left_out)
             for number, (folder, where) in enumerate(scopes)
             if (left_out := exclusions_of(where))
         ]
-        self._excluded_numbers = [number for number, _, _ in excluded]
-        self._excluded = ScopeIndex((folder, where) for _, folder, where in excluded) if excluded else None
+        self._excluded_numbers = [number for number, _, _ in exclusions]
+        self._excluded = ScopeIndex((folder, where) for _, folder, where in exclusions) if exclusions else None
 
     def scopes_of(self, path: str, values: Callable[[str], Sequence[str]]) -> list[int]:
         """Return the numbers of the scopes that a case is in, in order; `values` are those that it has of a group."""
@@ -93,8 +93,8 @@ def conditions_of(where: Where) -> dict[str, str]:
 
 def exclusions_of(where: Where) -> Where:
     """Return what `not` excludes: the cases with all of these values of groups."""
-    excluded = where.get("not", {})
-    return {} if isinstance(excluded, str) else {**excluded}
+    exclusions = where.get("not", {})
+    return {} if isinstance(exclusions, str) else {**exclusions}
 
 
 def where_text(where: Where) -> str:
@@ -103,11 +103,11 @@ def where_text(where: Where) -> str:
     >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
     ' of sql cases on shop but not hard slow cases'
     """
-    included = _cases_text(conditions_of(where))
-    if excluded := exclusions_of(where):
-        words = f"{included} but not" if included else "all but"
-        return f" of {words} {_cases_text(conditions_of(excluded))}"
-    return f" of {included}" if included else ""
+    included_cases = _cases_text(conditions_of(where))
+    if exclusions := exclusions_of(where):
+        words = f"{included_cases} but not" if included_cases else "all but"
+        return f" of {words} {_cases_text(conditions_of(exclusions))}"
+    return f" of {included_cases}" if included_cases else ""
 
 
 def _cases_text(conditions: Mapping[str, str]) -> str:

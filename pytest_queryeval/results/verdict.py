@@ -127,18 +127,18 @@ def _worst_places(report: Report) -> list[int]:
         ]
         return sum(scores) / len(scores) if scores else -1.0
 
-    ranked = sorted(
+    ranked_cases = sorted(
         (mean_score(case), _reason(case), case["nodeid"] not in regressed_nodeids, FAULTS.index(case["outcome"]), place)
         for place, case in enumerate(report["cases"])
         if case["outcome"] in FAULTS
     )
-    frequencies = Counter(reason for _, reason, *_ in ranked)
+    frequencies = Counter(reason for _, reason, *_ in ranked_cases)
     turns: Counter[tuple[float, str]] = Counter()
-    ordered: list[tuple[float, int, int, bool, int, int]] = []
-    for mean, reason, is_old, fault, place in ranked:
-        ordered.append((mean, turns[mean, reason], -frequencies[reason], is_old, fault, place))
+    sort_keys: list[tuple[float, int, int, bool, int, int]] = []
+    for mean, reason, is_old, fault, place in ranked_cases:
+        sort_keys.append((mean, turns[mean, reason], -frequencies[reason], is_old, fault, place))
         turns[mean, reason] += 1
-    return [place for *_, place in sorted(ordered)]
+    return [place for *_, place in sorted(sort_keys)]
 
 
 def _reason(case: CaseReport) -> str:

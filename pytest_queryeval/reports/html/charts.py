@@ -104,11 +104,11 @@ def charts(report: Report) -> Iterator[Chart]:
     yield from _times(report)
 
 
-def _left_out(words: str, drawn: Sized, metrics: Sized) -> str:
+def _left_out(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
     """Return what a chart says about the metrics that it does not draw."""
-    if len(drawn) == len(metrics):
+    if len(drawn_metrics) == len(metrics):
         return ""
-    return f" The {words} {len(drawn)} of {len(metrics):,} metrics are drawn; the table has all."
+    return f" The {words} {len(drawn_metrics)} of {len(metrics):,} metrics are drawn; the table has all."
 
 
 def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
@@ -140,22 +140,24 @@ def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
 def _times(report: Report) -> Iterator[Chart]:
     """Yield prediction times against scores, as circles whose size is the number of cases."""
     scores, metrics = timed_scores(report["cases"]), report["metrics"]
-    timed = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
-    if not timed:
+    timed_metrics = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
+    if not timed_metrics:
         return
-    largest = sorted(timed, key=lambda name: -len(timed[name][0]))[:TIMED_METRICS]
-    drawn = {name: circles(timed[name]) for name in timed if name in largest}
+    drawn_metrics = sorted(timed_metrics, key=lambda name: -len(timed_metrics[name][0]))[:TIMED_METRICS]
+    circles_of_metrics = {name: circles(timed_metrics[name]) for name in timed_metrics if name in drawn_metrics}
     yield Chart(
         name="times",
         title="Prediction time and score",
         description="A circle stands for cases with about the same score and time, a larger one for more of them; the"
         " lines are at the scores 0, 0.5 and 1, the scale of the time is logarithmic. Predictions that took no time are"
         " left out, and metrics with scores that are not between 0 and 1."
-        f"{_left_out('most frequent', largest, timed)}",
-        plots=[_dots(name, metric_circles) for name, metric_circles in drawn.items()],
+        f"{_left_out('most frequent', drawn_metrics, timed_metrics)}",
+        plots=[_dots(name, metric_circles) for name, metric_circles in circles_of_metrics.items()],
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
-        rows=[(name, *row) for name, points in timed.items() for row in bands(points)],
-        is_open=any(len({circle.score for circle in metric_circles}) > 2 for metric_circles in drawn.values()),
+        rows=[(name, *row) for name, points in timed_metrics.items() for row in bands(points)],
+        is_open=any(
+            len({circle.score for circle in metric_circles}) > 2 for metric_circles in circles_of_metrics.values()
+        ),
     )
 
 

@@ -71,7 +71,7 @@ def case_columns(report: Report) -> dict[str, object]:
     places = {id(case): place for place, case in enumerate(cases)}
     # Cases that passed with a wrong answer follow: a gate may be missed because of them.
     wrong_but_passed = (case for case in cases if case["cause"] is not None and case["outcome"] == "passed")
-    worst = [*worst_first(report), *wrong_but_passed]
+    worst_cases = [*worst_first(report), *wrong_but_passed]
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
@@ -92,7 +92,7 @@ def case_columns(report: Report) -> dict[str, object]:
             ]
             for name in metric_names(cases)
         },
-        "worst": [places[id(case)] for case in worst],
+        "worst": [places[id(case)] for case in worst_cases],
         "views": views(report),
     }
 
@@ -100,11 +100,11 @@ def case_columns(report: Report) -> dict[str, object]:
 def views(report: Report) -> dict[str, list[int]]:
     """Return the places of the cases that each filter shows, but for the filters of outcomes."""
     cases, baseline = report["cases"], report.get("baseline")
-    flipped = {view: frozenset(baseline[side] if baseline else ()) for view, side in FLIPPED.items()}
+    flipped_nodeids = {view: frozenset(baseline[side] if baseline else ()) for view, side in FLIPPED.items()}
     return {
         **{
             view: [place for place, case in enumerate(cases) if case["nodeid"] in nodeids]
-            for view, nodeids in flipped.items()
+            for view, nodeids in flipped_nodeids.items()
         },
         "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
         "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
@@ -196,9 +196,9 @@ def _side(part: QueryReport | PredictionReport | None, answer: Answer | None = N
     """Return an execution or a prediction with a short time; numbers of a database or a system are exact."""
     if part is None:
         return None
-    untrusted = {name: with_exact_numbers(value) for name, value in part.items() if name in ("sample", "metadata")}
+    exact_parts = {name: with_exact_numbers(value) for name, value in part.items() if name in ("sample", "metadata")}
     words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
-    return {**part, **untrusted, **words, "seconds": _short(part["seconds"])}
+    return {**part, **exact_parts, **words, "seconds": _short(part["seconds"])}
 
 
 def _short(seconds: float) -> float:

@@ -156,11 +156,11 @@ def _views(report: Report) -> list[View]:
     """Return the filters that have cases, and that of all cases."""
     cases = report["cases"]
     totals = totals_of(cases)
-    wrong = faults(totals)
+    fault_count = faults(totals)
     counts: dict[str, int] = {
         **{name: len(places) for name, places in views(report).items()},
         # the same as one of the next three where the others have no cases
-        "faults": wrong if wrong not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
+        "faults": fault_count if fault_count not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
         "all": len(cases),
     } | {str(outcome): totals[total] for outcome, total in TOTAL_OF.items()}
     first = next((name for name in FIRST if counts[name]), "all")
@@ -175,16 +175,16 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
     """Yield the groups with several values; of many values those with the most cases, of many metrics the first."""
     for name in groups_in_tables():
         members = report["groups"].get(name, {})
-        largest = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
-        shown_members = {value: member for value, member in members.items() if value in largest}
+        largest_values = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
+        shown_members = {value: member for value, member in members.items() if value in largest_values}
         metrics = group_metrics(by_weight(report), shown_members)
         left_out = [
-            f"Of {len(all_of):,} {word}, {few} are shown."
-            for all_of, limit, word, few in (
+            f"Of {len(candidates):,} {word}, {selection_text} are shown."
+            for candidates, limit, word, selection_text in (
                 (members, VALUES_SHOWN, "values", f"the {VALUES_SHOWN} with the most cases"),
                 (metrics, METRICS_SHOWN, "metrics", f"the first {METRICS_SHOWN}"),
             )
-            if len(all_of) > limit
+            if len(candidates) > limit
         ]
         if len(members) > 1:
             yield {

@@ -50,20 +50,20 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
         LEFT_OUT: difference.left_out,
         SKIPPED: difference.skipped,
     }
-    lowered: defaultdict[str, list[str]] = defaultdict(list)
-    raised: defaultdict[str, list[str]] = defaultdict(list)
-    edited: dict[str, list[str]] = {description: [] for description in CASE_CHANGES}
+    lowered_thresholds: defaultdict[str, list[str]] = defaultdict(list)
+    raised_thresholds: defaultdict[str, list[str]] = defaultdict(list)
+    edited_cases: dict[str, list[str]] = {description: [] for description in CASE_CHANGES}
     for old, new in difference.common:
         if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
             continue  # as most cases
         if metrics := _lowered(old, new):
-            lowered[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
+            lowered_thresholds[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
         if metrics := _lowered(new, old):
-            raised[f"thresholds raised: {', '.join(metrics)}"].append(new["nodeid"])
+            raised_thresholds[f"thresholds raised: {', '.join(metrics)}"].append(new["nodeid"])
         for description, is_changed in CASE_CHANGES.items():
             if is_changed(old, new):
-                edited[description].append(new["nodeid"])
-    cases |= {**lowered, **raised, **edited}
+                edited_cases[description].append(new["nodeid"])
+    cases |= {**lowered_thresholds, **raised_thresholds, **edited_cases}
     case_changes: list[SuiteChange] = [
         {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
     ]
@@ -202,18 +202,18 @@ def _smaller_files(difference: RunDifference) -> Iterator[str]:
     removed = Counter(difference.removed.values())
     after, collected = difference.after, difference.after["collected"]
     is_complete = collected and not after["stopped"]
-    for path, old in difference.before["collected"].items():
-        new = collected.get(path, 0)
+    for path, old_count in difference.before["collected"].items():
+        new_count = collected.get(path, 0)
         is_known = path in collected or (is_complete and in_scope(path, after))
-        if is_known and old - new > removed[path]:
-            yield f"{FEWER}: {path} ({old:,} before, {new:,} now)"
+        if is_known and old_count - new_count > removed[path]:
+            yield f"{FEWER}: {path} ({old_count:,} before, {new_count:,} now)"
 
 
 def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name gates of folders with cases in the run which require less than before, or are gone."""
-    relaxed = _relaxed(_gate_requirements(before["gates"]), _gate_requirements(after["gates"]))
-    paths = {case["path"] for case in after["cases"]} if relaxed else ()
-    for folder, metric, condition_text in dict.fromkeys(name[:3] for name in relaxed):
+    relaxed_requirements = _relaxed(_gate_requirements(before["gates"]), _gate_requirements(after["gates"]))
+    paths = {case["path"] for case in after["cases"]} if relaxed_requirements else ()
+    for folder, metric, condition_text in dict.fromkeys(name[:3] for name in relaxed_requirements):
         if any(is_below(path, folder) for path in paths):
             yield f"{LOOSENED}: {metric}{condition_text}{folder_text(folder)}"
 

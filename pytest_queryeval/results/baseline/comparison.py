@@ -92,24 +92,26 @@ def _earlier(case: CaseReport) -> EarlierCase:
 
 def _metric_changes(pairs: Mapping[str, Pairs], costs: Collection[str]) -> dict[str, MetricChange]:
     """Return the change of the pass rate and of each metric that has a pair of scores."""
-    scored = {name: scores for name, scores in pairs.items() if scores.before}
-    if not scored:
+    scored_pairs = {name: scores for name, scores in pairs.items() if scores.before}
+    if not scored_pairs:
         return {}
     # scipy.stats takes long to import.
     from pytest_queryeval.results.baseline.statistics import detectable_drop, paired_tests
 
-    strictest = ALPHA / (2 * len(scored))  # of one side, by Holm's method
+    strictest_alpha = ALPHA / (2 * len(scored_pairs))  # of one side, by Holm's method
     return {
         name: {
-            "n": len(scored[name].before),
-            "before": mean(scored[name].before),
-            "after": mean(scored[name].after),
+            "n": len(scored_pairs[name].before),
+            "before": mean(scored_pairs[name].before),
+            "after": mean(scored_pairs[name].after),
             "change": test.change,
             "ci95": test.ci95,
             "p": test.p,
             "p_holm": test.p_holm,
             "test": test.test,
-            "detectable": detectable_drop(scored[name].oriented("lower" if name in costs else "higher"), strictest),
+            "detectable": detectable_drop(
+                scored_pairs[name].oriented("lower" if name in costs else "higher"), strictest_alpha
+            ),
         }
-        for name, test in paired_tests(scored).items()
+        for name, test in paired_tests(scored_pairs).items()
     }

@@ -92,10 +92,10 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
     common = {
         nodeid: pair for nodeid, pair in shared_places.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)
     }
-    gone = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
+    missing_paths = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
-    removed = {nodeid: path for nodeid, path in gone.items() if is_whole and in_scope(path, after)}
+    removed_paths = {nodeid: path for nodeid, path in missing_paths.items() if is_whole and in_scope(path, after)}
     sides: dict[Side, list[str]] = {"regressions": [], "fixes": [], "errors": [], "skipped": []}
     for nodeid, (then, now) in common.items():
         if side := change_of_sides(then.outcome, now.outcome):
@@ -109,12 +109,12 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
         ),
         **sides,
         added=[nodeid for nodeid in new if nodeid not in old],
-        removed=removed,
+        removed=removed_paths,
         not_run=[
-            *(nodeid for nodeid in gone if nodeid not in removed),
+            *(nodeid for nodeid in missing_paths if nodeid not in removed_paths),
             *(nodeid for nodeid, (then, now) in shared_places.items() if now.outcome == "not_run" != then.outcome),
         ],
-        left_out=[nodeid for nodeid, path in gone.items() if is_selected and path in after["collected"]],
+        left_out=[nodeid for nodeid, path in missing_paths.items() if is_selected and path in after["collected"]],
     )
 
 

@@ -56,15 +56,15 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     Each case comes with the path of its file, relative to the root of the run. A case without a source whose own
     metrics compare texts is not run for a gate alone.
     """
-    required = [gate.required for gate in gates]
-    metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in required]
+    pending_gates = [gate.required for gate in gates]
+    metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in pending_gates]
     score_scopes = [
         (metric, where) for metric, where in metric_scopes if metric and metric not in (PASS_RATE, *OF_TRIALS)
     ]
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # What the cases of a suite have in common, which are most of them, is looked up once.
     indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
-    scored: list[Case] = []
+    extended_cases: list[Case] = []
     for case, path in cases:
         requested, has_source = case.settings.requested_metrics, case.settings.source is not None
         key = case.settings.kind, has_source, requested
@@ -85,8 +85,8 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
         if added_metrics:
             metrics_of_case = (*case.settings.metrics, *added_metrics)
             case = replace(case, settings=replace(case.settings, metrics=metrics_of_case))
-        scored.append(case)
-    return scored
+        extended_cases.append(case)
+    return extended_cases
 
 
 def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
@@ -94,17 +94,17 @@ def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate
 
     A gate that one of them has twice stays twice. Results are dropped, except the largest number of `cases`.
     """
-    merged: dict[tuple[str, int], PendingGate] = {}
+    merged_gates: dict[tuple[str, int], PendingGate] = {}
     for gates in gate_lists:
         times: Counter[str] = Counter()
         for gate in gates:
-            required = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
-            pending = cast("PendingGate", required)
-            key = gate_key(pending)
+            required_fields = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
+            pending_gate = cast("PendingGate", required_fields)
+            key = gate_key(pending_gate)
             times[key] += 1
-            first = merged.setdefault((key, times[key]), pending)
+            first = merged_gates.setdefault((key, times[key]), pending_gate)
             first["cases"] = max((n for n in (first["cases"], gate["cases"]) if n is not None), default=None)
-    return sorted(merged.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
+    return sorted(merged_gates.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
 
 def gate_key(gate: PendingGate) -> str:
@@ -178,15 +178,19 @@ def evaluate_gates(
         key: GateEvidence(gate, earlier, counts_errors=decide is not None)
         for key, gate in zip(keys, gates, strict=True)
     }
-    distinct, existing = list(evidence.values()), GroupValues(gates)
-    index = scope_index(shared.gate for shared in distinct)
+    distinct_evidence, existing_values = list(evidence.values()), GroupValues(gates)
+    index = scope_index(gate_evidence.gate for gate_evidence in distinct_evidence)
     for case in cases if gates else ():
-        existing.add(case)
+        existing_values.add(case)
         for number in gates_about(index, case):
-            distinct[number].add(case)
+            distinct_evidence[number].add(case)
     return [
         evidence[key].result(
-            gate, unreadable_files, mode, existing.below(gate["folder"]), decide(gate) if decide is not None else None
+            gate,
+            unreadable_files,
+            mode,
+            existing_values.below(gate["folder"]),
+            decide(gate) if decide is not None else None,
         )
         for key, gate in zip(keys, gates, strict=True)
     ]
@@ -245,16 +249,16 @@ class GateEvidence:
         gate: PendingGate,
         unreadable_files: Iterable[str],
         mode: GateMode,
-        existing: Mapping[str, Collection[str]],
+        existing_values: Mapping[str, Collection[str]],
         decision: EarlyDecision | None,
     ) -> GateReport:
         """Return a gate with its result.
 
-        `existing` are the values that cases below its folder have, the other arguments those of `evaluate_gates`.
+        `existing_values` are those of the cases below its folder, the other arguments those of `evaluate_gates`.
         """
         ran, rule = self._ran, self._rule
         number = None if gate["cases"] is None else max(gate["cases"], ran)
-        unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
+        unreadable_file = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
         measurement: GateMeasurement = {"value": None, "n": 0, "errors": 0}
         ok: bool | None = None
         if mode == "off":
@@ -270,10 +274,10 @@ class GateEvidence:
             measurement, ok = self._evidence.measurement(gate)
             reason, value, n = "", measurement["value"], measurement["n"]
             cases_not_run = None if number is None else number - ran
-            if unread is not None:
-                ok, reason = False, f"{unread} could not be read"
+            if unreadable_file is not None:
+                ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
-                ok, reason = False, self._why_nothing(existing)
+                ok, reason = False, self._why_nothing(existing_values)
             elif rule.needs_baseline:
                 ok, reason = (None, rule.why_nothing(gate) if ran else NO_CASE) if value is None else (ok, "")
             elif cases_not_run != 0 and (mode == "complete" or value is None):
@@ -295,11 +299,11 @@ class GateEvidence:
             "decided": {"after": decision.after, "of": decision.of},
         }
 
-    def _why_nothing(self, existing: Mapping[str, Collection[str]]) -> str:
+    def _why_nothing(self, existing_values: Mapping[str, Collection[str]]) -> str:
         """Return why a gate has no value though none of its cases was left out."""
         for group, value in conditions_of(self.gate["where"]).items():
-            if value not in existing[group]:
-                return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing[group])}"
+            if value not in existing_values[group]:
+                return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
         return self._rule.why_nothing(self.gate) if self._is_evaluated else NO_CASE
 
 

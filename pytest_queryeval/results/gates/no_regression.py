@@ -68,8 +68,8 @@ class NoRegression(GateRule):
         }
 
     def stored_keys(self, gate: GateReport) -> Sequence[str]:
-        measured = () if gate["value"] is None else ("before", "after", "p", "detectable")
-        return ("no_regression", "better", *measured)
+        measured_keys = () if gate["value"] is None else ("before", "after", "p", "detectable")
+        return ("no_regression", "better", *measured_keys)
 
     def evidence(self, gate: PendingGate) -> ScorePairs:
         return ScorePairs(gate["metric"])
@@ -83,9 +83,11 @@ class NoRegression(GateRule):
     def value_text(self, gate: GateReport, value: float) -> str:
         least, most = gate["detectable"], gate["no_regression"]["max_drop"]
         change = "drop" if gate["better"] == "higher" else "rise"
-        proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
-        allowed = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
-        return f"{signed(value)} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
+        proof_text = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
+        limit_text = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
+        return (
+            f"{signed(value)} (p {gate['p']:.3f}; {proof_text or f'too few cases to show any {change}'}), {limit_text}"
+        )
 
     def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
         return signed(value).replace("-", "\N{MINUS SIGN}"), f"p {gate['p']:.3f}"
