@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
-from pytest_queryeval.plugin.failure import coloured, failure_lines
+from pytest_queryeval.plugin.failure import colour_lines, failure_lines
 from pytest_queryeval.results.case_json import result_json
 
 MISSED = (ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
@@ -124,7 +124,7 @@ def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold
     gold, predicted = table((1, "a", 2), (5, "b", 6), (7, "c", 7)), table((1, "a", 3), (8, "d", 9), (0, "e", 0))
     lines = list(lines_of(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
 
-    shown = dict(zip(lines, coloured(lines, marked), strict=True))
+    shown = dict(zip(lines, colour_lines(lines, marked), strict=True))
 
     assert shown[lines[0]] == f"<red bold>{lines[0]}</>"
     assert shown["    missing  | 5 · b · 6"] == "<green>    missing </> | <green>5</> · <green>b</> · <green>6</>"
@@ -137,7 +137,7 @@ def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold
 def test_cells_that_hold_the_separator_are_no_more_than_coloured():
     lines = ["m 0", "    gold     | 1 · a · b", "    instead  | 1 · a", "  gold       | SELECT 1"]
 
-    assert [line.count("bold") for line in coloured(lines, marked)] == [1, 0, 0, 0]
+    assert [line.count("bold") for line in colour_lines(lines, marked)] == [1, 0, 0, 0]
 
 
 def test_the_cause_is_told_by_its_edits():

@@ -91,7 +91,8 @@ def test_a_report_stores_counts_and_shows_it():
 
 @pytest.mark.usefixtures("owner")
 def test_a_failure_shows_it():
-    assert "  owner      ann" in failure_lines(result(owner="ann"))
+    missed = result(owner="ann")
+    assert "  owner      ann" in failure_lines(missed, result_json(missed, **PLACE, outcome="failed"))
 
 
 def test_a_report_keeps_a_group_that_is_not_registered_where_it_is_read(owner, monkeypatch):

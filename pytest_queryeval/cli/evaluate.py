@@ -28,7 +28,7 @@ from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
-from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluated
+from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluate_named_case
 from pytest_queryeval.runs.clusters import CLUSTERS
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.option_table import OPTIONS
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> Result:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
     named = _collected(selections, suites)
-    chosen = options.chosen([each.nodeid for each in named])
+    chosen = options.choose_cases([each.nodeid for each in named])
     cases = sorted((each for each in named if each.nodeid in chosen), key=lambda each: options.place(each.nodeid))
     is_selected = len(cases) < len(named) or any(id_ for _, id_ in selections)
     to_run = [each.case for each in cases if each.case.skip is None]
@@ -166,7 +166,7 @@ def _results(
         _tell(f"all cases run: {why}")
     for each in cases:  # in whose order they are done
         if each.case.skip is not None:
-            yield evaluated(each, session) if early.is_decided else next(done)
+            yield evaluate_named_case(each, session) if early.is_decided else next(done)
         elif early.is_decided:
             session.predictors.stop()
             yield not_run(each)

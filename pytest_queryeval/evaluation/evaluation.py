@@ -46,7 +46,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
     it has the worst score on metrics that need its answer.
     """
     progress = progress or CaseProgress()
-    golds = _golds(case, session, progress)
+    golds = _execute_golds(case, session, progress)
     trials: list[Trial] = []
     test = TrialsTest(case) if case.settings.stops_trials else None
     for number in range(1, case.settings.trials + 1):
@@ -83,14 +83,14 @@ def fault_text(case: Case, fault: Exception) -> str:
     )
 
 
-def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
+def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
     If a gold fails, the system is still called: its answer belongs in the report and in a recording. If the source is
     at fault, no other case can be scored either, so only a prediction that needs no call is kept.
     """
     try:
-        golds = [_executed_gold(case, index, session, progress) for index in range(len(case.golds))]
+        golds = [_execute_gold(case, index, session, progress) for index in range(len(case.golds))]
     except GoldError as error:
         try:
             progress.prediction = session.predict(case)
@@ -104,7 +104,7 @@ def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Exe
     return golds
 
 
-def _executed_gold(case: Case, index: int, session: Session, progress: CaseProgress) -> Execution:
+def _execute_gold(case: Case, index: int, session: Session, progress: CaseProgress) -> Execution:
     content = case.golds[index]
     progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
     gold = session.execute_cached(content, case)
@@ -132,11 +132,11 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
 
     Raise `SourceError`, `PredictorError`, and `QueryEvalError` for a metric, as `evaluate_case` does.
     """
-    predicted = _executed(prediction.content, case, session)
+    predicted = _execute_prediction(prediction.content, case, session)
     began = perf_counter()
     names = case.settings.requested_metrics
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
-    index = _best(candidates, names, case)
+    index = _best_gold_index(candidates, names, case)
     best = candidates[index]
     scores = {name: best.value(name) for name in names}
     best.note_unproven_alignment()
@@ -161,7 +161,7 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     )
 
 
-def _executed(content: QueryOrAnswer, case: Case, session: Session) -> Execution:
+def _execute_prediction(content: QueryOrAnswer, case: Case, session: Session) -> Execution:
     """Execute a prediction, without the text that a model wrote around its query."""
     if content.query is None or content.answer is not None:
         return session.execute(content, case)
@@ -177,7 +177,7 @@ def _executed(content: QueryOrAnswer, case: Case, session: Session) -> Execution
     return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
 
 
-def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
+def _best_gold_index(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
     """Return the index of the gold to score against: the first with the best score in the kind's first default metric.
 
     Where nothing is executed, the first requested metric decides.

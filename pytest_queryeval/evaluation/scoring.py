@@ -40,12 +40,12 @@ class Scoring:
         self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
         self._case = case
-        gold, self.predicted = self._in_form_of(predicted, gold), self._in_form_of(gold, predicted)
+        gold, self.predicted = self._convert_to_form_of(predicted, gold), self._convert_to_form_of(gold, predicted)
         self._prediction = prediction
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
         self._begin_details(gold)
-        self._whole_gold = self._with_order(gold)
+        self._whole_gold = self._resolve_order(gold)
         self.gold = self._whole_gold
         if case.settings.policy.gold_columns and isinstance(self.gold.answer, Table):
             self.gold = replace(self.gold, answer=project(self.gold.answer, case.settings.policy.gold_columns))
@@ -59,21 +59,21 @@ class Scoring:
         """
         metric = METRICS[name]
         if metric.input == "predictions":
-            return self._scored(name, self.predicted, self._prediction)
+            return self._score(name, self.predicted, self._prediction)
         if "states" in metric.injected:
-            return self._scored(name, self.gold, self.predicted)
-        gold, predicted = self._rewritten(metric)
+            return self._score(name, self.gold, self.predicted)
+        gold, predicted = self._rewrite(metric)
         if metric.input == "queries":
-            return self._scored(name, gold.query, predicted.query)
+            return self._score(name, gold.query, predicted.query)
         if predicted.error is not None:
             # Any answer shows whether the metric applies to gold, so an empty one will do.
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
-            return None if self._scored(name, self.gold.answer, empty) is None else metric.worst_score
+            return None if self._score(name, self.gold.answer, empty) is None else metric.worst_score
         if metric.input == "executions":
-            return self._scored(name, gold, predicted)
-        return self._scored(name, gold.answer, predicted.answer)
+            return self._score(name, gold, predicted)
+        return self._score(name, gold.answer, predicted.answer)
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
@@ -83,14 +83,14 @@ class Scoring:
         if pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
-    def _scored(self, name: str, gold: Any, predicted: Any) -> float | None:
+    def _score(self, name: str, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None where one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
         metric = METRICS[name]
         options = options_of(self._case, name)
         metric.check(options)
-        injected = {key: self._injected(key) for key in metric.injected}
+        injected = {key: self._injected_argument(key) for key in metric.injected}
         try:
             score = metric.function(gold, predicted, **options, **injected)
         except QueryEvalError:  # of a source that runs a query again
@@ -98,7 +98,7 @@ class Scoring:
         except Exception as error:  # a metric of the user's may raise anything
             raise QueryEvalError(f"metric '{name}' raised {type(error).__name__}: {error}") from error
         if isinstance(score, Score):
-            self._keep(name, score)
+            self._keep_details(name, score)
             score = score.value
         is_answered = self.predicted.error is None or metric.input == "queries"
         if metric.counts is not None and score is not None and is_answered:
@@ -106,7 +106,7 @@ class Scoring:
             self._count({key: count(gold, predicted, **injected)})
         return None if score is None else _finite(name, score)
 
-    def _injected(self, name: str) -> Any:
+    def _injected_argument(self, name: str) -> Any:
         match name:
             case "policy":
                 return self._case.settings.policy
@@ -123,9 +123,9 @@ class Scoring:
             case "states":
                 return self._states()
             case _:
-                return self._timed
+                return self._time_queries
 
-    def _timed(self, iterations: int) -> Sequence[tuple[float, float]] | None:
+    def _time_queries(self, iterations: int) -> Sequence[tuple[float, float]] | None:
         gold, predicted = self.gold.query, self.predicted.query
         if gold is None or predicted is None:
             return None
@@ -154,7 +154,7 @@ class Scoring:
 
         return values
 
-    def _rewritten(self, metric: Metric) -> tuple[Execution, Execution]:
+    def _rewrite(self, metric: Metric) -> tuple[Execution, Execution]:
         execution = self._whole_gold if metric.published else self.gold
         if metric.rewrite is None:
             return execution, self.predicted
@@ -173,13 +173,13 @@ class Scoring:
             else self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
         )
 
-    def _in_form_of(self, reference: Execution, execution: Execution) -> Execution:
+    def _convert_to_form_of(self, reference: Execution, execution: Execution) -> Execution:
         if reference.answer is None or execution.answer is None or execution.query is not None:
             return execution
         answer = KINDS[self._case.settings.kind].in_form_of(reference.answer, execution.answer)
         return execution if answer is execution.answer else replace(execution, answer=answer)
 
-    def _with_order(self, gold: Execution) -> Execution:
+    def _resolve_order(self, gold: Execution) -> Execution:
         predicted = self.predicted.answer
         if not isinstance(gold.answer, Table) or not isinstance(predicted, Table) or gold.query is None:
             return gold
@@ -220,7 +220,7 @@ class Scoring:
         if self.predicted.violations:
             self.details["violations"] = list(self.predicted.violations)
 
-    def _keep(self, name: str, score: Score) -> None:
+    def _keep_details(self, name: str, score: Score) -> None:
         details: Any = score.details
         notes = details.get("notes", ()) if isinstance(details, Mapping) else None
         if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):

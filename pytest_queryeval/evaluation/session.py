@@ -334,14 +334,14 @@ class Session:
         """
         recording, source = self.recording, case.settings.source
         if recording is None or source is None:
-            return self._timed(gold, predicted, case, iterations)
+            return self._time_queries(gold, predicted, case, iterations)
         times = recording.load_times(gold, predicted, source, iterations)
         if times is None:
-            times = self._timed(gold, predicted, case, iterations)
+            times = self._time_queries(gold, predicted, case, iterations)
             recording.save_times(gold, predicted, source, iterations, times)
         return times
 
-    def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
+    def _time_queries(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         engine = self.engine(case.settings.source)
         if not isinstance(engine, SupportsTiming):
             raise SourceError(

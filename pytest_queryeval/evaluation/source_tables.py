@@ -37,7 +37,7 @@ def source_tables(
     rows = _Rows(tables, dialect, returns_rows)
     return SourceTables(
         ddl=declared_ddl or stated_ddl,
-        tables={name: _constrained(table, stated_tables.get(name), rows) for name, table in tables.items()},
+        tables={name: _constrain(table, stated_tables.get(name), rows) for name, table in tables.items()},
     )
 
 
@@ -53,7 +53,7 @@ class _Rows:
 
     def keep_key(self, table: str, key: Sequence[str]) -> bool:
         """Return whether no two rows have the same values of these columns, and none has a NULL there."""
-        columns = self._spelled(table, key)
+        columns = self._spell(table, key)
         return bool(columns) and self._returns_rows(select_key_faults(table, columns, self._dialect)) is False
 
     def have_nulls(self, table: str, column: str) -> bool:
@@ -67,19 +67,19 @@ class _Rows:
 
         If the query does not run, return whether the key `is_declared`.
         """
-        columns, referred = self._spelled(table, key.columns), self._spelled(key.table, key.referred)
+        columns, referred = self._spell(table, key.columns), self._spell(key.table, key.referred)
         if not columns or len(columns) != len(referred):
             return False
         orphans = self._returns_rows(select_orphans(table, ForeignKey(columns, key.table, referred), self._dialect))
         return orphans is False or (orphans is None and is_declared)
 
-    def _spelled(self, table: str, names: Sequence[str]) -> list[str]:
+    def _spell(self, table: str, names: Sequence[str]) -> list[str]:
         """Return the names of columns as the source spells them; empty where it lacks one of them."""
         columns = self._columns.get(table, {})
         return [columns[name] for name in names] if columns.keys() >= set(names) else []
 
 
-def _constrained(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
+def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
     """Return the declared table with those constraints, declared or stated, that the rows keep."""
     name = declared_table.name
     references = dict.fromkeys([*declared_table.foreign_keys, *(stated_table.foreign_keys if stated_table else ())])

@@ -82,7 +82,7 @@ class ReportCollector:
             earlier_case = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
             self.keep(
-                report.nodeid, crashed_case(run, report) if earlier_case is None else _in_error(earlier_case, report)
+                report.nodeid, crashed_case(run, report) if earlier_case is None else _with_error(earlier_case, report)
             )
         self._show_progress()
 
@@ -236,7 +236,7 @@ class ReportCollector:
         terminal.write_line(f"queryeval: {counts}, about {seconds_left:.0f} s left")
 
 
-def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
+def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
     """Return the report of a case that failed after it was evaluated, as in a teardown, without its scores."""
     from pytest_queryeval.plugin.failure import error_message
     from pytest_queryeval.text.escaping import utf8_safe

@@ -102,7 +102,7 @@ def _line(label: str, text: str) -> str:
     return f"  {label:<10} {one_line(text, LINE_CHARACTERS)}"
 
 
-def coloured(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
+def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
     """Yield the lines of a failure with gold in green, predicted in red, and differing cells in bold."""
     yield markup(lines[0], red=True, bold=True)
     for number, line in enumerate(lines[1:], start=1):

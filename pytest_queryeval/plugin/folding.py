@@ -53,9 +53,9 @@ class ErrorFolding:
         # For each failure pytest searches all reports of passed setups and teardowns for captured output.
         self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
         if self._collector.config.option.verbose < 1:
-            self._swapped["error"], lines = _folded(stats.get("error", ()), self._collector.cases)
+            self._swapped["error"], lines = _fold(stats.get("error", ()), self._collector.cases)
         if (writer := self._collector.config.get_terminal_writer()).hasmarkup:
-            self._swapped["failed"] = [_coloured(report, writer) for report in stats.get("failed", ())]
+            self._swapped["failed"] = [_colour(report, writer) for report in stats.get("failed", ())]
         self._swap(stats)
         try:
             result = yield
@@ -83,16 +83,16 @@ class ErrorFolding:
                 stats[name], self._swapped[name] = reports, stats[name]
 
 
-def _coloured(report: Any, writer: Any) -> Any:
+def _colour(report: Any, writer: Any) -> Any:
     """Return the report of a failed case with colours in its text; other reports unchanged."""
     if not is_case(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
         return report
-    from pytest_queryeval.plugin.failure import coloured
+    from pytest_queryeval.plugin.failure import colour_lines
 
     coloured_report = copy.copy(report)
     coloured_report.longrepr = copy.deepcopy(report.longrepr)
     traceback = coloured_report.longrepr.reprtraceback
-    traceback.reprentries = [_ColouredLines(list(coloured(traceback.reprentries[0].lines, writer.markup)))]
+    traceback.reprentries = [_ColouredLines(list(colour_lines(traceback.reprentries[0].lines, writer.markup)))]
     return coloured_report
 
 
@@ -110,7 +110,7 @@ class _ColouredLines:
             writer.line(line)
 
 
-def _folded(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
+def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
     """Return the reports to show, the last of equal ones with a note on the folded ones, and the notes as lines."""
     from pytest_queryeval.results.verdict import first_line
     from pytest_queryeval.text.escaping import log_line

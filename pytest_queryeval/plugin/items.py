@@ -105,7 +105,7 @@ class CaseItem(pytest.Item):
             return super().repr_failure(excinfo, style)
         text: Any = excinfo.getrepr(style="value", chain=False, tbfilter=False)
         result = excinfo.value.result
-        text.reprtraceback.reprentries[0].lines = list(failure_lines(result, self._reported(result, "failed")))
+        text.reprtraceback.reprentries[0].lines = list(failure_lines(result, self._case_report(result, "failed")))
         self._point_at_case(text.reprcrash, str(excinfo.value))
         text.chain = [(text.reprtraceback, text.reprcrash, None)]
         return text
@@ -137,7 +137,7 @@ class CaseItem(pytest.Item):
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         if self.result is not None and report.when != "setup":  # hooks of other plugins may fail after ours
-            return self._reported(self.result, outcome, "" if self.result.fails else error_message(report))
+            return self._case_report(self.result, outcome, "" if self.result.fails else error_message(report))
         run, message = self.config.stash[RUN], error_message(report)
         return case_json(
             self.case,
@@ -149,7 +149,7 @@ class CaseItem(pytest.Item):
             source_state=None if outcome == "skipped" else run.session.source_state(self.case.settings.source),
         )
 
-    def _reported(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
+    def _case_report(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
         """Return the report of a scored case; the text of a failure needs it before the final outcome is known."""
         if self.scored is None:
             run = self.config.stash[RUN]

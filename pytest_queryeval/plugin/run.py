@@ -179,11 +179,11 @@ class Run:
         nodeids = [item.nodeid for item in items if is_case_item(item)]
         if not nodeids:
             return
-        chosen = self.options.chosen(nodeids)
-        surplus = [item for item in items if is_case_item(item) and item.nodeid not in chosen]
+        chosen_nodeids = self.options.choose_cases(nodeids)
+        surplus = [item for item in items if is_case_item(item) and item.nodeid not in chosen_nodeids]
         if surplus:
             self.config.hook.pytest_deselected(items=surplus)
-            items[:] = [item for item in items if item.nodeid in chosen or not is_case_item(item)]
+            items[:] = [item for item in items if item.nodeid in chosen_nodeids or not is_case_item(item)]
 
     def marker(self, name: str) -> pytest.MarkDecorator:
         """Return the marker of a tag, a kind or a difficulty, registered for --strict-markers."""

@@ -70,13 +70,13 @@ def evaluate_cases(
         session.predictors.prefetch([named_case.case for named_case in to_run], by_batch=by_batch)
         session.prepare(named_case.case for named_case in to_run)
         for named_case in cases:
-            yield evaluated(named_case, session)
+            yield evaluate_named_case(named_case, session)
         return
     for named_case in cases:
         if named_case.case.skip is not None:
-            yield evaluated(named_case, session)
+            yield evaluate_named_case(named_case, session)
     job = Job(work=evaluate_chunk, cause=session.cause_mode, recording=session.recording)
-    dispatcher = Dispatcher(executor, job, failed=_failed, redacted=redacted, tell=tell)
+    dispatcher = Dispatcher(executor, job, failed=_failure_report, redacted=redacted, tell=tell)
     for _, reports in dispatcher.run(_Predictions(session.predictors).of(to_run)):
         yield from reports
 
@@ -86,10 +86,10 @@ def evaluate_chunk(items: Sequence[PredictedCase], session: WorkerSession) -> li
     session.answers = {id(item.named_case.case): item.answers for item in items}
     session.at_hand = frozenset(id(item.named_case.case) for item in items if item.is_at_hand)
     session.prepare(item.named_case.case for item in items)
-    return [evaluated(item.named_case, session) for item in items]
+    return [evaluate_named_case(item.named_case, session) for item in items]
 
 
-def _failed(predicted_case: PredictedCase, reason: str) -> CaseReport:
+def _failure_report(predicted_case: PredictedCase, reason: str) -> CaseReport:
     case, nodeid, path = predicted_case.named_case
     return case_json(case, nodeid=nodeid, path=path, outcome="error", message=f"{reason} ({case.location})")
 
@@ -111,9 +111,9 @@ class _Predictions:
             if id(named_case.case) in self._open_cases:  # the same object is listed twice
                 named_case = named_case._replace(case=replace(named_case.case))
             self._open_cases[id(named_case.case)] = named_case, []
-            yield from self._answered(id(named_case.case))
+            yield from self._take_if_answered(id(named_case.case))
             while not self._ended.empty():
-                yield from self._answered(self._ended.get())
+                yield from self._take_if_answered(self._ended.get())
         while self._open_cases:
             try:
                 keys = [self._ended.get(timeout=POLL_SECONDS)]
@@ -122,9 +122,9 @@ class _Predictions:
                 self._predictors.tell_progress()
                 keys = list(islice(self._open_cases, POLLED_CASES))  # a predictor may block its event loop
             for key in keys:
-                yield from self._answered(key)
+                yield from self._take_if_answered(key)
 
-    def _answered(self, key: int) -> Iterator[PredictedCase]:
+    def _take_if_answered(self, key: int) -> Iterator[PredictedCase]:
         """Yield a case once all its answers are there."""
         named_case, answers = self._open_cases.get(key, (None, []))
         while named_case is not None and self._predictors.has_answer(named_case.case, len(answers) + 1):
@@ -140,7 +140,7 @@ class _Predictions:
                 return
 
 
-def evaluated(named_case: NamedCase, session: Session) -> CaseReport:
+def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
     """Return the report of a case."""
     case, nodeid, path = named_case
     if case.skip is not None:

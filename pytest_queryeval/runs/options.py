@@ -65,7 +65,7 @@ class RunOptions(OptionValues):
         except QueryEvalError as error:
             raise QueryEvalError(f"{self.prefix}{'replay' if self.replay else 'record'}: {error}") from error
 
-    def chosen(self, nodeids: Sequence[str]) -> set[str]:
+    def choose_cases(self, nodeids: Sequence[str]) -> set[str]:
         """Return the cases that a sample and a limit leave, of those that are selected."""
         sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
         return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
@@ -100,7 +100,7 @@ class RunOptions(OptionValues):
         """Return the sort key of a case: random if the run may stop early, else equal for all cases."""
         return b"" if self.stop_seed is None else random_place(nodeid, self.stop_seed)
 
-    def applied(self, case: Case) -> Case:
+    def apply(self, case: Case) -> Case:
         """Return the case with the options applied."""
         settings = case.settings
         if self.predictor_spec is not None:

@@ -61,19 +61,19 @@ def score_pairs(
     case = case_of_settings({name: setting for name, setting in suite_keys.items() if setting is not None}, Path.cwd())
     if executor is not None and (conflict := timing_conflict([case], "executor")):
         raise QueryEvalError(conflict)
-    return _scored_here(pairs, case) if executor is None else _scored_on(executor, pairs, case)
+    return _score_here(pairs, case) if executor is None else _score_on(executor, pairs, case)
 
 
-def _scored_here(pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
+def _score_here(pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
     with Session(cause="off") as session:
         for pair in pairs:
             yield _score(pair, case, session)
 
 
-def _scored_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
+def _score_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
     job = Job(work=partial(score_chunk, case))
     dispatcher: Dispatcher[object, PairScore] = Dispatcher(
-        executor, job, failed=lambda _, reason: PairScore({}, error=redact(reason)), redacted=_redacted
+        executor, job, failed=lambda _, reason: PairScore({}, error=redact(reason)), redacted=_redact_score
     )
     sendable_pairs = (() if pair is None else pair for pair in pairs)  # to a dispatcher None means "no pair yet"
     scores_by_first: dict[int, Sequence[PairScore]] = {}  # by the number of their first pair
@@ -128,6 +128,6 @@ def _read_side(side: object, kind: str, role: str) -> QueryOrAnswer:
     return QueryOrAnswer(answer=Table(columns=columns, rows=rows, has_header=bool(columns or rows)))
 
 
-def _redacted(score: PairScore) -> PairScore:
+def _redact_score(score: PairScore) -> PairScore:
     failure = score.failure and replace(score.failure, message=redact(score.failure.message))
     return replace(score, failure=failure, error=redact(score.error))

@@ -58,7 +58,7 @@ class RunSuites:
             self.unreadable_files.append(name)
             raise
         gates = [gate for folder in suite.folders for gate in folder.gates]
-        cases = ((self.options.applied(case), self.relative(case.location.path)) for case in suite.cases)
+        cases = ((self.options.apply(case), self.relative(case.location.path)) for case in suite.cases)
         self.cases[name] = with_gate_metrics(cases, gates)
         place = suite.cases[0].settings.on_miss_location
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):

@@ -105,7 +105,7 @@ def do_chunk(call: ChunkCall) -> ChunkResult:
     """Do the work of a job on the items of a chunk, in a worker; raise `UnreadableItems`, and what the work raises."""
     for secret in call.secrets:
         register_secret(secret)
-    with _opened(call.job) as (work, session):
+    with _open_session(call.job) as (work, session):
         began = time.perf_counter()
         try:
             items = pickle.loads(call.items)  # noqa: S301 - of our own
@@ -133,7 +133,7 @@ os.register_at_fork(after_in_child=_idle.clear)
 
 
 @contextmanager
-def _opened(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
+def _open_session(job: bytes) -> Iterator[tuple[Work[Any, Any], WorkerSession]]:
     """Yield the work of a job, and a session for it."""
     with _lock:
         now = time.monotonic()

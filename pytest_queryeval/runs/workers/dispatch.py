@@ -104,7 +104,7 @@ class Dispatcher(Generic[T, R]):
         A None among the items means that the next one is not ready yet. Raise `ExecutorBroken`, and what the work
         raises.
         """
-        chunks = self._filled(items)
+        chunks = self._fill_chunks(items)
         sent, is_last = 0, False
         try:
             while True:
@@ -135,7 +135,7 @@ class Dispatcher(Generic[T, R]):
                 future.cancel()
             close_idle_sessions()  # of threads of this process
 
-    def _filled(self, items: Iterable[T | None]) -> Iterator[Chunk[T] | None]:
+    def _fill_chunks(self, items: Iterable[T | None]) -> Iterator[Chunk[T] | None]:
         """Yield the items in chunks, and None while the next item is not ready."""
         first, filling, began = 0, list[T](), 0.0
         for item in items:
