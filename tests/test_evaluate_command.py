@@ -21,7 +21,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.runs.cases import evaluated
+from pytest_queryeval.runs.cases import evaluate_named_case
 from pytest_queryeval.runs.root import root_of
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
@@ -213,7 +213,7 @@ def test_a_run_whose_executor_breaks_keeps_what_was_done(folder, evaluate, monke
     write(GOOD)
 
     def breaks(cases, session, **_):
-        yield evaluated(cases[0], session)
+        yield evaluate_named_case(cases[0], session)
         raise ExecutorBroken("the scheduler is gone")
 
     monkeypatch.setattr("pytest_queryeval.cli.evaluate.evaluate_cases", breaks)
