@@ -35,8 +35,8 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
         line = str(case["line"]) if place and case["line"] else ""
         title = f"{case['outcome']}: {one_line_with_end(case['nodeid'], TITLE_CHARACTERS)}"
         yield _command("error", finding(case), file=place, line=line, title=title)
-    if (rest := len(gates) + len(cases) - MAX_ERRORS) > 0:
-        more = f"{rest:,} more missed gates and failed cases: the summary of the step lists them"
+    if (unlisted_count := len(gates) + len(cases) - MAX_ERRORS) > 0:
+        more = f"{unlisted_count:,} more missed gates and failed cases: the summary of the step lists them"
         yield _command("warning", more, title="query evaluation")
 
 

@@ -1,4 +1,4 @@
-"""What the sections of a report say, as tables and sentences; the formats lay them out, and shorten what is long."""
+"""The sections of a report as tables and sentences; the formats lay them out, and shorten what is long."""
 
 from __future__ import annotations
 

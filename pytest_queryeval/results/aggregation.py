@@ -36,7 +36,7 @@ from pytest_queryeval.results.clusters import Z95, clustered_interval
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
 SCHEMA: Final = 2
-FIRST_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # all reports have them; other groups stand behind
+FIRST_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # all reports have them; other groups follow
 SPIDER_METRIC = "exact_set_match_spider"
 LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra")
 TOTAL_OF: Mapping[Outcome, TotalName] = {
@@ -102,7 +102,7 @@ def is_accidental(case: CaseReport) -> bool:
 
 
 def costs(metrics: Mapping[str, MetricReport]) -> set[str]:
-    """Return those metrics of a report of which lower scores are better."""
+    """Return the metrics of a report for which lower scores are better."""
     return {name for name, metric in metrics.items() if metric["better"] == "lower"}
 
 
@@ -112,7 +112,7 @@ def totals(cases: Iterable[CaseReport]) -> Totals:
 
 
 def reached(totals: Totals) -> int:
-    """Return how many cases a run came to: all but those that were not run."""
+    """Return how many cases a run reached: all but those that were not run."""
     return totals["cases"] - totals["not_run"]
 
 
@@ -185,7 +185,7 @@ class CaseCounts:
                     self._columns[kind][name].add(place, number)
             verdicts, fingerprint = [trial["passed"] for trial in case["trials"]], case["fingerprint"]
             if verdicts and fingerprint is not None and isinstance(fingerprint["trials"], dict):
-                # How many passed says nothing of how many would.
+                # Trials stopped once decided, so the number that passed says nothing about the rest.
                 self.decided_trials["after"] += len(verdicts)
                 self.decided_trials["of"] += fingerprint["trials"]["max"]
             elif verdicts and None not in verdicts:
@@ -219,7 +219,7 @@ class CaseCounts:
         return {value: reports[value] for value in ordered_values}
 
     def _reports(self, members: Sequence[Sequence[str]]) -> dict[str, GroupReport]:
-        """Return what is counted of the cases with the same value, by this value; `members` has those of each case."""
+        """Return the counts of the cases with each value, by value; `members` has the values of each case."""
         outcomes: defaultdict[str, Counter[TotalName]] = defaultdict(Counter)
         for outcome, values in zip(self._outcomes, members, strict=True):
             for value in values:
@@ -252,7 +252,7 @@ class CaseCounts:
         return reports
 
     def _split(self, kind: Counted, members: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, Column]]:
-        """Yield the numbers of each name by what their cases are `members` of: this value, the name, the numbers."""
+        """Yield a value, a name, and the numbers of this name from the cases with this value; see `_reports`."""
         for name, column in self._columns[kind].items():
             by_value: defaultdict[str, Column] = defaultdict(Column.empty)
             for case, number in zip(*column, strict=True):

@@ -17,7 +17,7 @@ def failure_text(kind: str, message: str) -> str:
 def headline(result: CaseResult) -> str:
     """Return one line: the failure of the prediction if there is one, else how the answers differ, and what was missed.
 
-    Of several trials it begins with how many passed, and with the rule by which that is not enough.
+    With several trials it begins with how many passed, and the rule by which that is not enough.
     """
     error = result.predicted.error
     if error is not None:

@@ -1,4 +1,4 @@
-"""The verdict of a run, the rule that decided, and the worst cases, with which every short report begins."""
+"""The verdict of a run, the rules that decided it, and the worst cases: every short report begins with them."""
 
 from __future__ import annotations
 

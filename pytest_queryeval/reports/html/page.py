@@ -124,7 +124,7 @@ def page(report: Report) -> str:
 
 
 def assets(*scripts: Path) -> dict[str, str]:
-    """Return the style and the script of a page, and the policy by which only these count, and nothing is loaded."""
+    """Return the style and the script of a page, and the content policy that allows only these and loads nothing."""
     from markupsafe import Markup
 
     style = (HERE / "style.css").read_text(encoding="utf-8")
@@ -143,7 +143,7 @@ def link(**state: str) -> str:
 
 
 def _about(report: Report) -> Iterator[str]:
-    """Yield what the head of the page tells beside the name of the run."""
+    """Yield what the head of the page says besides the name of the run."""
     if (sources := ", ".join(report["predictor"]["sources"])) not in report["name"]:
         yield sources
     yield cases_text(report)
@@ -216,7 +216,7 @@ def _fact_text(value: Any) -> str:
 
 
 def _comparison(baseline: BaselineReport) -> dict[str, Any]:
-    """Return what the page has about a baseline beside its lists of cases, as the other formats have it."""
+    """Return what the page says about a baseline besides its lists of cases, as in the other formats."""
     counts = side_counts(baseline)
     return {
         "sides": [(view, counts[side]) for view, side in FLIPPED.items() if side in counts],

@@ -78,41 +78,49 @@ class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
 
 
 class _Place(NamedTuple):
-    """Where a report has a case, and what decides how it is matched."""
+    """Where a report has a case, and how the case ended."""
 
     number: int
+    """The place of the case in the report."""
     path: str
+    """The path of its file."""
     outcome: Outcome
 
 
 def run_difference(before: RunResults, after: RunResults) -> RunDifference:
     """Return what differs between two runs; cases are matched by node id, and in the order of their files."""
-    old, new = _places(before), _places(after)
-    shared_places = {nodeid: (then, new[nodeid]) for nodeid, then in old.items() if nodeid in new}
+    old_places, new_places = _places(before), _places(after)
+    shared_places = {
+        nodeid: (old_place, new_places[nodeid]) for nodeid, old_place in old_places.items() if nodeid in new_places
+    }
     common = {
         nodeid: pair for nodeid, pair in shared_places.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)
     }
-    missing_paths = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
+    missing_paths = {nodeid: old_place.path for nodeid, old_place in old_places.items() if nodeid not in new_places}
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
     removed_paths = {nodeid: path for nodeid, path in missing_paths.items() if is_whole and in_scope(path, after)}
     sides: dict[Side, list[str]] = {"regressions": [], "fixes": [], "errors": [], "skipped": []}
-    for nodeid, (then, now) in common.items():
-        if side := change_of_sides(then.outcome, now.outcome):
+    for nodeid, (old_place, new_place) in common.items():
+        if side := change_of_sides(old_place.outcome, new_place.outcome):
             sides[side].append(nodeid)
     return RunDifference(
         before=before,
         after=after,
         common=CasePairs(
-            select(before["cases"], (then.number for then, _ in common.values())),
-            select(after["cases"], (now.number for _, now in common.values())),
+            select(before["cases"], (old_place.number for old_place, _ in common.values())),
+            select(after["cases"], (new_place.number for _, new_place in common.values())),
         ),
         **sides,
-        added=[nodeid for nodeid in new if nodeid not in old],
+        added=[nodeid for nodeid in new_places if nodeid not in old_places],
         removed=removed_paths,
         not_run=[
             *(nodeid for nodeid in missing_paths if nodeid not in removed_paths),
-            *(nodeid for nodeid, (then, now) in shared_places.items() if now.outcome == "not_run" != then.outcome),
+            *(
+                nodeid
+                for nodeid, (old_place, new_place) in shared_places.items()
+                if new_place.outcome == "not_run" != old_place.outcome
+            ),
         ],
         left_out=[nodeid for nodeid, path in missing_paths.items() if is_selected and path in after["collected"]],
     )
@@ -128,7 +136,7 @@ def change_of_sides(before: Outcome, after: Outcome) -> Side | None:
 
 
 def _places(run: RunResults) -> dict[str, _Place]:
-    """Return where each case is by its node id, in the order of the report."""
+    """Return the place of each case by its node id, in `report_order`."""
     ordered_cases = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
     return {nodeid: _Place(number, path, outcome) for (path, _, _, _, nodeid), number, outcome in ordered_cases}
 

@@ -39,7 +39,7 @@ class MaxRegressions(GateRule):
         yield ("max_regressions",), (-gate["max_regressions"],)
 
     def metric_of_cases(self, gate: PendingGate) -> None:
-        """Return None: the outcomes are counted."""
+        """Return None: outcomes are counted, so no metric needs to be computed."""
 
     def value_text(self, gate: GateReport, value: float) -> str:
         return f"{value:,}, at most {gate['max_regressions']:,} allowed"
@@ -49,7 +49,7 @@ class MaxRegressions(GateRule):
 
 
 class Regressions:
-    """The cases of both runs that tell whether they met their thresholds."""
+    """Counts of the cases in both runs, by whether they met their thresholds."""
 
     def __init__(self) -> None:
         self._evaluated = self._regressions = self._errors = 0

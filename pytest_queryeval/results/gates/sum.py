@@ -1,4 +1,4 @@
-"""The rule `sum`: the least and the greatest sum, over all calls, of a time or of a number that systems tell."""
+"""The rule `sum`: the least and the greatest sum, over all calls, of a time or of a number that systems report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _read_sum(node: Node) -> dict[str, float]:
 
 
 class Sum(GateRule):
-    """The limits of a sum, in which each trial counts, and the calls of cases in error."""
+    """The limits of a sum, which includes each trial and the calls of cases in error."""
 
     example = '{metric: "metadata[cost]", sum: {max: 5}}'
 
@@ -67,7 +67,7 @@ class Sum(GateRule):
         return ((("sum", *names), numbers) for names, numbers in limit_requirements(gate["min"], gate["max"]))
 
     def metric_of_cases(self, gate: PendingGate) -> None:
-        """Return None: the numbers are known of every call."""
+        """Return None: every call reports its numbers, so no metric needs to be computed."""
 
     def why_all(self, gate: PendingGate) -> str:
         return "it limits a sum"
@@ -89,7 +89,7 @@ class Sum(GateRule):
 
 
 class Amounts:
-    """What cases tell of their calls."""
+    """The sums of a number over the calls of each case."""
 
     def __init__(self, metric: str) -> None:
         self._metric = metric
