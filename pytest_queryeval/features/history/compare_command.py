@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help=ranked)
     name = "call the system of this report NAME; may be given again (default: the name of its run)"
     parser.add_argument("--name", action="append", default=[], metavar="NAME=REPORT.json", help=name)
-    where = f"write the comparison: PATH{', PATH'.join(FORMATS)}; may be given again"
-    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
+    output_help = f"write the comparison: PATH{', PATH'.join(FORMATS)}; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=output_help)
 
 
 def run(arguments: argparse.Namespace) -> Result:

@@ -54,8 +54,10 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         finding=finding(board),
         is_untrusted=lambda part: isinstance(part, Untrusted),
         ranked=ranked,
-        means=Scale.over([end for own in scores for end in (own["mean"], *(own["ci95"] or ()))] or [0.0]),
-        differences=Scale.over([0.0, *(end for own in changes for end in (own["change"], *(own["ci95"] or ())))]),
+        means=Scale.over([end for score in scores for end in (score["mean"], *(score["ci95"] or ()))] or [0.0]),
+        differences=Scale.over(
+            [0.0, *(end for difference in changes for end in (difference["change"], *(difference["ci95"] or ())))]
+        ),
         note=note(board),
         coverage=list(coverage(board)),
         besides=list(suite_differences(board["systems"])),
@@ -87,11 +89,16 @@ def _packed(
     by_nodeid = [
         {case["nodeid"]: case for case in reports[name]["cases"] if case["nodeid"] in changes} for name in names
     ]
-    cases = [[own[nodeid] for nodeid in changes] for own in by_nodeid]
-    lists = [case_columns({**reports[name], "cases": own}) for name, own in zip(names, cases, strict=True)]
-    whys = zip(*(own["why"] for own in reversed(lists)), strict=True)
-    scores = {name: [score_of(board["metric"], case) for case in own] for name, own in zip(names, cases, strict=True)}
-    found = {
+    cases = [[report_cases[nodeid] for nodeid in changes] for report_cases in by_nodeid]
+    lists = [
+        case_columns({**reports[name], "cases": report_cases}) for name, report_cases in zip(names, cases, strict=True)
+    ]
+    whys = zip(*(case_list["why"] for case_list in reversed(lists)), strict=True)
+    scores = {
+        name: [score_of(board["metric"], case) for case in report_cases]
+        for name, report_cases in zip(names, cases, strict=True)
+    }
+    compared_cases = {
         **lists[-1],
         "outcome": [WORDS[name] for name in changes.values()],
         "why": [next(filter(None, texts), "") for texts in whys],
@@ -100,12 +107,12 @@ def _packed(
         "views": {name: [places[nodeid] for nodeid in board["differing"][name]] for name in WORDS},
         "systems": names,
     }
-    yield None, pack(json_text(found))
-    left = MAX_PACKED
-    for first, piece in pieces(_details(own) for own in zip(*cases, strict=True)):
+    yield None, pack(json_text(compared_cases))
+    characters_left = MAX_PACKED
+    for first, piece in pieces(_details(system_cases) for system_cases in zip(*cases, strict=True)):
         text = pack(piece)
-        left -= len(text)
-        if left < 0:
+        characters_left -= len(text)
+        if characters_left < 0:
             break
         yield first, text
 

@@ -44,48 +44,48 @@ NOT_THERE = "-"
 OUTCOMES_LISTED = 60  # of the last runs
 
 
-def history_blocks(found: History) -> Iterator[Block]:
+def history_blocks(history: History) -> Iterator[Block]:
     """Yield what is worse and since when, the runs, what changed besides the system, and the cases that flip most."""
-    yield from findings(found)
-    yield runs_table(found)
+    yield from findings(history)
+    yield runs_table(history)
     yield (NOTE,)
-    changed = [run for run in found["runs"] if run["step"] is not None and besides(run["step"])]
+    changed = [run for run in history["runs"] if run["step"] is not None and besides(run["step"])]
     if len(changed) > CHANGED_RUNS:
         yield (f"runs before which more changed than the system: {len(changed):,}, of which the last {CHANGED_RUNS}:",)
     for run in changed[-CHANGED_RUNS:]:
         if run["step"] is not None:
             yield ("changed besides the system in ", *_named(run), ": ", *besides(run["step"]))
-    if found["cases"]:
-        yield (f"cases that went from right to wrong or back: {found['flipped']:,}; those that did so most often:",)
+    if history["cases"]:
+        yield (f"cases that went from right to wrong or back: {history['flipped']:,}; those that did so most often:",)
         rows = [
             (Untrusted(case["nodeid"]), f"{case['flips']:,}", letters(case["outcomes"]))
-            for case in found["cases"][:CASES_LISTED]
+            for case in history["cases"][:CASES_LISTED]
         ]
         yield Table(("case", "flips", "outcomes"), rows)
         yield (_legend("".join(strip for _, _, strip in rows)),)
 
 
-def findings(found: History) -> Iterator[Sentence]:
+def findings(history: History) -> Iterator[Sentence]:
     """Yield since when the metric and gates are worse, and what that run changed."""
-    runs, fall, told = found["runs"], found["fall"], set[int]()
+    runs, fall, explained_runs = history["runs"], history["fall"], set[int]()
     if len(runs) == 1:
         yield ("only one run, so there is none to compare it with",)
     if fall is not None:
         yield (
-            *(Untrusted(found["metric"]), f" {'rose' if found['better'] == 'lower' else 'fell'} from "),
+            *(Untrusted(history["metric"]), f" {'rose' if history['better'] == 'lower' else 'fell'} from "),
             *(f"{format_score(fall['before'])} in ", *_named(runs[fall["best"]])),
             *(f" to {format_score(fall['after'])} in ", *_named(runs[fall["since"]])),
             f" over {pluralize(fall['common'], 'case')}, and has not recovered (p {p_text(fall['p'])})",
             *_what_changed(runs[fall["since"]]),
         )
-        told.add(fall["since"])
-    for missed in found["missed_gates"]:
+        explained_runs.add(fall["since"])
+    for missed in history["missed_gates"]:
         met, since, gate = missed["met"], missed["since"], Untrusted(gate_text(missed["gate"]))
         if met is None:
             first = (", which was first evaluated in ", *_named(runs[since])) if since else ()
             yield ("no run has met the gate ", gate, *first)
             continue
-        changed = () if since in told else _what_changed(runs[since])
+        changed = () if since in explained_runs else _what_changed(runs[since])
         yield (
             "the gate ",
             gate,
@@ -95,10 +95,10 @@ def findings(found: History) -> Iterator[Sentence]:
             *_named(runs[since]),
             *changed,
         )
-        told.add(since)
+        explained_runs.add(since)
     if len(runs) > 1 and fall is None:
-        worse = "above" if found["better"] == "lower" else "below"
-        yield (Untrusted(found["metric"]), f" of the last run is not significantly {worse} that of any run before")
+        worse = "above" if history["better"] == "lower" else "below"
+        yield (Untrusted(history["metric"]), f" of the last run is not significantly {worse} that of any run before")
 
 
 def _what_changed(run: PastRun) -> Sentence:
@@ -127,11 +127,11 @@ def _named(run: PastRun) -> Sentence:
     return (Untrusted(run["name"] or run["path"]), f" of {minute_of(run['created'])}")
 
 
-def runs_table(found: History) -> Table:
+def runs_table(history: History) -> Table:
     """Return the runs, the oldest first; `NOTE` explains the columns."""
     rows = []
-    for run in found["runs"]:
-        mean, step = run["metrics"].get(found["metric"]), run["step"]
+    for run in history["runs"]:
+        mean, step = run["metrics"].get(history["metric"]), run["step"]
         rows.append(
             (
                 Untrusted(run["name"] or run["path"]),
@@ -160,7 +160,7 @@ def gates_text(run: PastRun) -> str:
 
 def letters(outcomes: Sequence[Outcome | None]) -> str:
     """Return the outcomes of the last runs in letters; a missed case, which pytest shows as `x`, is an `M`."""
-    return "".join(LETTERS.get(each, NOT_THERE) for each in outcomes[-OUTCOMES_LISTED:])
+    return "".join(LETTERS.get(outcome, NOT_THERE) for outcome in outcomes[-OUTCOMES_LISTED:])
 
 
 def _legend(strips: str) -> str:

@@ -25,17 +25,19 @@ EXAMPLE = "queryeval history reports -o history.html"
 OK, FAILED = 0, 1
 FORMATS: Mapping[str, Callable[[History], bytes]] = {
     ".html": history_page,
-    ".json": lambda found: f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
+    ".json": lambda timeline: f"{json.dumps(timeline, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
         errors="backslashreplace"
     ),
-    ".md": lambda found: ("\n".join(markdown_lines(history_blocks(found))) + "\n").encode(errors="backslashreplace"),
+    ".md": lambda timeline: ("\n".join(markdown_lines(history_blocks(timeline))) + "\n").encode(
+        errors="backslashreplace"
+    ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the reports and where the history goes."""
-    where = "a report.json, or a folder with reports at any depth: each of its *.json that is one"
-    parser.add_argument("paths", nargs="+", type=Path, metavar="DIR", help=where)
+    reports_help = "a report.json, or a folder with reports at any depth: each of its *.json that is one"
+    parser.add_argument("paths", nargs="+", type=Path, metavar="DIR", help=reports_help)
     parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help="the metric to follow (default: %(default)s)")
     output = f"write the history: PATH{', PATH'.join(FORMATS)}; may be given again"
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=output)
@@ -56,22 +58,22 @@ def run(arguments: argparse.Namespace) -> Result:
     replaced = {realpath(target): target for target in targets}
     skipped: list[str] = []
     try:
-        found = history(_reports(files, replaced, skipped), arguments.by)
+        timeline = history(_reports(files, replaced, skipped), arguments.by)
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
-    for path in (*(run["path"] for run in found["runs"]), *found["repeated"]):
+    for path in (*(run["path"] for run in timeline["runs"]), *timeline["repeated"]):
         if realpath(path) in replaced:
             raise ReportError(
                 f"{replaced[realpath(path)]}: is a report of the history, and would be lost: write to another file"
             )
-    if not found["runs"]:
+    if not timeline["runs"]:
         more = f"; skipped: {skipped[0]}" if skipped else ""
         raise ReportError(f"no report below {' or '.join(map(str, arguments.paths))}{more}")
-    skipped += [f"{path}: the same report as another one" for path in found["repeated"]]
-    written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](found)))
+    skipped += [f"{path}: the same report as another one" for path in timeline["repeated"]]
+    written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](timeline)))
     width = shutil.get_terminal_size().columns
-    lines = [*text_lines(history_blocks(found), width), *first_lines([f"skipped: {each}" for each in skipped])]
-    data = {**found, "skipped": skipped, **written.data()}
+    lines = [*text_lines(history_blocks(timeline), width), *first_lines([f"skipped: {reason}" for reason in skipped])]
+    data = {**timeline, "skipped": skipped, **written.data()}
     return Result(status=FAILED if written.problems else OK, lines=[*lines, *written.lines()], data=data)
 
 
@@ -79,7 +81,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that are given, and those in folders that may be reports."""
     for path in paths:
         if path.is_dir():
-            yield from sorted(each for each in path.rglob("*.json") if each.is_file())
+            yield from sorted(file for file in path.rglob("*.json") if file.is_file())
         elif path.exists():
             yield path
         else:

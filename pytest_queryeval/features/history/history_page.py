@@ -54,22 +54,22 @@ class Streak:
     text: str
 
 
-def history_page(found: History) -> bytes:
+def history_page(history: History) -> bytes:
     """Return the HTML of a history, in which every text of a suite or a system is escaped."""
-    runs = found["runs"]
-    first, *others = _trends(found)
-    worse = [(m["gate"]["metric"], m["since"]) for m in found["missed_gates"] if m["met"] is not None]
-    if found["fall"] is not None:
-        worse.append((found["metric"], found["fall"]["since"]))
+    runs = history["runs"]
+    first, *other_trends = _trends(history)
+    worse = [(m["gate"]["metric"], m["since"]) for m in history["missed_gates"] if m["met"] is not None]
+    if history["fall"] is not None:
+        worse.append((history["metric"], history["fall"]["since"]))
     text = template(HERE / "history.html.jinja").render(
-        history=found,
-        title=line("".join(next(findings(found)))),
-        findings=list(findings(found)),
+        history=history,
+        title=line("".join(next(findings(history)))),
+        findings=list(findings(history)),
         is_untrusted=lambda part: isinstance(part, Untrusted),
         first=first,
-        others=others[:TRENDS_SHOWN],
-        left_out=others[TRENDS_SHOWN:],
-        trends=[first, *others],
+        others=other_trends[:TRENDS_SHOWN],
+        left_out=other_trends[TRENDS_SHOWN:],
+        trends=[first, *other_trends],
         runs=list(enumerate(runs)),
         changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
         worse=worse,
@@ -84,24 +84,24 @@ def history_page(found: History) -> bytes:
         signed=signed,
         p_text=p_text,
         note=NOTE,
-        cases=[(case, list(_streaks(case["outcomes"], runs))) for case in found["cases"]],
-        outcomes=[outcome for outcome in TOTAL_OF if any(outcome in case["outcomes"] for case in found["cases"])],
+        cases=[(case, list(_streaks(case["outcomes"], runs))) for case in history["cases"]],
+        outcomes=[outcome for outcome in TOTAL_OF if any(outcome in case["outcomes"] for case in history["cases"])],
         **assets(SCRIPT_FOLDER / "text.js", SCRIPT_FOLDER / "themes.js", HERE / "history.js"),
     )
     return text.encode(errors="backslashreplace")
 
 
-def _trends(found: History) -> Iterator[Trend]:
+def _trends(history: History) -> Iterator[Trend]:
     """Yield the metric of the history, the other metrics, and the means of what calls took."""
-    runs = found["runs"]
-    every = [{**run["measures"], **run["metrics"]} for run in runs]
-    metrics = dict.fromkeys((found["metric"], *(name for run in runs for name in run["metrics"])))
-    for name in metrics | dict.fromkeys(name for run in every for name in run):
+    runs = history["runs"]
+    figures = [{**run["measures"], **run["metrics"]} for run in runs]
+    metrics = dict.fromkeys((history["metric"], *(name for run in runs for name in run["metrics"])))
+    for name in metrics | dict.fromkeys(name for run in figures for name in run):
         number = format_score if name in metrics else format_amount
-        values = [run.get(name) for run in every]
-        known = [value for value in values if value is not None]
-        means = [value["mean"] for value in known]
-        scale = Scale.over([end for value in known for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
+        values = [run.get(name) for run in figures]
+        statistics = [value for value in values if value is not None]
+        means = [value["mean"] for value in statistics]
+        scale = Scale.over([end for value in statistics for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
         points: list[Point | None] = []
         for place, (run, value) in enumerate(zip(runs, values, strict=True)):
             if value is None:
@@ -121,17 +121,17 @@ def _trends(found: History) -> Iterator[Trend]:
             summary += (
                 f": {number(means[0])} in the first, {number(means[-1])} in the last, {lowest} to {highest} in all"
             )
-        stretches = [[point for point in own if point] for is_known, own in groupby(points, bool) if is_known]
+        stretches = [[point for point in group if point] for is_known, group in groupby(points, bool) if is_known]
         yield Trend(name=name, summary=summary, scale=scale, stretches=stretches)
 
 
 def _streaks(outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> Iterator[Streak]:
     for outcome, group in groupby(range(len(runs)), outcomes.__getitem__):
-        own = list(group)
-        ends = " to ".join(dict.fromkeys((_caption(runs[own[0]]), _caption(runs[own[-1]]))))
+        numbers = list(group)
+        ends = " to ".join(dict.fromkeys((_caption(runs[numbers[0]]), _caption(runs[numbers[-1]]))))
         words = (outcome or "not in the run").replace("_", " ")
-        text = f"{words}: {ends} ({pluralize(len(own), 'run')})"
-        yield Streak(first=own[0], runs=len(own), outcome=outcome, words=words, text=text)
+        text = f"{words}: {ends} ({pluralize(len(numbers), 'run')})"
+        yield Streak(first=numbers[0], runs=len(numbers), outcome=outcome, words=words, text=text)
 
 
 def _caption(run: PastRun) -> str:

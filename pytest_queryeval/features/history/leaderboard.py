@@ -140,9 +140,11 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
 
     Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
-    known = dict.fromkeys([PASS_RATE, *(each for report in reports.values() for each in report["metrics"])])
-    if metric not in known:
-        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
+    metric_names = dict.fromkeys(
+        [PASS_RATE, *(metric_name for report in reports.values() for metric_name in report["metrics"])]
+    )
+    if metric not in metric_names:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, metric_names)}")
     by_nodeid = {
         name: {
             case["nodeid"]: _Scored(place, case["outcome"], case["source"], score_of(metric, case))
@@ -154,35 +156,39 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         name: {nodeid: case.score for nodeid, case in cases.items() if case.score is not None}
         for name, cases in by_nodeid.items()
     }
-    ranked = {name: own for name, own in scores.items() if own}
-    scored = dict.fromkeys(nodeid for own in ranked.values() for nodeid in own)
-    common = [nodeid for nodeid in scored if all(nodeid in own for own in ranked.values())]
+    ranked = {name: case_scores for name, case_scores in scores.items() if case_scores}
+    scored = dict.fromkeys(nodeid for case_scores in ranked.values() for nodeid in case_scores)
+    common = [nodeid for nodeid in scored if all(nodeid in case_scores for case_scores in ranked.values())]
     if scored and not common:
         raise ReportError(f"nothing to rank: no case has a score of '{metric}' in all reports: {NO_COMMON_CASE}")
     is_lower = any(metric in costs(report["metrics"]) for report in reports.values())
     sign = -1.0 if is_lower else 1.0
-    values = {name: [own[nodeid] for nodeid in common] for name, own in ranked.items()}
+    values = {name: [case_scores[nodeid] for nodeid in common] for name, case_scores in ranked.items()}
     means = {
-        name: statistics_of(metric, own, [by_nodeid[name][nodeid].source for nodeid in common])
-        for name, own in values.items()
+        name: statistics_of(metric, system_scores, [by_nodeid[name][nodeid].source for nodeid in common])
+        for name, system_scores in values.items()
     }
     points = {name: sign * means[name]["mean"] if name in means else -math.inf for name in reports}
-    best, *others = sorted(reports, key=lambda name: -points[name])
+    best, *other_names = sorted(reports, key=lambda name: -points[name])
     differences = _differences(values, best)
     systems: list[System] = []
-    for name in (best, *others):
-        found, cases = means.get(name), by_nodeid[name]
+    for name in (best, *other_names):
+        ranking_statistics, cases = means.get(name), by_nodeid[name]
         places = [cases[nodeid].place for nodeid in common if nodeid in cases]
-        others_means = metric_statistics(select(reports[name]["cases"], places))
+        other_means = metric_statistics(select(reports[name]["cases"], places))
         to_best = run_difference(reports[best], reports[name]) if name != best else None
         systems.append(
             {
                 "name": name,
-                "rank": 1 + sum(other > points[name] for other in points.values()) if found else None,
+                "rank": 1 + sum(point > points[name] for point in points.values()) if ranking_statistics else None,
                 "totals": reports[name]["totals"],
-                "score": mean_of(found) if found else None,
+                "score": mean_of(ranking_statistics) if ranking_statistics else None,
                 "difference": differences.get(name),
-                "metrics": {each: mean_of(one) for each, one in others_means.items() if each != metric},
+                "metrics": {
+                    other_metric: mean_of(statistics)
+                    for other_metric, statistics in other_means.items()
+                    if other_metric != metric
+                },
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
                 # Added and removed cases are counted for all systems together.
                 "changes": [
@@ -210,9 +216,9 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     }
 
 
-def mean_of(found: ScoreStatistics) -> Mean:
+def mean_of(statistics: ScoreStatistics) -> Mean:
     """Return the mean of scores with the interval that reports show."""
-    return {"mean": found["mean"], "n": found["n"], "ci95": shown_interval(found)}
+    return {"mean": statistics["mean"], "n": statistics["n"], "ci95": shown_interval(statistics)}
 
 
 def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dict[str, Difference]:
@@ -231,61 +237,66 @@ def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dic
 
 def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reason, list[str]]:
     """Return why cases that others have scores of have none in a report."""
-    found: defaultdict[Reason, list[str]] = defaultdict(list)
+    left_out: defaultdict[Reason, list[str]] = defaultdict(list)
     for nodeid in nodeids:
         outcome = cases[nodeid].outcome if nodeid in cases else None
         match outcome:
             case None:
-                found["not in the report"].append(nodeid)
+                left_out["not in the report"].append(nodeid)
             case "not_run":
-                found["not run"].append(nodeid)
+                left_out["not run"].append(nodeid)
             case "skipped":
-                found["skipped"].append(nodeid)
+                left_out["skipped"].append(nodeid)
             case "error":
-                found["in error"].append(nodeid)
+                left_out["in error"].append(nodeid)
             case "xfailed" | "xpassed":
-                found["expected to fail"].append(nodeid)
+                left_out["expected to fail"].append(nodeid)
             case _:
-                found["without a score"].append(nodeid)
-    return dict(found)
+                left_out["without a score"].append(nodeid)
+    return dict(left_out)
 
 
 def _eased(to_best: RunDifference) -> list[SuiteChange]:
     """Return what the suite of the best system, whose run comes first, requires less of cases that both have."""
-    eased: dict[str, list[str]] = {what: [] for what in EASED}
+    eased: dict[str, list[str]] = {change_name: [] for change_name in EASED}
     for best, worse in to_best.common:
-        for what, is_changed in EASED.items():
+        for change_name, is_changed in EASED.items():
             if is_changed(worse, best):
-                eased[what].append(best["nodeid"])
-    return [{"what": what, "cases": nodeids} for what, nodeids in eased.items() if nodeids]
+                eased[change_name].append(best["nodeid"])
+    return [{"what": change_name, "cases": nodeids} for change_name, nodeids in eased.items() if nodeids]
 
 
 def _groups(
     best: Report, common: Iterable[CaseReport], values: Mapping[str, Sequence[float]], sign: float
 ) -> dict[str, dict[str, GroupMeans]]:
     """Return the means by the groups of the best system's report, in its order."""
-    found: dict[str, dict[str, GroupMeans]] = {}
-    every: dict[str, defaultdict[str, list[int]]] = {group: defaultdict(list) for group in groups_shown("comparison")}
+    groups: dict[str, dict[str, GroupMeans]] = {}
+    places_by_group: dict[str, defaultdict[str, list[int]]] = {
+        group: defaultdict(list) for group in groups_shown("comparison")
+    }
     for place, case in enumerate(common):
-        for group, places in every.items():
+        for group, places in places_by_group.items():
             for value in group_values(case, group):
                 places[value].append(place)
-    for group, places in every.items():
+    for group, places in places_by_group.items():
         large = [value for value in best["groups"].get(group, {}) if len(places[value]) >= MIN_GROUP]
         if len(large) < 2:
             continue
-        found[group] = {}
+        groups[group] = {}
         for value in large:
-            own = places[value]
-            means = {name: math.fsum(scores[at] for at in own) / len(own) for name, scores in values.items()}
+            group_places = places[value]
+            means = {
+                name: math.fsum(scores[at] for at in group_places) / len(group_places)
+                for name, scores in values.items()
+            }
             top = max(sign * mean for mean in means.values())
             winners = [name for name, mean in means.items() if sign * mean == top]
-            found[group][value] = {
-                "n": len(own),
+            groups[group][value] = {
+                "n": len(group_places),
                 "means": means,
                 "best": winners if len(winners) < len(means) else [],
             }
-    return found
+    return groups
 
 
 def _differing(

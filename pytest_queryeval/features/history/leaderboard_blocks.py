@@ -86,19 +86,19 @@ def finding(board: Leaderboard) -> Sentence:
     ranked = [system for system in board["systems"] if system["score"] is not None]
     if not ranked:
         return ("no system has a score of ", Untrusted(board["metric"]))
-    best, *others = ranked
+    best, *runners_up = ranked
     first = [system["name"] for system in ranked if system["rank"] == 1]
-    unproven = [system["name"] for system in others if system["difference"] and system["difference"]["p"] > ALPHA]
+    unproven = [system["name"] for system in runners_up if system["difference"] and system["difference"]["p"] > ALPHA]
     mean = format_score(best["score"]["mean"] if best["score"] else None)
-    if not others:
+    if not runners_up:
         return (Untrusted(best["name"]), " is the only system with a score, ", mean)
     if len(first) > 1:
         return (*first_names(first, MAX_EXAMPLES), f" are level with {mean}")
     leads = (Untrusted(best["name"]), f" is best with {mean}; ")
     if unproven:
         return (*leads, *first_names(unproven, MAX_EXAMPLES), " may be as good")
-    which = "the difference" if len(others) == 1 else "each difference"
-    return (*leads, f"{which} to it is significant (p at most {ALPHA:g})")
+    subject = "the difference" if len(runners_up) == 1 else "each difference"
+    return (*leads, f"{subject} to it is significant (p at most {ALPHA:g})")
 
 
 def ranked_by(board: Leaderboard) -> Sentence:
@@ -182,11 +182,11 @@ def suite_differences(systems: Sequence[System]) -> Iterator[Sentence]:
 
 def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:
     """Return the names of the systems with changes, by these changes in words."""
-    found: dict[str, list[str]] = {}
+    names_by_changes: dict[str, list[str]] = {}
     for system in systems:
         if changes := [f"{change['what']} ({pluralize(len(change['cases']), 'case')})" for change in system[member]]:
-            found.setdefault(", ".join(changes), []).append(system["name"])
-    return found
+            names_by_changes.setdefault(", ".join(changes), []).append(system["name"])
+    return names_by_changes
 
 
 def group_tables(board: Leaderboard) -> Iterator[Table]:
@@ -196,10 +196,13 @@ def group_tables(board: Leaderboard) -> Iterator[Table]:
         rows = [
             (
                 Untrusted(value),
-                f"{found['n']:,}",
-                *(f"{format_score(found['means'][name])}{'*' if name in found['best'] else ' '}" for name in names),
+                f"{group_means['n']:,}",
+                *(
+                    f"{format_score(group_means['means'][name])}{'*' if name in group_means['best'] else ' '}"
+                    for name in names
+                ),
             )
-            for value, found in values.items()
+            for value, group_means in values.items()
         ]
         yield Table((group, "n", *map(Untrusted, names)), rows)
 
@@ -212,24 +215,24 @@ def other_metric_names(systems: Sequence[System]) -> list[str]:
 def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
     """Yield a table of means, with systems or metrics as columns: those of which there are fewer."""
     names = other_metric_names(systems)
-    shown = names[:MAX_METRICS]
-    if not shown:
+    shown_names = names[:MAX_METRICS]
+    if not shown_names:
         return
     columns: list[list[str]] = []
-    for name in shown:
+    for name in shown_names:
         means = [system["metrics"].get(name) for system in systems]
-        differ = len({found["n"] for found in means if found}) > 1
-        numbers = [f" (n {found['n']:,})" if differ and found else "" for found in means]
-        cells = [format_score(found["mean"] if found else None) for found in means]
+        differ = len({mean["n"] for mean in means if mean}) > 1
+        numbers = [f" (n {mean['n']:,})" if differ and mean else "" for mean in means]
+        cells = [format_score(mean["mean"] if mean else None) for mean in means]
         columns.append([Untrusted(name), *map("".join, zip(cells, numbers, strict=True))])
     corner_and_systems = ["mean", *(Untrusted(system["name"]) for system in systems)]
-    if len(systems) < len(shown):
+    if len(systems) < len(shown_names):
         yield Table(tuple(corner_and_systems), columns)
     else:
         header, *rows = zip(corner_and_systems, *columns, strict=True)
         yield Table(header, rows)
-    if len(names) > len(shown):
-        yield (f"and {pluralize(len(names) - len(shown), 'metric')} more: the JSON form has all",)
+    if len(names) > len(shown_names):
+        yield (f"and {pluralize(len(names) - len(shown_names), 'metric')} more: the JSON form has all",)
 
 
 def sides(board: Leaderboard) -> Sentence:
@@ -259,7 +262,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
                 *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
                 *((difference["p"], difference["test"]) if difference else (None, None)),
                 *(counts["passed"], reached(counts)),
-                *(found["mean"] if (found := system["metrics"].get(name)) else None for name in names),
+                *(mean["mean"] if (mean := system["metrics"].get(name)) else None for name in names),
             ]
         )
     return file.getvalue().encode()

@@ -133,19 +133,19 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 
     Raise `ReportError` where no report has a score of the metric.
     """
-    kept: dict[bytes, PastRun] = {}
+    runs_by_content: dict[bytes, PastRun] = {}
     repeated: list[str] = []
     lower: set[str] = set()
-    for content, run, own in starmap(_reduced, reports):
-        if content in kept:
+    for content, run, run_costs in starmap(_reduced, reports):
+        if content in runs_by_content:
             repeated.append(run["path"])
         else:
-            kept[content] = run
-            lower |= own
-    known = dict.fromkeys(name for run in kept.values() for name in (PASS_RATE, *run["metrics"]))
-    if known and metric not in known:
-        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
-    ordered = sorted(kept.items(), key=lambda item: (_moment(item[1]["created"]), item[1]["path"]))
+            runs_by_content[content] = run
+            lower |= run_costs
+    metric_names = dict.fromkeys(name for run in runs_by_content.values() for name in (PASS_RATE, *run["metrics"]))
+    if metric_names and metric not in metric_names:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, metric_names)}")
+    ordered = sorted(runs_by_content.items(), key=lambda item: (_moment(item[1]["created"]), item[1]["path"]))
     runs = [run for _, run in ordered]
     outcomes: defaultdict[str, list[Outcome | None]] = defaultdict(lambda: [None] * len(runs))
     scores: defaultdict[str, list[float | None]] = defaultdict(lambda: [None] * len(runs))
@@ -157,12 +157,12 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
             scores[case["nodeid"]][number] = score_of(metric, case)
         run["step"] = _step(before, after, metric) if before is not None else None
         before = after
-    whole = [number for number, run in enumerate(runs) if not run["stopped"]]
+    whole_runs = [number for number, run in enumerate(runs) if not run["stopped"]]
     better: Better = "lower" if metric in lower else "higher"
     cases: list[CaseHistory] = [
-        {"nodeid": nodeid, "flips": flips, "outcomes": own}
-        for nodeid, own in outcomes.items()
-        if (flips := sum(old is not new for old, new in pairwise(_rights(own))))
+        {"nodeid": nodeid, "flips": flips, "outcomes": case_outcomes}
+        for nodeid, case_outcomes in outcomes.items()
+        if (flips := sum(old is not new for old, new in pairwise(_rights(case_outcomes))))
     ]
     cases.sort(key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))
     return {
@@ -170,7 +170,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
         "better": better,
         "runs": runs,
         "repeated": repeated,
-        "fall": _fall(list(zip(*scores.values(), strict=True)), whole, better),
+        "fall": _fall(list(zip(*scores.values(), strict=True)), whole_runs, better),
         "missed_gates": _missed_gates(runs),
         "flipped": len(cases),
         "cases": cases[:MAX_CASES],
@@ -179,9 +179,11 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 
 def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     """Return what a comparison needs of a report, deflated, the facts of the run, and which metrics are costs."""
-    found = {name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"}
+    run_members = {
+        name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
+    }
     cases: list[Any] = [{**case, **UNUSED} for case in report["cases"]]
-    content = zlib.compress(json.dumps({**found, "cases": cases}).encode("ascii"), level=1)
+    content = zlib.compress(json.dumps({**run_members, "cases": cases}).encode("ascii"), level=1)
     passed = [(score, case["source"]) for case in report["cases"] if (score := score_of(PASS_RATE, case)) is not None]
     rate = {PASS_RATE: statistics_of(PASS_RATE, *map(list, zip(*passed, strict=True)))} if passed else {}
     run: PastRun = {
@@ -193,9 +195,10 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "stopped": report["stopped"] or report["interrupted"],
         "state": verdict(report).state,
         "totals": report["totals"],
-        "metrics": {name: mean_of(own) for name, own in {**rate, **report["metrics"]}.items()},
+        "metrics": {name: mean_of(statistics) for name, statistics in {**rate, **report["metrics"]}.items()},
         "measures": {
-            name: {"mean": own["mean"], "n": own["n"], "ci95": None} for name, own in report["measures"].items()
+            name: {"mean": statistics["mean"], "n": statistics["n"], "ci95": None}
+            for name, statistics in report["measures"].items()
         },
         "gates": report["gates"],
         "step": None,
@@ -232,14 +235,14 @@ def _step(before: RunResults, after: RunResults, metric: str) -> Step:
     return step
 
 
-def _fall(columns: Columns, whole: Sequence[int], better: Better) -> Fall | None:
+def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall | None:
     """Return since when a metric is worse than in an earlier run, None where the last of the `whole` runs is not.
 
     The last run is compared with every one before it, and the test that says most of them decides; its p is multiplied
     by their number, since by chance alone one of many earlier runs is better. Once that is settled, each run between
     the two is compared with the better one only.
     """
-    scored = [number for number in whole if any(score is not None for score in columns[number])] if columns else []
+    scored = [number for number in whole_runs if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
         return None
     from pytest_queryeval.results.baseline.statistics import fall_p
@@ -282,7 +285,7 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
         for gate in run["gates"]:
             if gate["ok"] is not None:
                 evaluated[gate_identity(gate)].append((number, gate))
-    found: list[MissedGate] = []
+    missed_gates: list[MissedGate] = []
     for key in dict.fromkeys(map(gate_identity, runs[-1]["gates"] if runs else ())):
         missed: list[tuple[int, GateReport]] = []
         met: int | None = None
@@ -292,8 +295,8 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
                 break
             missed.append((number, gate))
         if missed:
-            found.append({"since": missed[-1][0], "met": met, "gate": missed[-1][1]})
-    return found
+            missed_gates.append({"since": missed[-1][0], "met": met, "gate": missed[-1][1]})
+    return missed_gates
 
 
 def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:

@@ -36,11 +36,11 @@ def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
 
 def add_labels(selection: Selection, structure: Structure) -> Selection:
     """Return the selection with the names of codes as labels where it has only ids."""
-    known = Datasets(structure)
+    structure_datasets = Datasets(structure)
     datasets = []
     for dataset in selection.datasets:
-        found = known.get(dataset.id)
-        codes = {} if found is None else codes_of(found)
+        dataset_structure = structure_datasets.get(dataset.id)
+        codes = {} if dataset_structure is None else codes_of(dataset_structure)
         dimensions = []
         for dimension in dataset.dimensions:
             names = codes.get(dimension.name) or {}
@@ -56,7 +56,7 @@ def add_labels(selection: Selection, structure: Structure) -> Selection:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownIds:
     """Known ids with their names, empty where there is none; indexes are built when they are needed."""
 
     names: Mapping[str, str]
@@ -89,7 +89,7 @@ class _Problem(NamedTuple):
 
     template: str
     term: Term
-    known: _Known
+    known_ids: _KnownIds
     dataset: str = ""
     dimension: str = ""
 
@@ -103,12 +103,12 @@ class _Problem(NamedTuple):
 
     @property
     def known_name(self) -> str:
-        return _quoted(self.known.names[self.term.id or ""])
+        return _quoted(self.known_ids.names[self.term.id or ""])
 
     @property
     def hint(self) -> str:
-        names = self.known.names
-        near = self.known.nearest(self.term)
+        names = self.known_ids.names
+        near = self.known_ids.nearest(self.term)
         if near is not None:
             name = f" ({one_line(names[near], MAX_CHARACTERS)})" if names[near] else ""
             return f": did you mean {_quoted(near)}{name}?"
@@ -116,29 +116,29 @@ class _Problem(NamedTuple):
 
 
 def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:
-    known = Datasets(structure)
-    datasets = _Known(dict.fromkeys(known.ids, ""))
-    codelists: dict[int, _Known] = {}
+    structure_datasets = Datasets(structure)
+    datasets = _KnownIds(dict.fromkeys(structure_datasets.ids, ""))
+    codelists: dict[int, _KnownIds] = {}
     for dataset in selection.datasets:
-        found = known.get(dataset.id)
-        if found is None:
+        dataset_structure = structure_datasets.get(dataset.id)
+        if dataset_structure is None:
             yield _Problem("no dataset {p.id}{p.hint}", Term(dataset.id, None), datasets)
             continue
-        codes = codes_of(found)
-        dimensions = _Known(dict.fromkeys(codes, ""))
+        codes = codes_of(dataset_structure)
+        dimensions = _KnownIds(dict.fromkeys(codes, ""))
         for dimension in dataset.dimensions:
             if dimension.name not in codes:
                 if dimension.name != TIME:
                     template = "no dimension {p.id} in {p.dataset}{p.hint}"
-                    yield _Problem(template, Term(dimension.name, None), dimensions, found.id)
+                    yield _Problem(template, Term(dimension.name, None), dimensions, dataset_structure.id)
             elif (names := codes[dimension.name]) is not None:
-                codelist = codelists.setdefault(id(names), _Known(names))
+                codelist = codelists.setdefault(id(names), _KnownIds(names))
                 for term in dimension.terms:
                     if template := _check_code(term, codelist, with_names=not selection.by_id):
-                        yield _Problem(template, term, codelist, found.id, dimension.name)
+                        yield _Problem(template, term, codelist, dataset_structure.id, dimension.name)
 
 
-def _check_code(term: Term, codes: _Known, *, with_names: bool) -> str:
+def _check_code(term: Term, codes: _KnownIds, *, with_names: bool) -> str:
     """Return the template of a problem; empty without one."""
     if term.id is None:
         is_known = not codes.by_name or collapse_spaces(term.name) in codes.by_name

@@ -27,7 +27,9 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: b
     if "," in key and not is_rest_3:
         raise ValueError(f"a key of SDMX 2.1 separates codes by `+`, not by `,`: '{one_line(key, MAX_SHOWN)}'")
     keys = key.split(",") if is_rest_3 else [key]
-    distinct = list(dict.fromkeys(_parts(one, dataset, dimensions, may_be_short=is_rest_3) for one in keys))
+    distinct = list(
+        dict.fromkeys(_parts(single_key, dataset, dimensions, may_be_short=is_rest_3) for single_key in keys)
+    )
     columns = list(zip(*distinct, strict=True))
     varying = [column for column in columns if len(set(column)) > 1]
     if len(varying) > 1:
@@ -47,10 +49,10 @@ def _parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: b
         names = ", ".join([*dimensions[:MAX_NAMES], *(["…"] if len(dimensions) > MAX_NAMES else [])])
         parts = f"{number:,} part{'s' * (number != 1)}"
         raise ValueError(f"the key has {parts} for the {len(dimensions):,} dimensions of {dataset}: {names}")
-    found: list[Codes] = []
+    part_codes: list[Codes] = []
     for part in key.split("."):
         codes = tuple(dict.fromkeys(part.split("+"))) if part else ("*",)
         if "" in codes:
             raise ValueError(f"a code is missing beside a `+` of the key: '{one_line(part, MAX_SHOWN)}'")
-        found.append(None if "*" in codes else codes)
-    return (*found, *(None,) * (len(dimensions) - number))
+        part_codes.append(None if "*" in codes else codes)
+    return (*part_codes, *(None,) * (len(dimensions) - number))

@@ -64,20 +64,20 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
     filters = dict(_filters(parameters))
     names = [dimension.id for dimension in dataset.dimensions]
     codes = dict(zip(names, key_codes(resource.key, dataset.id, names, is_rest_3=resource.is_rest_3), strict=True))
-    for name, wanted in filters.items():
+    for name, filter_codes in filters.items():
         keyed = codes.get(name)
-        if keyed is None or wanted is None:
-            codes[name] = wanted if keyed is None else keyed
+        if keyed is None or filter_codes is None:
+            codes[name] = filter_codes if keyed is None else keyed
             continue
-        allowed = set(wanted)
+        allowed = set(filter_codes)
         codes[name] = tuple(code for code in keyed if code in allowed)
         if not codes[name]:
             raise ValueError(f"the key and c[{_shown(name)}] have no code in common: the data query selects nothing")
-    known = codes_of(dataset)
+    codes_by_dimension = codes_of(dataset)
     dimensions = []
     for name, selected in codes.items():
         if selected is not None:
-            labels = known.get(name) or {}
+            labels = codes_by_dimension.get(name) or {}
             terms = tuple(Term(code, labels.get(code) or None) for code in selected)
             dimensions.append(DimensionSelection(name, terms))
     version = "" if is_any_version(resource.version) else f"({resource.version})"
@@ -117,62 +117,64 @@ def _read_path(path: list[str]) -> _Resource:
     if path[0] == "provisionagreement":
         raise ValueError("a data query of a provision agreement names no dataset: query its dataflow")
     is_rest_3 = path[0] in _CONTEXTS
-    named = path[1:4] if is_rest_3 else path[0].split(",")
-    rest = path[4:] if is_rest_3 else path[1:]
-    if len(named) == 1 and not is_rest_3:
-        named = ["", *named]  # in SDMX 2.1 the agency may be left out
-    if not 2 <= len(named) <= 3 or len(rest) > 2 - is_rest_3:
+    id_parts = path[1:4] if is_rest_3 else path[0].split(",")
+    key_parts = path[4:] if is_rest_3 else path[1:]
+    if len(id_parts) == 1 and not is_rest_3:
+        id_parts = ["", *id_parts]  # in SDMX 2.1 the agency may be left out
+    if not 2 <= len(id_parts) <= 3 or len(key_parts) > 2 - is_rest_3:
         raise ValueError(f"the path of the data query is not {FORMS}")
-    if not named[1] or "*" in named[1] or (is_rest_3 and any("," in name for name in named)):
+    if not id_parts[1] or "*" in id_parts[1] or (is_rest_3 and any("," in name for name in id_parts)):
         raise ValueError("the data query names not one dataset: only queries of one can be read")
-    agency, id_, version = *named[:2], named[2] if len(named) == 3 else ""
+    agency, id_, version = *id_parts[:2], id_parts[2] if len(id_parts) == 3 else ""
     return _Resource(
         agency="" if agency in _ANY_AGENCY else agency,
         id=id_,
         version=version,
-        key=rest[0] if rest else "",
+        key=key_parts[0] if key_parts else "",
         is_rest_3=is_rest_3,
     )
 
 
 def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure:
-    known = Datasets(structure)
-    ids = [f"{resource.agency}:{resource.id}"] if resource.agency else known.of_any_agency(resource.id)
+    datasets = Datasets(structure)
+    ids = [f"{resource.agency}:{resource.id}"] if resource.agency else datasets.of_any_agency(resource.id)
     if len(ids) > 1:
         raise ValueError(
             f"several datasets are called '{_shown(resource.id)}': name the agency of {', '.join(ids[:10])}"
         )
-    found = known.get(f"{ids[0]}({resource.version})" if resource.version else ids[0]) if ids else None
-    if found is None:
-        wanted = ids[0] if ids else resource.id
-        names = known.ids if ids else {name.partition(":")[2] for name in known.ids}
-        near = did_you_mean(wanted, names) if len(wanted) <= MAX_SHOWN else ""
-        raise ValueError(f"no dataset '{_shown(wanted)}' in the structure{near}")
-    return found
+    dataset = datasets.get(f"{ids[0]}({resource.version})" if resource.version else ids[0]) if ids else None
+    if dataset is None:
+        dataset_id = ids[0] if ids else resource.id
+        names = datasets.ids if ids else {name.partition(":")[2] for name in datasets.ids}
+        near = did_you_mean(dataset_id, names) if len(dataset_id) <= MAX_SHOWN else ""
+        raise ValueError(f"no dataset '{_shown(dataset_id)}' in the structure{near}")
+    return dataset
 
 
 def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
     """Yield dimensions with the codes that `c[DIMENSION]` selects; all other parameters are no selection."""
-    seen = set()
+    filtered_dimensions = set()
     for parameter in parameters.split("&"):
         name, _, value = parameter.partition("=")
         match = _FILTER.fullmatch(unquote(name))
         if match is None or match[1] == TIME:
             continue
         dimension = _decoded(match[1])
-        shown = _shown(dimension)
-        if dimension in seen:
-            raise ValueError(f"the data query filters '{shown}' twice: put the codes into one `c[…]`")
-        seen.add(dimension)
+        shown_name = _shown(dimension)
+        if dimension in filtered_dimensions:
+            raise ValueError(f"the data query filters '{shown_name}' twice: put the codes into one `c[…]`")
+        filtered_dimensions.add(dimension)
         value = _decoded(value)
         if "+" in value:
-            raise ValueError(f"c[{shown}]: no data has two codes at once (`+`): separate codes by `,`")
+            raise ValueError(f"c[{shown_name}]: no data has two codes at once (`+`): separate codes by `,`")
         codes = []
-        for one in value.split(","):
-            operation = _OPERATION.fullmatch(one)
+        for condition in value.split(","):
+            operation = _OPERATION.fullmatch(condition)
             if operation and operation[1] != "eq":
-                raise ValueError(f"c[{shown}]: the operator '{operation[1]}' names no codes: only 'eq' can be read")
-            codes.append(operation[2] if operation else one)
+                raise ValueError(
+                    f"c[{shown_name}]: the operator '{operation[1]}' names no codes: only 'eq' can be read"
+                )
+            codes.append(operation[2] if operation else condition)
         if "" in codes:
-            raise ValueError(f"c[{shown}] lacks a code")
+            raise ValueError(f"c[{shown_name}] lacks a code")
         yield dimension, None if "*" in codes else tuple(dict.fromkeys(codes))

@@ -65,8 +65,8 @@ def selection_text(selection: Selection) -> str:
             terms = []
             for term in dimension.terms[:MAX_TERMS]:
                 name = term.label if term.name is None else term.name
-                shown = "" if name is None else f"({_shown(name)})"
-                terms.append(shown if term.id is None else f"{_shown(term.id)} {shown}".rstrip())
+                shown_name = "" if name is None else f"({_shown(name)})"
+                terms.append(shown_name if term.id is None else f"{_shown(term.id)} {shown_name}".rstrip())
             if len(dimension.terms) > MAX_TERMS:
                 terms.append(f"… {len(dimension.terms) - MAX_TERMS:,} more")
             lines.append(f"  {_shown(dimension.name)}: {', '.join(terms) or NOTHING}")
@@ -77,9 +77,9 @@ def selection_text(selection: Selection) -> str:
 
 def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
     """Return the details of the first dimensions, with `notes` where others are left out."""
-    listed: dict[str, DimensionDetails] = {}
+    dimension_details: dict[str, DimensionDetails] = {}
     for name, matched in islice(dimensions.items(), MAX_DIMENSIONS):
-        listed[_truncated(name)] = {
+        dimension_details[_truncated(name)] = {
             "precision": precision_of(matched),
             "recall": recall_of(matched),
             "in_target": in_target(matched),
@@ -88,10 +88,13 @@ def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
             "false_negatives": [_plain_term(term) for term in matched.false_negatives[:MAX_TERMS]],
             "false_positives": [_plain_term(term) for term in matched.false_positives[:MAX_TERMS]],
         }
-    counts = {name: {short: found["counts"][key] for short, key in COUNTED.items()} for name, found in listed.items()}
+    counts = {
+        name: {short: dimension["counts"][key] for short, key in COUNTED.items()}
+        for name, dimension in dimension_details.items()
+    }
     details: SelectionDetails = {
-        "dimensions": listed,
-        "indicator_selection": details_text(listed),
+        "dimensions": dimension_details,
+        "indicator_selection": details_text(dimension_details),
         "counts": {"dimension": counts},
     }
     if len(dimensions) > MAX_DIMENSIONS:
@@ -106,9 +109,11 @@ def details_text(dimensions: Mapping[str, DimensionDetails]) -> str:
     follow, each with its number of terms and a line `  * ID: name` for each of them. Blocks of dimensions without terms
     in gold follow the line `dimensions not in target:`. Empty where no dimension has terms.
     """
-    blocks = ["\n".join(_block(name, found)) for name, found in dimensions.items() if found["in_target"]]
-    others = ["\n".join(_block(name, found)) for name, found in dimensions.items() if not found["in_target"]]
-    return "\n\n".join([*blocks, *([NOT_IN_TARGET] if others else ()), *others])
+    blocks = ["\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if dimension["in_target"]]
+    other_blocks = [
+        "\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if not dimension["in_target"]
+    ]
+    return "\n\n".join([*blocks, *([NOT_IN_TARGET] if other_blocks else ()), *other_blocks])
 
 
 def _plain_term(term: Term) -> list[str | None]:
@@ -120,16 +125,18 @@ def _truncated(text: str) -> str:
     return truncate(redact(utf8_safe(text)), TEXT_CHARACTERS)
 
 
-def _block(name: str, found: DimensionDetails) -> Iterator[str]:
+def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
     yield _shown(name)
-    recall, precision = ("n/a" if value is None else f"{value:.2f}" for value in (found["recall"], found["precision"]))
+    recall, precision = (
+        "n/a" if value is None else f"{value:.2f}" for value in (dimension["recall"], dimension["precision"])
+    )
     yield f"[recall: {recall}, precision: {precision}]"
     for key, title in LISTS.items():
-        terms, number = found[key], found["counts"][key]
+        terms, number = dimension[key], dimension["counts"][key]
         yield f"{title} [{number}]"
         for code, term_name in terms:
-            shown = "(no id)" if code is None else _shown(code)
-            yield f"  * {shown}" if term_name is None else f"  * {shown}: {_shown(term_name)}"
+            shown_code = "(no id)" if code is None else _shown(code)
+            yield f"  * {shown_code}" if term_name is None else f"  * {shown_code}: {_shown(term_name)}"
         if number > len(terms):
             yield f"  … {number - len(terms):,} more"
 

@@ -35,10 +35,10 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
     if extra:
         parts.append(f"{len(extra):,} extra" if missing else pluralize(len(extra), "extra term"))
 
-    rename, golds = rename_as_in_gold(gold), dataset_ids(gold)
+    rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     datasets = {rename(dataset): dataset for dataset in dataset_ids(predicted)}
-    missing_datasets = [dataset for dataset in golds if dataset not in datasets]
-    extra_datasets = [dataset for name, dataset in datasets.items() if name not in golds]
+    missing_datasets = [dataset for dataset in gold_ids if dataset not in datasets]
+    extra_datasets = [dataset for name, dataset in datasets.items() if name not in gold_ids]
     if missing_datasets:
         parts.append(f"missing datasets {list_names(missing_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
     if extra_datasets:
@@ -54,12 +54,15 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
 
 def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     """Return the first differences: of datasets, then of dimensions that one side lacks, then of codes."""
-    rename, golds = rename_as_in_gold(gold), dataset_ids(gold)
-    others = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
-    found: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
-    extra, missing = ([one for one in these if one not in those] for these, those in ((others, golds), (golds, others)))
+    rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
+    predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
+    differences: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
+    extra, missing = (
+        [dataset for dataset in these if dataset not in those]
+        for these, those in ((predicted_ids, gold_ids), (gold_ids, predicted_ids))
+    )
     if extra or missing:
-        found.append(("wrong-dataset", "", extra, missing))
+        differences.append(("wrong-dataset", "", extra, missing))
     for name, matched in match_dimensions(gold, predicted).items():
         extra_terms, missing_terms = matched.false_positives, matched.false_negatives
         # Of terms with the same id on both sides, the names differ.
@@ -70,15 +73,15 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         label: CauseLabel = "wrong-code"
         if not matched.true_positives and not (chosen and lacking):
             label = "missing-dimension" if lacking else "extra-dimension"
-        found.append((label, name, chosen, lacking))
-    found.sort(key=lambda each: _ORDER.index(each[0]))
+        differences.append((label, name, chosen, lacking))
+    differences.sort(key=lambda entry: _ORDER.index(entry[0]))
     edits = [
         CausingEdit(
             label=label,
             clause=one_line(name),
             change=" → ".join(list_names(names, MAX_CODES, MAX_CHARACTERS) if names else NOTHING for names in change),
         )
-        for label, name, *change in found[:MAX_EDITS]
+        for label, name, *change in differences[:MAX_EDITS]
     ]
     return Cause(edits=tuple(edits)) if edits else None
 

@@ -37,8 +37,8 @@ class Datasets:
         """Return the dataset `AGENCY:ID` or `AGENCY:ID(VERSION)`, in its newest version where that one is unknown."""
         match = _VERSIONED.fullmatch(dataset)
         versions = self._versions.get(match[1] if match else dataset, [])
-        fitting = [one for one in versions if match and one.version == match[2]]
-        return max(fitting or versions, key=lambda one: version_order(one.version), default=None)
+        fitting = [candidate for candidate in versions if match and candidate.version == match[2]]
+        return max(fitting or versions, key=lambda candidate: version_order(candidate.version), default=None)
 
 
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
@@ -48,21 +48,22 @@ def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None
 
 def unlisted_codes(structure: Structure) -> str:
     """Return a sentence on the dimensions that are not checked as no message lists their codes; empty without any."""
-    found = [
+    unlisted_dimensions = [
         (dimension.id, dataset.id, dimension.unlisted_codes)
         for dataset in structure.datasets
         for dimension in dataset.dimensions
         if dimension.unlisted_codes is not None
     ]
-    if not found:
+    if not unlisted_dimensions:
         return ""
     dimensions, datasets, codelists = (
-        list_names(list(dict.fromkeys(names)), MAX_NAMES, MAX_CHARACTERS) for names in zip(*found, strict=True)
+        list_names(list(dict.fromkeys(names)), MAX_NAMES, MAX_CHARACTERS)
+        for names in zip(*unlisted_dimensions, strict=True)
     )
     return f"codes of {dimensions} in {datasets} are not checked: no file lists those of {codelists}"
 
 
 def list_names(names: Sequence[str], most: int, characters: int) -> str:
     """Return the first `most` names, of so many characters each, and the number of the others, for a message."""
-    listed = ", ".join(one_line(name, characters) for name in names[:most])
-    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
+    first_names = ", ".join(one_line(name, characters) for name in names[:most])
+    return f"{first_names} and {len(names) - most:,} more" if len(names) > most else first_names

@@ -32,15 +32,17 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
     gold where the one with less finds no term of its own: a country with id and name in one dataset and its id alone
     in the next is no second country.
     """
-    wanted, found = _distinct(gold, by_id), _distinct(_with_names_of_gold(predicted, gold, by_id), by_id)
-    found = _without(found, _parts(found))
-    pairs = {key: key for key in wanted if key in found}
-    pairs |= _partial_pairs(_without(wanted, pairs), _without(found, pairs.values()))
-    implied = _parts(wanted)
+    gold_terms, predicted_terms = _distinct(gold, by_id), _distinct(_with_names_of_gold(predicted, gold, by_id), by_id)
+    predicted_terms = _without(predicted_terms, _parts(predicted_terms))
+    pairs = {key: key for key in gold_terms if key in predicted_terms}
+    pairs |= _partial_pairs(_without(gold_terms, pairs), _without(predicted_terms, pairs.values()))
+    implied = _parts(gold_terms)
     return Matched(
-        true_positives=tuple(_completed(wanted[key], found[pairs[key]]) for key in wanted if key in pairs),
-        false_negatives=tuple(term for key, term in _without(wanted, pairs).items() if key not in implied),
-        false_positives=tuple(_without(found, pairs.values()).values()),
+        true_positives=tuple(
+            _completed(gold_terms[key], predicted_terms[pairs[key]]) for key in gold_terms if key in pairs
+        ),
+        false_negatives=tuple(term for key, term in _without(gold_terms, pairs).items() if key not in implied),
+        false_positives=tuple(_without(predicted_terms, pairs.values()).values()),
     )
 
 
@@ -51,8 +53,10 @@ def collapse_spaces(name: str | None) -> str:
 
 def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: bool) -> Iterator[Term]:
     """Yield the terms of predicted, with the names of gold in place of those from the structure."""
-    names: Mapping[str | None, str] = {one.id: one.name for one in gold if one.id is not None and one.name is not None}
-    alone = [one.name for one in gold if one.id is None and one.name is not None]
+    names: Mapping[str | None, str] = {
+        term.id: term.name for term in gold if term.id is not None and term.name is not None
+    }
+    alone = [term.name for term in gold if term.id is None and term.name is not None]
     fitting = {collapse_spaces(name): name for name in alone} | {name: name for name in alone}
     for term in predicted:
         of_structure = term.label if term.name is None else term.name if by_id else None
@@ -67,11 +71,13 @@ def _distinct(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
     """Return each compared key with its term: of several names for an id the first in the alphabet."""
     if not by_id:
         return {term: term for term in terms}
-    shown: dict[Term, Term] = {}
+    terms_by_key: dict[Term, Term] = {}
     for term in terms:
         key = term if term.id is None else Term(term.id, None)
-        shown[key] = min(shown.get(key, term), term, key=lambda one: (one.name is None, one.name or ""))
-    return shown
+        terms_by_key[key] = min(
+            terms_by_key.get(key, term), term, key=lambda candidate: (candidate.name is None, candidate.name or "")
+        )
+    return terms_by_key
 
 
 def _without(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
@@ -89,23 +95,23 @@ def _parts(terms: Mapping[Term, Term]) -> set[Term]:
     return {key for key, term in incomplete.items() if term in parts}
 
 
-def _partial_pairs(wanted: Mapping[Term, Term], found: Mapping[Term, Term]) -> dict[Term, Term]:
+def _partial_pairs(gold_terms: Mapping[Term, Term], predicted_terms: Mapping[Term, Term]) -> dict[Term, Term]:
     """Return as many pairs as possible of gold's terms with only an id or a name and predicted's that have it."""
-    if not wanted:
+    if not gold_terms:
         return {}
     fits: dict[Term, list[Term]] = {}
-    for key, term in found.items():
-        if fitting := [part for part in (Term(term.id, None), Term(None, term.name)) if part in wanted]:
+    for key, term in predicted_terms.items():
+        if fitting := [part for part in (Term(term.id, None), Term(None, term.name)) if part in gold_terms]:
             fits[key] = fitting
     if all(len(fitting) == 1 for fitting in fits.values()):
         first: dict[Term, Term] = {}
         for key, fitting in fits.items():
             first.setdefault(fitting[0], key)
         return first
-    golds, others = list(dict.fromkeys(chain.from_iterable(fits.values()))), list(fits)
-    places = {key: place for place, key in enumerate(golds)}
-    pairs = most_pairs([tuple(places[one] for one in fitting) for fitting in fits.values()], len(golds))
-    return {golds[right]: others[left] for left, right in pairs}
+    gold_keys, predicted_keys = list(dict.fromkeys(chain.from_iterable(fits.values()))), list(fits)
+    places = {key: place for place, key in enumerate(gold_keys)}
+    pairs = most_pairs([tuple(places[part] for part in fitting) for fitting in fits.values()], len(gold_keys))
+    return {gold_keys[gold_place]: predicted_keys[predicted_place] for predicted_place, gold_place in pairs}
 
 
 def _completed(gold: Term, predicted: Term) -> Term:

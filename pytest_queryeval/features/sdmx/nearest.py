@@ -19,13 +19,13 @@ class Nearest:
     100,000 codes do not take minutes.
     """
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self._known: dict[str, str] = {}
-        for word in sorted(known):
-            self._known.setdefault(word.casefold(), word)
-        self._letters = sorted(set().union(*self._known))
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words: dict[str, str] = {}
+        for word in sorted(words):
+            self._words.setdefault(word.casefold(), word)
+        self._letters = sorted(set().union(*self._words))
         self._by_start: defaultdict[str, list[str]] = defaultdict(list)
-        for word in self._known:
+        for word in self._words:
             self._by_start[self._start(word)].append(word)
 
     def to(self, word: str) -> str | None:
@@ -34,25 +34,29 @@ class Nearest:
         That is the same in other case, or one with two neighbours swapped, or with another letter in one place, or with
         a letter more or less; else the closest match of difflib among those that begin alike.
         """
-        wanted = word.casefold()
-        if len(wanted) > MAX_CHARACTERS:
+        folded_word = word.casefold()
+        if len(folded_word) > MAX_CHARACTERS:
             return None
-        edits: list[Iterable[str]] = [[wanted]]
+        edits: list[Iterable[str]] = [[folded_word]]
         # Every word of one letter would be near to any other.
-        if len(wanted) > 1 and len(wanted) * len(self._letters) <= MAX_EDITS:
-            places, letters = range(len(wanted)), self._letters
-            swapped = (wanted[:at] + wanted[at + 1] + wanted[at] + wanted[at + 2 :] for at in places[:-1])
-            replaced = (wanted[:at] + letter + wanted[at + 1 :] for at in places for letter in letters)
-            shorter = (wanted[:at] + wanted[at + 1 :] for at in places)
-            longer = (wanted[:at] + letter + wanted[at:] for at in range(len(wanted) + 1) for letter in letters)
+        if len(folded_word) > 1 and len(folded_word) * len(self._letters) <= MAX_EDITS:
+            places, letters = range(len(folded_word)), self._letters
+            swapped = (
+                folded_word[:at] + folded_word[at + 1] + folded_word[at] + folded_word[at + 2 :] for at in places[:-1]
+            )
+            replaced = (folded_word[:at] + letter + folded_word[at + 1 :] for at in places for letter in letters)
+            shorter = (folded_word[:at] + folded_word[at + 1 :] for at in places)
+            longer = (
+                folded_word[:at] + letter + folded_word[at:] for at in range(len(folded_word) + 1) for letter in letters
+            )
             edits += [swapped, replaced, chain(shorter, longer)]
         for words in edits:
-            if found := sorted(one for one in words if one in self._known):
-                return self._known[found[0]]
-        candidates = self._by_start.get(self._start(wanted), [])
-        near = difflib.get_close_matches(wanted, candidates[:MAX_COMPARED], n=1)
-        return self._known[near[0]] if near else None
+            if matches := sorted(candidate for candidate in words if candidate in self._words):
+                return self._words[matches[0]]
+        candidates = self._by_start.get(self._start(folded_word), [])
+        near = difflib.get_close_matches(folded_word, candidates[:MAX_COMPARED], n=1)
+        return self._words[near[0]] if near else None
 
     def _start(self, word: str) -> str:
         """Return the first letters, by which words are grouped; empty where all words are few."""
-        return "" if len(self._known) <= MAX_COMPARED else word[:2]
+        return "" if len(self._words) <= MAX_COMPARED else word[:2]

@@ -28,39 +28,39 @@ def read_selection(node: Node) -> Selection:
 
 
 def _dataset(node: Node) -> DatasetSelection:
-    found = known_entries(node, _DATASET)
-    return DatasetSelection(id=_required(found, "dataset_id", node), dimensions=found.get("dimensions", ()))
+    entries = known_entries(node, _DATASET)
+    return DatasetSelection(id=_required(entries, "dataset_id", node), dimensions=entries.get("dimensions", ()))
 
 
 def _dimension(node: Node) -> DimensionSelection:
-    found = known_entries(node, _DIMENSION)
-    return DimensionSelection(name=_required(found, "dimension_name", node), terms=found.get("values", ()))
+    entries = known_entries(node, _DIMENSION)
+    return DimensionSelection(name=_required(entries, "dimension_name", node), terms=entries.get("values", ()))
 
 
 def _term(node: Node) -> Term:
-    found = known_entries(node, _VALUE)
-    term = Term(id=found.get("id"), name=found.get("name"))
+    entries = known_entries(node, _VALUE)
+    term = Term(id=entries.get("id"), name=entries.get("name"))
     if term.id is None and term.name is None:
         raise node.problem("a value without 'id' and 'name': write one of them")
     return term
 
 
 def _optional_text(node: Node) -> str | None:
-    written = whole_text(node)
-    return None if node.empty or not written.strip() else written
+    source_text = whole_text(node)
+    return None if node.empty or not source_text.strip() else source_text
 
 
 def _text(node: Node) -> str:
-    written = _optional_text(node)
-    if written is None:
+    source_text = _optional_text(node)
+    if source_text is None:
         raise node.problem("expected text, found nothing")
-    return written
+    return source_text
 
 
-def _required(found: dict[str, Any], key: str, node: Node) -> Any:
-    if key not in found:
+def _required(entries: dict[str, Any], key: str, node: Node) -> Any:
+    if key not in entries:
         raise node.problem(f"'{key}' is missing")
-    return found[key]
+    return entries[key]
 
 
 _DATASET: dict[str, Reader[Any]] = {"dataset_id": _text, "dimensions": or_else((), list_of(_dimension))}

@@ -29,8 +29,8 @@ class Ratios:
     @property
     def f1(self) -> float:
         """Return the harmonic mean of both, 0 where both are 0."""
-        both = self.precision + self.recall
-        return 2 * self.precision * self.recall / both if both else 0.0
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
 
 
 def check_options(options: Mapping[str, JsonValue]) -> None:
@@ -52,11 +52,11 @@ def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
     Gold's `A:B` is all its versions, such as `A:B(9.0.0)`, except one that gold has itself; an id of gold with a
     version is only that version.
     """
-    known = set(dataset_ids(gold))
+    gold_ids = set(dataset_ids(gold))
 
     def rename(dataset: str) -> str:
-        versioned = None if dataset in known else _VERSIONED.fullmatch(dataset)
-        return versioned[1] if versioned and versioned[1] in known else dataset
+        versioned = None if dataset in gold_ids else _VERSIONED.fullmatch(dataset)
+        return versioned[1] if versioned and versioned[1] in gold_ids else dataset
 
     return rename
 
@@ -68,14 +68,14 @@ def in_target(matched: Matched) -> bool:
 
 def precision_of(matched: Matched) -> float:
     """Return the share of the selected terms that gold has; 0 where none is selected."""
-    right, wrong = len(matched.true_positives), len(matched.false_positives)
-    return right / (right + wrong) if right + wrong else 0.0
+    hits, extras = len(matched.true_positives), len(matched.false_positives)
+    return hits / (hits + extras) if hits + extras else 0.0
 
 
 def recall_of(matched: Matched) -> float | None:
     """Return the share of gold's terms that are selected; None where gold has none."""
-    found, lost = len(matched.true_positives), len(matched.false_negatives)
-    return found / (found + lost) if found + lost else None
+    hits, misses = len(matched.true_positives), len(matched.false_negatives)
+    return hits / (hits + misses) if hits + misses else None
 
 
 def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool = False) -> dict[str, Matched]:
@@ -86,11 +86,11 @@ def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool 
     are compared.
     """
     rename = rename_as_in_gold(gold) if by_dataset else None
-    golds, others = _terms(gold, rename), _terms(predicted, rename)
+    gold_terms, predicted_terms = _terms(gold, rename), _terms(predicted, rename)
     by_id = gold.by_id or predicted.by_id
     return {
-        name: match_terms(golds.get(name, ()), others.get(name, ()), by_id=by_id)
-        for name in dict.fromkeys([*golds, *others])
+        name: match_terms(gold_terms.get(name, ()), predicted_terms.get(name, ()), by_id=by_id)
+        for name in dict.fromkeys([*gold_terms, *predicted_terms])
     }
 
 
@@ -113,19 +113,19 @@ def dataset_ratios(gold: Selection, predicted: Selection) -> Ratios:
     Several versions of a dataset are one where gold has it without a version. The ratios of 0 datasets are those of
     `macro_ratios` without dimensions.
     """
-    golds = set(dataset_ids(gold))
-    others = set(map(rename_as_in_gold(gold), dataset_ids(predicted)))
-    if not golds:
-        return Ratios(precision=float(not others), recall=1.0)
-    shared = len(golds & others)
-    return Ratios(precision=shared / len(others) if others else 0.0, recall=shared / len(golds))
+    gold_ids = set(dataset_ids(gold))
+    predicted_ids = set(map(rename_as_in_gold(gold), dataset_ids(predicted)))
+    if not gold_ids:
+        return Ratios(precision=float(not predicted_ids), recall=1.0)
+    shared = len(gold_ids & predicted_ids)
+    return Ratios(precision=shared / len(predicted_ids) if predicted_ids else 0.0, recall=shared / len(gold_ids))
 
 
 def _terms(selection: Selection, rename: Callable[[str], str] | None) -> dict[str, list[Term]]:
-    found: defaultdict[str, list[Term]] = defaultdict(list)
+    terms_by_dimension: defaultdict[str, list[Term]] = defaultdict(list)
     for dataset in selection.datasets:
         prefix = "" if rename is None else f"{rename(dataset.id)}|"
         for dimension in dataset.dimensions:
             if dimension.terms:
-                found[prefix + dimension.name].extend(dimension.terms)
-    return found
+                terms_by_dimension[prefix + dimension.name].extend(dimension.terms)
+    return terms_by_dimension

@@ -41,26 +41,28 @@ def read_message(data: bytes) -> Message:
     try:
         # On failure it prints what it has read so far.
         with contextlib.redirect_stdout(io.StringIO()):
-            found: Any = sdmx.read_sdmx(io.BytesIO(data), format="XML")
+            message: Any = sdmx.read_sdmx(io.BytesIO(data), format="XML")
     except Exception as error:
         cause = error.__cause__ or error
         reason = one_line(f"{type(cause).__name__}: {cause}", MAX_REASON)
         raise ValueError(f"sdmx1 cannot read it ({reason})") from error
-    schemes = list(_defined(found.concept_scheme))
-    codelists = [*schemes, *_defined(found.codelist), *_defined(found.valuelist)]
+    schemes = list(_defined(message.concept_scheme))
+    codelists = [*schemes, *_defined(message.codelist), *_defined(message.valuelist)]
     return Message(
         codelists={
-            _name(one): {item.id: english(item.name.localizations) for item in one}
-            for one in codelists
-            if not getattr(one, "extends", None)
+            _name(codelist): {item.id: english(item.name.localizations) for item in codelist}
+            for codelist in codelists
+            if not getattr(codelist, "extends", None)
         },
         concepts={
             ConceptReference(_name(scheme), concept.id): _codelist(concept.core_representation)
             for scheme in schemes
             for concept in scheme
         },
-        structures={_name(one): _components(one, document) for one in _defined(found.structure)},
-        dataflows={_name(one): _name(one.structure) for one in _defined(found.dataflow) if one.structure},
+        structures={_name(structure): _components(structure, document) for structure in _defined(message.structure)},
+        dataflows={
+            _name(dataflow): _name(dataflow.structure) for dataflow in _defined(message.dataflow) if dataflow.structure
+        },
     )
 
 

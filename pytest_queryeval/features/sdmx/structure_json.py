@@ -53,7 +53,7 @@ def read_json_message(data: bytes) -> Message:
         for scheme in _defined(content, "conceptSchemes")
         for item in _items(scheme, "concepts")
     }
-    structures = {_name(one): _components(one) for one in _defined(content, "dataStructures")}
+    structures = {_name(structure): _components(structure) for structure in _defined(content, "dataStructures")}
     dataflows = {}
     for dataflow in _defined(content, "dataflows"):
         if (structure := _read_urn(dataflow.get("structure"))) is not None:
@@ -62,27 +62,27 @@ def read_json_message(data: bytes) -> Message:
 
 
 def _components(structure: Object) -> Sequence[Component]:
-    listed = _object(_object(structure, "dataStructureComponents"), "dimensionList")
-    dimensions = [*_objects(listed, "dimensions"), *_objects(listed, "measureDimensions")]
+    dimension_list = _object(_object(structure, "dataStructureComponents"), "dimensionList")
+    dimensions = [*_objects(dimension_list, "dimensions"), *_objects(dimension_list, "measureDimensions")]
     if all(isinstance(dimension.get("position"), int) for dimension in dimensions):
         dimensions.sort(key=lambda dimension: dimension["position"])
     components = []
     for dimension in dimensions:
         concept = _read_urn(dimension.get("conceptIdentity"))
-        own = dimension.get("localRepresentation")
+        representation = dimension.get("localRepresentation")
         component = Component(
             id=_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
             concept=None if concept is None else ConceptReference(*concept),
-            codelist=_codelist(own),
-            has_own=bool(own),
+            codelist=_codelist(representation),
+            has_own=bool(representation),
         )
         components.append(component)
     return components
 
 
 def _codelist(representation: Any) -> Reference | None:
-    found = _read_urn(representation.get("enumeration")) if isinstance(representation, dict) else None
-    return None if found is None else found[0]
+    urn = _read_urn(representation.get("enumeration")) if isinstance(representation, dict) else None
+    return None if urn is None else urn[0]
 
 
 def _read_urn(text: Any) -> tuple[Reference, str] | None:
@@ -116,21 +116,21 @@ def _items(scheme: Object, key: str) -> Iterator[Object]:
 
 
 def _objects(around: Object, key: str) -> Sequence[Object]:
-    found = around.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+    objects = around.get(key) or []
+    if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
         raise ValueError(f"its '{key}' are no list of objects")
-    return found
+    return objects
 
 
 def _object(around: Object, key: str) -> Object:
-    found = around.get(key) or {}
-    if not isinstance(found, dict):
+    member = around.get(key) or {}
+    if not isinstance(member, dict):
         raise ValueError(f"its '{key}' is no object")
-    return found
+    return member
 
 
 def _text(around: Object, key: str) -> str:
-    found = around.get(key)
-    if not isinstance(found, str):
+    text = around.get(key)
+    if not isinstance(text, str):
         raise ValueError(f"an artefact or an item in it has no '{key}'")
-    return found
+    return text

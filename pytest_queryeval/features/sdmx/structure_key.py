@@ -44,19 +44,19 @@ def _file(node: Node) -> File:
     return file_at(node.file.folder / required_text(node))
 
 
-def load_structure(named: StructureFiles) -> Structure:
+def load_structure(structure_files: StructureFiles) -> Structure:
     """Return all datasets of the files; raise `CaseError` where one cannot be read, or none has a data structure.
 
     Codes that no file lists are a `QueryEvalWarning` at the place that states the files, once for each.
     """
-    files = tuple((file.path, modification_time(file.path)) for file in named.files)
+    files = tuple((file.path, modification_time(file.path)) for file in structure_files.files)
     structure = _structure(files)
     if isinstance(structure, str):
-        raise named.node.problem(structure)
+        raise structure_files.node.problem(structure)
     try:
-        _warn_of_unlisted_codes(files, named.node.location)
+        _warn_of_unlisted_codes(files, structure_files.node.location)
     except QueryEvalWarning as warning:  # where filters make it an error
-        raise named.node.problem(str(warning)) from warning
+        raise structure_files.node.problem(str(warning)) from warning
     return structure
 
 
@@ -81,9 +81,9 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
     structure = structure_of(messages)
     if structure.datasets:
         return structure
-    missing = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
-    named = f": '{missing[0]}' of a dataflow is in none of the files" if missing else ""
-    return f"no data structure in {_names(files)}{named}"
+    missing_names = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
+    hint = f": '{missing_names[0]}' of a dataflow is in none of the files" if missing_names else ""
+    return f"no data structure in {_names(files)}{hint}"
 
 
 def _names(files: tuple[tuple[Path, int], ...]) -> str:

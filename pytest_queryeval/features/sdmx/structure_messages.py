@@ -100,15 +100,15 @@ def structure_of(messages: Iterable[Message]) -> Structure:
         dataflows.add_all(message.dataflows)
     lookup = _CodeLookup(_Artefacts(codelists), _Artefacts(concepts))
 
-    found: list[tuple[Reference, Sequence[Component]]] = []
+    definitions: list[tuple[Reference, Sequence[Component]]] = []
     of_dataflows = set()
-    for name, wanted in dataflows.items():
-        if structure := structures.find(wanted):
+    for name, structure_name in dataflows.items():
+        if structure := structures.find(structure_name):
             of_dataflows.add(structure[0])
-            found.append((name, structure[1]))
-    found += [(name, components) for name, components in structures.items() if name not in of_dataflows]
+            definitions.append((name, structure[1]))
+    definitions += [(name, components) for name, components in structures.items() if name not in of_dataflows]
     datasets: dict[tuple[str, str], DatasetStructure] = {}
-    for name, components in found:
+    for name, components in definitions:
         dataset = f"{name.agency}:{name.id}"
         dimensions = tuple(map(lookup.dimension, components))
         datasets.setdefault((dataset, name.version), DatasetStructure(dataset, name.version, dimensions))
@@ -126,13 +126,13 @@ class _Artefacts(Generic[T]):
         for name, artefact in artefacts.items():
             self._versions[name.agency, name.id].setdefault(name.version, artefact)
 
-    def find(self, wanted: Reference) -> tuple[Reference, T] | None:
+    def find(self, name: Reference) -> tuple[Reference, T] | None:
         """Return the artefact with its name: in the wanted version, or the only one, or the newest if any will do."""
-        versions = self._versions.get((wanted.agency, wanted.id), {})
-        version = wanted.version
+        versions = self._versions.get((name.agency, name.id), {})
+        version = name.version
         if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):
             version = max(versions, key=version_order)
-        return (wanted._replace(version=version), versions[version]) if version in versions else None
+        return (name._replace(version=version), versions[version]) if version in versions else None
 
     def items(self) -> Iterator[tuple[Reference, T]]:
         for (agency, id_), versions in self._versions.items():
@@ -163,10 +163,10 @@ class _CodeLookup:
             codelist = scheme[1][concept.id]
         if codelist is None:
             return Dimension(component.id, None)
-        found = self._codelists.find(codelist)
-        if found is None or not found[1]:
+        codelist_match = self._codelists.find(codelist)
+        if codelist_match is None or not codelist_match[1]:
             return Dimension(component.id, None, unlisted_codes=str(codelist))
-        return Dimension(component.id, found[1])
+        return Dimension(component.id, codelist_match[1])
 
     def _conventional_codes(self, concept: str) -> Codes | None:
         """Return the codelist `CL_CONCEPT`, else one `CL_…_CONCEPT`, if there is only one such.
@@ -178,7 +178,7 @@ class _CodeLookup:
         for pattern in (f"CL_{re.escape(concept)}", f"CL_.*_{re.escape(concept)}"):
             fitting = [(name, codes) for name, codes in codelists if re.fullmatch(pattern, name.id)]
             if len({(name.agency, name.id) for name, _ in fitting}) == 1:
-                return max(fitting, key=lambda one: version_order(one[0].version))[1] or None
+                return max(fitting, key=lambda entry: version_order(entry[0].version))[1] or None
             if fitting:
                 return None
         return None

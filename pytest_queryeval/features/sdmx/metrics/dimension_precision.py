@@ -40,8 +40,15 @@ def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset:
 
 
 def _without(dimension: str, dimensions: Mapping[str, Matched]) -> Score:
-    known = sorted(one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched))
-    listed = ", ".join(known[:MAX_NAMES]) + (", …" if len(known) > MAX_NAMES else "") if known else "no dimension"
+    gold_dimensions = sorted(
+        one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched)
+    )
+    dimension_list = (
+        ", ".join(gold_dimensions[:MAX_NAMES]) + (", …" if len(gold_dimensions) > MAX_NAMES else "")
+        if gold_dimensions
+        else "no dimension"
+    )
     return Score(
-        value=None, details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {listed}"]}
+        value=None,
+        details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {dimension_list}"]},
     )
