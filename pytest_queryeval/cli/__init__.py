@@ -62,12 +62,12 @@ class _CommandParser(argparse.ArgumentParser):
         else:
             places = [f"{action.metavar}, {action.help}" for action in self._actions if not action.option_strings]
             problem = f"unexpected argument '{argument}': write only {' and '.join(places) or 'options'}"
-            if named := [
+            if option_forms := [
                 f"{action.option_strings[-1]} {action.metavar}"
                 for action in self._actions
                 if action.metavar and action.option_strings
             ]:
-                problem += f"; what belongs to an option stands behind it: {', '.join(named)}"
+                problem += f"; what belongs to an option stands behind it: {', '.join(option_forms)}"
         self.exit(USAGE_ERROR, log_line(f"{self.prog}: {problem} ({self.epilog})") + "\n")
 
 

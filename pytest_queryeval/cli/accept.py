@@ -58,8 +58,8 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `ReportError` for a report that cannot be used and for a case that it does not have.
     """
     report = read_report(arguments.report)
-    found = (find_reported(report, name) for name in arguments.cases)
-    reported = [*{case["nodeid"]: case for case in found}.values()]
+    matches = (find_reported(report, name) for name in arguments.cases)
+    reported = [*{case["nodeid"]: case for case in matches}.values()]
     try:
         # Two commands at once would each write what the other had not read.
         with locked(private_folder() / LOCK):
@@ -99,11 +99,11 @@ def _accept(reported: Sequence[CaseReport]) -> tuple[list[Case], list[str]]:
     suites = cache(read_suite)
     accepted: list[Acceptance] = []
     problems: list[str] = []
-    for each in reported:
+    for case in reported:
         try:
-            accepted.append(_acceptance(each, suites))
+            accepted.append(_acceptance(case, suites))
         except QueryEvalError as error:
-            problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
+            problems.append(one_line(f"{case['nodeid']}: {error}", SHOWN_CHARACTERS))
     if problems:
         return [], problems
     try:
@@ -145,13 +145,13 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
         "evidence": (reported["evidence"], now["evidence"]),
         "source": (reported["source"], now["source"]),
     }
-    changed = [name for name, (before, after) in pairs.items() if before != after]
+    changed_parts = [name for name, (before, after) in pairs.items() if before != after]
     if old is None or new is None or old["golds"] != new["golds"]:
-        changed.append("gold")
+        changed_parts.append("gold")
     elif old["context"] != new["context"]:
-        changed.append("metadata or conversation")
-    if changed:
-        raise ReportError(f"the case has changed since the report ({', '.join(changed)}): run it again")
+        changed_parts.append("metadata or conversation")
+    if changed_parts:
+        raise ReportError(f"the case has changed since the report ({', '.join(changed_parts)}): run it again")
 
 
 def _gold(query: str, case: Case) -> JsonValue:
@@ -160,10 +160,10 @@ def _gold(query: str, case: Case) -> JsonValue:
         return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
     predicted = QueryOrAnswer(query=query)
     unchecked = replace(case, settings=replace(case.settings, json_schema=None), extra={})
-    read = KINDS[case.settings.kind].read_without_running(predicted, unchecked, Hosts())
-    if read is None or not isinstance(read.answer, JsonAnswer):
+    execution = KINDS[case.settings.kind].read_without_running(predicted, unchecked, Hosts())
+    if execution is None or not isinstance(execution.answer, JsonAnswer):
         return answer_text(query)[0].strip()
-    value: JsonValue = read.answer.value
+    value: JsonValue = execution.answer.value
     # A text is read as JSON, and null as nothing.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value
 
@@ -176,30 +176,30 @@ def _change(accepted: Sequence[Acceptance]) -> list[Case]:
     before: dict[Path, bytes] = {}
     texts: dict[Path, str] = {}
     # From the end of each file, so that lines before a change keep their numbers.
-    for each in sorted(accepted, key=lambda each: each.case.location, reverse=True):
-        path = each.case.location.path
+    for acceptance in sorted(accepted, key=lambda acceptance: acceptance.case.location, reverse=True):
+        path = acceptance.case.location.path
         try:
             if path not in before:
                 before[path] = path.read_bytes()
                 texts[path] = before[path].decode()
         except (OSError, ValueError) as error:
             raise ReportError(f"{path}: cannot be read: {error}") from error
-        texts[path] = with_gold(texts[path], each.case.location, each.case.id, each.gold)
+        texts[path] = with_gold(texts[path], acceptance.case.location, acceptance.case.id, acceptance.gold)
     try:
         for path, text in texts.items():
             write_in_place(path, text.encode())
-        written = {
-            suite.path: _written(suite, {each.case.id for each in accepted if each.suite is suite})
-            for suite in {each.suite.path: each.suite for each in accepted}.values()
+        new_suites = {
+            suite.path: _written(suite, {acceptance.case.id for acceptance in accepted if acceptance.suite is suite})
+            for suite in {acceptance.suite.path: acceptance.suite for acceptance in accepted}.values()
         }
     except BaseException:
         for path, content in before.items():
             write_in_place(path, content)
         raise
-    return [case_of(written[each.suite.path], each.case.id) for each in accepted]
+    return [case_of(new_suites[acceptance.suite.path], acceptance.case.id) for acceptance in accepted]
 
 
-def _written(suite: Suite, changed: Collection[str]) -> Suite:
+def _written(suite: Suite, changed_ids: Collection[str]) -> Suite:
     """Return a suite as it is now.
 
     Raise `QueryEvalError` unless it is the same but for one more gold of the cases with these ids.
@@ -209,8 +209,8 @@ def _written(suite: Suite, changed: Collection[str]) -> Suite:
     except SuiteError as error:
         raise ReportError(f"with the prediction the suite cannot be read: {error}") from error
     for old, new in zip(suite.cases, now.cases, strict=True):
-        kept = replace(new, golds=new.golds[:-1]) if new.id in changed else new
-        if _content(old) != _content(kept) or len(kept.golds) != len(old.golds):
+        case_before = replace(new, golds=new.golds[:-1]) if new.id in changed_ids else new
+        if _content(old) != _content(case_before) or len(case_before.golds) != len(old.golds):
             raise CaseError(old.location, f"the gold of '{old.id}' cannot be changed where it stands: {BY_HAND}")
     return now
 

@@ -52,16 +52,18 @@ _tell = teller("evaluate")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites, the options of the plugin, and where queries run."""
     option = parser.add_argument
-    what = "a suite file, a folder with suites, or a case: SUITE::ID"
-    option("paths", nargs="+", metavar="PATH", help=what)
+    paths_help = "a suite file, a folder with suites, or a case: SUITE::ID"
+    option("paths", nargs="+", metavar="PATH", help=paths_help)
     for run_option in OPTIONS:
         choices = {"choices": run_option.choices, "metavar": None} if run_option.choices else {}
         option(f"--{run_option.flag}", default=run_option.default, **{**run_option.arguments, **choices})
     root = "paths in the report are relative to DIR; default: as pytest finds it"
     option("--rootdir", metavar="DIR", type=Path, help=root)
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--workers", metavar="N", type=int, help="run queries in N processes of this machine")
-    where.add_argument("--on", metavar="dask://HOST:PORT", help="run queries on the workers of a Dask cluster")
+    execution_group = parser.add_mutually_exclusive_group()
+    execution_group.add_argument("--workers", metavar="N", type=int, help="run queries in N processes of this machine")
+    execution_group.add_argument(
+        "--on", metavar="dask://HOST:PORT", help="run queries on the workers of a Dask cluster"
+    )
     option("-v", "--verbose", action="count", default=0, help="print all tables, and the slowest cases")
     option("-q", "--quiet", action="count", default=0, help="print less")
 
@@ -85,39 +87,48 @@ def run(arguments: argparse.Namespace) -> Result:
     for path in paths:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
-    named = _collected(selections, suites)
-    chosen = options.choose_cases([each.nodeid for each in named])
-    cases = sorted((each for each in named if each.nodeid in chosen), key=lambda each: options.place(each.nodeid))
-    is_selected = len(cases) < len(named) or any(id_ for _, id_ in selections)
-    to_run = [each.case for each in cases if each.case.skip is None]
-    several = "--workers" if arguments.workers else "--on" if arguments.on else ""
-    if misuse := options.misuse(to_run, suites.kinds, several):
+    named_cases = _collected(selections, suites)
+    chosen_nodeids = options.choose_cases([named_case.nodeid for named_case in named_cases])
+    cases = sorted(
+        (named_case for named_case in named_cases if named_case.nodeid in chosen_nodeids),
+        key=lambda named_case: options.place(named_case.nodeid),
+    )
+    is_selected = len(cases) < len(named_cases) or any(id_ for _, id_ in selections)
+    to_run = [named_case.case for named_case in cases if named_case.case.skip is None]
+    executor_option = "--workers" if arguments.workers else "--on" if arguments.on else ""
+    if misuse := options.misuse(to_run, suites.kinds, executor_option):
         raise QueryEvalError(misuse)
     early = early_stop(cases, suites, suites_below)
-    done = _evaluate(cases, options, executor, early)
+    evaluation = _evaluate(cases, options, executor, early)
     report = report_of_run(
-        done.cases,
-        with_numbers_of_cases(merge_gates([suites.gates()]), suites, done.cases, suites.collected, suites_below),
+        evaluation.cases,
+        with_numbers_of_cases(merge_gates([suites.gates()]), suites, evaluation.cases, suites.collected, suites_below),
         options,
         environment={"engines": engine_versions(to_run)},
         requested_paths={"paths": [suites.relative(path) for path in paths], "ignored": suites.left_out},
         collected=suites.collected,
         unreadable_files=[],
         selected=is_selected,
-        stopped=len(done.cases) < len(cases),
-        interrupted=done.is_interrupted,
+        stopped=len(evaluation.cases) < len(cases),
+        interrupted=evaluation.is_interrupted,
         stop=early,
     )
-    written = targets.write(report)
-    faults = [*done.faults, *written.problems]
-    unused = [] if is_selected else done.unused
+    written_files = targets.write(report)
+    faults = [*evaluation.faults, *written_files.problems]
+    unused = [] if is_selected else evaluation.unused
     status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity, command="evaluate")
     line, _ = verdict_line(report, faults, command="evaluate")
     return Result(
-        status=INTERRUPTED if done.is_interrupted else status,
-        lines=[*(text for text, _ in summary), *unused, *(f"report: {path}" for path in written.paths), *faults, line],
+        status=INTERRUPTED if evaluation.is_interrupted else status,
+        lines=[
+            *(text for text, _ in summary),
+            *unused,
+            *(f"report: {path}" for path in written_files.paths),
+            *faults,
+            line,
+        ],
         data={**report, "cases": [*report["cases"]]} if arguments.json else {},
         ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
     )
@@ -139,39 +150,39 @@ def _evaluate(
     early: EarlyStop | None,
 ) -> _Done:
     """Evaluate all cases, or those before an interrupt, the end of the executor, or a full folder for results."""
-    done: Cases = []
+    case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
     with Session(_tell, recording=options.recording, cause=options.cause) as session:
         try:
             with executor as workers:
                 results = _results(cases, session, workers, early)
                 for result in with_progress(results, _tell, total=len(cases)):
-                    done = with_case(done, result)
+                    case_reports = with_case(case_reports, result)
         except KeyboardInterrupt:
             is_interrupted = True
         except (ExecutorBroken, ReportError) as error:
             faults.append(f"the run has stopped: {error}")
-        return _Done(done, is_interrupted, faults, session.predictors.unused())
+        return _Done(case_reports, is_interrupted, faults, session.predictors.unused())
 
 
 def _results(
     cases: Sequence[NamedCase], session: Session, executor: Executor | None, early: EarlyStop | None
 ) -> Iterator[CaseReport]:
     """Yield the report of each case; of those that are left once all gates are decided, that they were not run."""
-    done = evaluate_cases(cases, session, executor=executor, by_batch=early is not None, tell=_tell)
+    case_reports = evaluate_cases(cases, session, executor=executor, by_batch=early is not None, tell=_tell)
     if early is None:
-        yield from done
+        yield from case_reports
         return
     for why in early.needs_all:
         _tell(f"all cases run: {why}")
-    for each in cases:  # in whose order they are done
-        if each.case.skip is not None:
-            yield evaluate_named_case(each, session) if early.is_decided else next(done)
+    for named_case in cases:  # in whose order they are done
+        if named_case.case.skip is not None:
+            yield evaluate_named_case(named_case, session) if early.is_decided else next(case_reports)
         elif early.is_decided:
             session.predictors.stop()
-            yield not_run(each)
+            yield not_run(named_case)
         else:
-            yield (result := next(done))
+            yield (result := next(case_reports))
             early.add(result)
 
 
@@ -180,7 +191,7 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
 
     Raise `SuiteError` with the problems of all suites, and `QueryEvalError` for an id that no case has.
     """
-    found: dict[str, NamedCase] = {}
+    cases_by_nodeid: dict[str, NamedCase] = {}
     problems = Problems()
     for path, id_ in selections:
         for file in suite_files(file_at(path).path):
@@ -198,9 +209,9 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
             for case in cases:
                 if case.id == id_ or not id_:
                     nodeid = f"{name}::{case.id}"
-                    found.setdefault(nodeid, NamedCase(case, nodeid, suites.relative(case.location.path)))
+                    cases_by_nodeid.setdefault(nodeid, NamedCase(case, nodeid, suites.relative(case.location.path)))
     problems.raise_any()
-    return list(found.values())
+    return list(cases_by_nodeid.values())
 
 
 def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
@@ -208,8 +219,11 @@ def _executor(workers: int | None, address: str | None) -> AbstractContextManage
     if address is not None:
         scheme, separator, _ = address.partition("://")
         if not separator or scheme.lower() not in CLUSTERS:
-            examples, stated = " or ".join(f"{name}://…" for name in CLUSTERS), one_line(mask_credentials(address))
-            raise QueryEvalError(f"--on: expected the address of a cluster, {examples}, found '{stated}'")
+            examples, shown_address = (
+                " or ".join(f"{name}://…" for name in CLUSTERS),
+                one_line(mask_credentials(address)),
+            )
+            raise QueryEvalError(f"--on: expected the address of a cluster, {examples}, found '{shown_address}'")
         return CLUSTERS[scheme.lower()](address)
     if workers is None:
         return nullcontext()

@@ -56,8 +56,8 @@ class Setting:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the case, and what is shown of it."""
-    named = "a node id (FILE::ID), or an id that only one case of the report, or below the current folder, has"
-    parser.add_argument("case", metavar="CASE", help=named)
+    case_help = "a node id (FILE::ID), or an id that only one case of the report, or below the current folder, has"
+    parser.add_argument("case", metavar="CASE", help=case_help)
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
     parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
     parser.add_argument("--save", type=Path, metavar="FILE.sql", help="write the counterexample, for use as a variant")
@@ -98,11 +98,11 @@ def run(arguments: argparse.Namespace) -> Result:
         *_counterexample_lines(counterexample, case, arguments.save),
     ]
     if settings:
-        wide = max(len(one.key) for one in settings)
+        wide = max(len(setting.key) for setting in settings)
         lines += ["", "settings"]
-        for one in settings:
-            place = DEFAULT if one.path is None else f"{one.path}:{one.line}"
-            lines.append(f"  {one.key:<{wide}}  {one_line(one.value, VALUE_CHARACTERS)}  ({place})")
+        for setting in settings:
+            place = DEFAULT if setting.path is None else f"{setting.path}:{setting.line}"
+            lines.append(f"  {setting.key:<{wide}}  {one_line(setting.value, VALUE_CHARACTERS)}  ({place})")
     lines += _remarks(case, levels, reported)
     return Result(
         status=NOT_PASSED if reported["outcome"] in ("failed", "missed", "error") else OK,
@@ -110,7 +110,10 @@ def run(arguments: argparse.Namespace) -> Result:
         data={
             "case": reported,
             "counterexample": counterexample,
-            "settings": [{"key": one.key, "value": one.value, "path": one.path, "line": one.line} for one in settings],
+            "settings": [
+                {"key": setting.key, "value": setting.value, "path": setting.path, "line": setting.line}
+                for setting in settings
+            ],
         },
     )
 
@@ -131,7 +134,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 
     None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
-    gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
+    gold, predicted = (side and side["query"] for side in (reported["gold"], reported["predicted"]))
     if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         return None
     if not gold or not predicted or gold.split() == predicted.split():
@@ -143,24 +146,26 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     with Session() as session:
         try:
             searches = (COUNTEREXAMPLE_SEARCHES[name] for name in names)
-            found = next(filter(None, (search(case, gold, predicted, session) for search in searches)), None)
+            counterexample = next(filter(None, (search(case, gold, predicted, session) for search in searches)), None)
         except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
-    if found is None:
+    if counterexample is None:
         return counterexample_json(None, f"no difference found in {MAX_DATABASES} small databases", case)
-    rows = pluralize(sum(len(table.rows) for table in found.tables.values()), "row")
-    return counterexample_json(found, f"the answers agree on the source, and differ on {rows}:", case)
+    rows = pluralize(sum(len(table.rows) for table in counterexample.tables.values()), "row")
+    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {rows}:", case)
 
 
-def _counterexample_lines(found: CounterexampleReport | None, case: Case | None, file: Path | None) -> Iterator[str]:
+def _counterexample_lines(
+    counterexample: CounterexampleReport | None, case: Case | None, file: Path | None
+) -> Iterator[str]:
     """Yield what was found, and how it becomes a variant of the source; it is written to `file`, if one is given.
 
     Raise `QueryEvalError` for a file that is there already, or that cannot be written.
     """
-    if found is None or case is None or case.settings.source is None:
+    if counterexample is None or case is None or case.settings.source is None:
         return
-    yield from counterexample_lines(found, shutil.get_terminal_size().columns)
-    if not found["script"]:
+    yield from counterexample_lines(counterexample, shutil.get_terminal_size().columns)
+    if not counterexample["script"]:
         return
     if file is None:
         yield "  to keep it as a variant of the source: --save FILE.sql"
@@ -171,7 +176,7 @@ def _counterexample_lines(found: CounterexampleReport | None, case: Case | None,
     with writing(file):
         if file.exists():
             raise QueryEvalError(f"{file}: is there already: name another file")
-        write_atomically(file, f"{head}{found['script']}".encode())
+        write_atomically(file, f"{head}{counterexample['script']}".encode())
     pattern = Path(os.path.relpath(file.parent / "*.sql", case.settings.source.folder)).as_posix()
     yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
 
@@ -181,17 +186,17 @@ def _named(name: str) -> tuple[Path, str]:
     path, is_nodeid, id_ = name.partition("::")
     if is_nodeid:
         return Path(path), id_
-    here = Path.cwd()
-    import_conftests(here)
-    suites = load_suites(here, require_prediction=False)
-    paths = {suite.path: suite.path.relative_to(here).as_posix() for suite in suites}
+    current_folder = Path.cwd()
+    import_conftests(current_folder)
+    suites = load_suites(current_folder, require_prediction=False)
+    paths = {suite.path: suite.path.relative_to(current_folder).as_posix() for suite in suites}
     nodeid = one_of([f"{paths[suite.path]}::{case.id}" for suite in suites for case in suite.cases], name)
     return Path(nodeid.partition("::")[0]), name
 
 
 def _settings(levels: CaseLevels) -> Iterator[Setting]:
     """Yield the settings that apply to a case, the entries of those that are merged one by one."""
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     case = levels.case
     for level in levels.all:
         for key, node in entries(level).items():
@@ -199,14 +204,14 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
             if inheritance == "own" or key in HIDDEN:
                 continue
             if inheritance == "merged":
-                found |= {f"{key}: {name}": _setting(f"{key}: {name}", at) for name, at in entries(node).items()}
+                settings |= {f"{key}: {name}": _setting(f"{key}: {name}", at) for name, at in entries(node).items()}
             elif inheritance == "added":
-                found[f"{key} {node.location}"] = _setting(key, node)
+                settings[f"{key} {node.location}"] = _setting(key, node)
             else:
-                found[key] = _setting(key, node)
+                settings[key] = _setting(key, node)
     if case.settings.source is not None:  # by its name, as its settings may be secret
-        place = found.get("source")
-        found["source"] = Setting(
+        place = settings.get("source")
+        settings["source"] = Setting(
             key="source",
             value=case.settings.source.name,
             path=place.path if place else None,
@@ -220,11 +225,11 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
         "on_miss": case.settings.on_miss,
     }
     for key, value in defaults.items():
-        if key not in found:
-            found[key] = Setting(
+        if key not in settings:
+            settings[key] = Setting(
                 key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0
             )
-    yield from found.values()
+    yield from settings.values()
 
 
 def _as_written(threshold: Threshold) -> float | dict[str, float]:

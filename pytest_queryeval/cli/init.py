@@ -118,27 +118,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Result:
     """Write the files and name them; raise `QueryEvalError` for one that is there already or cannot be written."""
-    given = {name: getattr(arguments, name) for name in CHOICES}
-    is_interactive = sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(given.values())
+    chosen_options = {name: getattr(arguments, name) for name in CHOICES}
+    is_interactive = (
+        sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(chosen_options.values())
+    )
     choices = _Choices(
-        **{name: given[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
+        **{name: chosen_options[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
     )
     if arguments.folder.is_file():
         raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
     files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
     command = shlex.join(["pytest", str(arguments.folder)])
-    if not arguments.force and (found := next(filter(os.path.lexists, files), None)):
-        is_workflow = Path(found).name == Path(CI_FILES.get(choices.ci, "")).name
+    if not arguments.force and (existing_file := next(filter(os.path.lexists, files), None)):
+        is_workflow = Path(existing_file).name == Path(CI_FILES.get(choices.ci, "")).name
         remedy = f"keep it with --ci none and add `{command}` to it" if is_workflow else "name another folder"
-        raise QueryEvalError(f"{found}: is there already: {remedy}, or replace files with --force")
+        raise QueryEvalError(f"{existing_file}: is there already: {remedy}, or replace files with --force")
     for path, text in files.items():
         try:
             write_atomically(path, text.encode(), keep_existing=not arguments.force)
         except OSError as error:
             raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
-    written = {path.name: path for path in files}
-    system = next(written[name] for name in (PREDICTOR, ANSWERS) if name in written)
-    todo = f"then edit {written[SUITE]} (your questions) and {system} (your system)"
+    paths_by_name = {path.name: path for path in files}
+    system = next(paths_by_name[name] for name in (PREDICTOR, ANSWERS) if name in paths_by_name)
+    todo = f"then edit {paths_by_name[SUITE]} (your questions) and {system} (your system)"
     lines = [*(f"file: {path}" for path in files), f"run it: {command}", todo]
     return Result(status=OK, lines=lines, data={"files": [str(path) for path in files], "run": command})
 
@@ -172,13 +174,13 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         ]
         files[PREDICTOR] = text.format(answers="\n".join(["{", *lines, "}"]))
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
-    found = {folder / name: text for name, text in files.items()}
+    contents = {folder / name: text for name, text in files.items()}
     # At the top of the repository that holds the folder; without one in the current folder, if it holds it.
-    start, here = folder.resolve(), Path.cwd()
+    start, current_folder = folder.resolve(), Path.cwd()
     repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
-    root = repository or (here if start.is_relative_to(here) else start)
+    root = repository or (current_folder if start.is_relative_to(current_folder) else start)
     if not any(configures_pytest(path) for path in (start, *start.parents) if path.is_relative_to(root)):
-        found[root / "pytest.ini"] = _PYTEST_INI
+        contents[root / "pytest.ini"] = _PYTEST_INI
     if choices.ci != "none":
         name = str(start.relative_to(root))
         if not _CI_FOLDER.fullmatch(name):
@@ -186,8 +188,8 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
                 f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
             )
         path = root / CI_FILES[choices.ci]
-        found[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))
-    return found
+        contents[path] = _workflow(path, name, (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8"))
+    return contents
 
 
 def _workflow(path: Path, folder: str, starter: str) -> str:

@@ -28,10 +28,10 @@ OK, FAILED, NO_CASES = 0, 1, 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the parts and where the report goes."""
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART.json", help="a report.json of a shard")
-    where = "write the report: PATH.json, or a folder for all formats; may be given again"
+    output_help = "write the report: PATH.json, or a folder for all formats; may be given again"
     earlier = "compare with an earlier report, and evaluate gates by it"
     parser.add_argument("--baseline", type=Path, metavar="REPORT.json", help=earlier)
-    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=output_help)
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -44,17 +44,22 @@ def run(arguments: argparse.Namespace) -> Result:
     parts = {str(path): read_report(path) for path in paths}
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
-    written = write_files(files, partial(write_report, report))
-    line, _ = verdict_line(report, written.problems, command="merge")
-    lines = [*_summary(report, parts), *written.lines(), line]
-    found = verdict(report)
-    if found.is_faulty:
+    written_files = write_files(files, partial(write_report, report))
+    line, _ = verdict_line(report, written_files.problems, command="merge")
+    lines = [*_summary(report, parts), *written_files.lines(), line]
+    merged_verdict = verdict(report)
+    if merged_verdict.is_faulty:
         status = FAILED
     elif not report["totals"]["cases"]:
         status = NO_CASES
     else:
-        status = FAILED if written.problems else OK
-    data = {"verdict": found.state, "totals": report["totals"], "gates": report["gates"], **written.data()}
+        status = FAILED if written_files.problems else OK
+    data = {
+        "verdict": merged_verdict.state,
+        "totals": report["totals"],
+        "gates": report["gates"],
+        **written_files.data(),
+    }
     return Result(status=status, lines=lines, data=data)
 
 
@@ -63,7 +68,7 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated_nodeids(parts):
-        named = text_sentence(first_names(twice, MAX_LISTED))
-        yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {named}"
+        case_names = text_sentence(first_names(twice, MAX_LISTED))
+        yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {case_names}"
     if "parts" in report["environment"]:
         yield "the parts were made in different environments: the report names them"

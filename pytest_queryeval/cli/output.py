@@ -67,10 +67,10 @@ class RedactedStream:
         """Write the beginning of a line, as a prompt, but not its end where that may be the beginning of a secret."""
         with self._lock:
             end = len(self._line) - len(beginning_of_secret(self._line))
-            shown, kept = self._line[:end], self._line[end:]
-            if redact(shown) + redact(kept) == redact(self._line):  # or a secret is across
-                self._stream.write(redact(shown))
-                self._line = kept
+            printable, pending = self._line[:end], self._line[end:]
+            if redact(printable) + redact(pending) == redact(self._line):  # or a secret is across
+                self._stream.write(redact(printable))
+                self._line = pending
             self._stream.flush()
 
     def end(self) -> None:

@@ -22,13 +22,13 @@ def teller(command: str) -> Callable[[str], None]:
 
 def with_progress(items: Iterable[T], tell: Callable[[str], None], *, total: int, noun: str = "case") -> Iterator[T]:
     """Yield the items, of which there are `total`, and tell from time to time how many are left."""
-    began = shown = time.monotonic()
+    began = last_message = time.monotonic()
     is_seen = sys.stderr is not None and sys.stderr.isatty()
     pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)
     for number, item in enumerate(items):
         now = time.monotonic()
-        if number and now - shown >= pause:
-            shown = now
-            left = (now - began) / number * (total - number)
-            tell(f"{number:,} of {pluralize(total, noun)}, about {left:.0f} s left")
+        if number and now - last_message >= pause:
+            last_message = now
+            seconds_left = (now - began) / number * (total - number)
+            tell(f"{number:,} of {pluralize(total, noun)}, about {seconds_left:.0f} s left")
         yield item

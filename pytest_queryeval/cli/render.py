@@ -17,14 +17,14 @@ OK, FAILED = 0, 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the reports and where their other formats go."""
-    several = "a report.json; of several runs of the same cases, all metrics come into one report"
-    parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help=several)
-    where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
+    reports_help = "a report.json; of several runs of the same cases, all metrics come into one report"
+    parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help=reports_help)
+    output_help = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
     layout = "plain: a workbook without the sheets of published evaluators; published: with them, which is the default"
     parser.add_argument("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
     strength = "what `queryeval strength --json` printed: the page lists the weak cases of the report"
     parser.add_argument("--strength", type=Path, metavar="STRENGTH.json", help=strength)
-    parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
+    parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=output_help)
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -37,8 +37,10 @@ def run(arguments: argparse.Namespace) -> Result:
     runs = {str(path): read_report(path) for path in arguments.reports}
     report = join(runs) if len(runs) > 1 else runs.popitem()[1]
     if arguments.strength is not None:
-        known = {(case["path"], case["id"]) for case in report["cases"]}
-        weak = [case for case in read_weak_cases(arguments.strength) if (case["path"], case["id"]) in known]
+        report_cases = {(case["path"], case["id"]) for case in report["cases"]}
+        weak = [case for case in read_weak_cases(arguments.strength) if (case["path"], case["id"]) in report_cases]
         report = {**report, "weak_cases": weak}
-    written = write_files(files, partial(write_report, report, layout=arguments.excel_layout))
-    return Result(status=FAILED if written.problems else OK, lines=written.lines(), data=written.data())
+    written_files = write_files(files, partial(write_report, report, layout=arguments.excel_layout))
+    return Result(
+        status=FAILED if written_files.problems else OK, lines=written_files.lines(), data=written_files.data()
+    )

@@ -37,16 +37,16 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
     """Return the one node id that a name is, or whose id it is; raise `ReportError` unless there is exactly one."""
     if name in nodeids:
         return name
-    found = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        more = f" and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
-        raise ReportError(f"'{name}' is the id of several cases: write {' or '.join(found[:MAX_LISTED])}{more}")
-    known = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
+    matches = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        more = f" and {len(matches) - MAX_LISTED:,} more" if len(matches) > MAX_LISTED else ""
+        raise ReportError(f"'{name}' is the id of several cases: write {' or '.join(matches[:MAX_LISTED])}{more}")
+    names = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
     if in_suite := next((nodeid for nodeid in nodeids if nodeid.startswith(f"{name}::")), ""):
         raise ReportError(f"'{name}' is a suite: name one of its cases, such as {in_suite}")
-    hint = did_you_mean(name, set(known))
+    hint = did_you_mean(name, set(names))
     if not hint and nodeids:  # too many to list
         hint = f": write the id or the node id of a case, such as {nodeids[0]}"
     raise ReportError(f"no case '{name}'{hint}")

@@ -77,15 +77,15 @@ class CaseTable:
 
 def read_case_table(node: Node) -> CaseTable:
     """Read a mapping with a `file`, and how to read it; raise `CaseError`."""
-    found = known_entries(node, CASE_TABLE_KEYS)
-    if "file" not in found:
+    settings = known_entries(node, CASE_TABLE_KEYS)
+    if "file" not in settings:
         raise node.problem("cases in a table need a `file`: write {file: questions.xlsx}, or a list of cases")
-    name = found.pop("file")
+    name = settings.pop("file")
     file = file_at(node.file.folder / name)
     if not os.path.exists(file.path):  # noqa: PTH110 - Path.exists raises for names that are too long
         near = did_you_mean(name, filter(is_table, names_beside(file.path, name)))
         raise entries(node)["file"].problem(f"there is no file {one_line(name, MAX_SHOWN)}{near}")
-    return CaseTable(file=file, nodes=entries(node), **found)
+    return CaseTable(file=file, nodes=entries(node), **settings)
 
 
 @shape(DELIMITER)
@@ -132,8 +132,8 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
     with _told_in_the_suite(table), opened as rows:
         headers = _headers(table, rows)
         if table.metadata == REST:
-            taken = {*headers.values(), *GOLDS}
-            metadata = tuple(header for header in rows.places if header not in taken)
+            read_headers = {*headers.values(), *GOLDS}
+            metadata = tuple(header for header in rows.places if header not in read_headers)
         else:
             metadata = table.metadata
         row = None
@@ -161,23 +161,23 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     `CaseError` where a later row has them.
     """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
-    found = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
-    headers = {key: header for key, header in found.items() if header is not None}
-    missing = [
+    headers_by_key = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
+    headers = {key: header for key, header in headers_by_key.items() if header is not None}
+    missing_headers = [
         (f"columns: {key}", header, entries(table.nodes["columns"])[key])
         for key, header in headers.items()
         if header not in rows.places
     ]
     for node in items(table.nodes["metadata"]) if table.metadata and table.metadata != REST else ():
         if (name := required_text(node)) not in rows.places:
-            missing.append(("metadata", name, node))
+            missing_headers.append(("metadata", name, node))
     has_gold = not headers.keys().isdisjoint(GOLDS)
-    if table.header_row is None and (missing or not has_gold):
-        below = rows.header_below([header for _, header, _ in missing] or ["gold"], "beside `file`")
+    if table.header_row is None and (missing_headers or not has_gold):
+        below = rows.header_below([header for _, header, _ in missing_headers] or ["gold"], "beside `file`")
         if below is not None:
             raise below
     problems = Problems()
-    for key, header, node in missing:
+    for key, header, node in missing_headers:
         problems.append(node.problem(f"{key}: {rows.missing_column(header)}"))
     problems.raise_any()
     if not has_gold:
@@ -206,13 +206,13 @@ def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], 
             value, form = FLAGS[value.lower()], "plain"
         return Node(value, number, form, file, key, column)
 
-    def cells(named: Mapping[str, str]) -> dict[str, Node]:
-        nodes = each(named.items(), lambda item: cell(*item))
-        return {key: node for key, node in zip(named, nodes, strict=True) if node is not None}
+    def cells(headers_by_key: Mapping[str, str]) -> dict[str, Node]:
+        nodes = each(headers_by_key.items(), lambda item: cell(*item))
+        return {key: node for key, node in zip(headers_by_key, nodes, strict=True) if node is not None}
 
     case = cells(headers)
     if "id" not in case:
         case["id"] = Node(f"row-{number}", number, "quoted", file, "id")
-    if others := cells({header: header for header in metadata}):
-        case["metadata"] = Node(others, number, "mapping", file, "metadata")
+    if metadata_cells := cells({header: header for header in metadata}):
+        case["metadata"] = Node(metadata_cells, number, "mapping", file, "metadata")
     return Node(case, number, "mapping", file)

@@ -40,15 +40,15 @@ class CaseReader:
         self._require_prediction = require_prediction
         self._ids: dict[str, Location] = {}
 
-    def read(self, node: Node, listed: Location | None = None) -> list[Case]:
-        """Return the cases of a node: one, or one for each turn of a conversation; none where something is wrong.
+    def read(self, node: Node, table_location: Location | None = None) -> list[Case]:
+        """Return the cases of a node: one, or one for each turn of a conversation; none where it has a problem.
 
-        A case that is a row of a table is located at `listed`, where the suite names the table.
+        A case that is a row of a table is located at `table_location`, where the suite names the table.
         """
         nodes = self._problems.attempt(turns, node) or ()
-        return [case for one in nodes if (case := self._case(one, listed))]
+        return [case for case_node in nodes if (case := self._case(case_node, table_location))]
 
-    def _case(self, node: Node, listed: Location | None) -> Case | None:
+    def _case(self, node: Node, table_location: Location | None) -> Case | None:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -71,10 +71,10 @@ class CaseReader:
         if suite_settings and kind and golds and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
-            location = listed if row and listed else node.location
+            location = table_location if row and table_location else node.location
             case = problems.attempt(_case, location, values, suite_settings, golds, predicted)
             if case is not None and not problems:
-                case = replace(case, row=row, suite=(listed or location).path)
+                case = replace(case, row=row, suite=(table_location or location).path)
                 checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
                     return checked
@@ -107,8 +107,10 @@ class CaseReader:
         first = self._ids.setdefault(id_, location)
         if first is not location:
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
-            where = place if first.path == location.path else f"at {first}"
-            problems.append(node.problem(f"duplicate id '{id_}', first used {where}: give one of them another id"))
+            first_place = place if first.path == location.path else f"at {first}"
+            problems.append(
+                node.problem(f"duplicate id '{id_}', first used {first_place}: give one of them another id")
+            )
 
     def _check_needs(
         self,
@@ -120,11 +122,11 @@ class CaseReader:
         problems: Problems,
     ) -> None:
         """Add a problem where a query has no source to run on, or a source of another kind, or nothing predicts."""
-        is_answered = all(one is not None and one.query is None for one in (*golds, predicted))
+        is_answered = all(content is not None and content.query is None for content in (*golds, predicted))
         if settings.source is None and kind.has_queries and not is_answered:
-            named = (*settings.metrics, *settings.thresholds)
-            first = next((name for name in named if need_answers([name])), None)
-            if first or not named:
+            metric_names = (*settings.metrics, *settings.thresholds)
+            first = next((name for name in metric_names if need_answers([name])), None)
+            if first or not metric_names:
                 hint = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
                 problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{hint}"))
         if settings.source and ENGINES[settings.source.engine].kind not in (None, kind.name):
@@ -138,13 +140,15 @@ class CaseReader:
             problems.append(node.problem(f"no prediction: add `predicted`, or `predictor` to {_settings_file(node)}"))
 
 
-def case_of_settings(stated: Mapping[str, object], folder: Path) -> Case:
+def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case:
     """Return a case without golds that has settings as a suite in the folder would state them.
 
     Nothing is required of its scores. Raise `SuiteError` with all problems, and `CaseError` for an unknown source.
     """
     problems = Problems()
-    node = parse_json(json.dumps(stated, default=str), File(folder / "score_pairs", Path("score_pairs")), line=0)
+    node = parse_json(
+        json.dumps(setting_values, default=str), File(folder / "score_pairs", Path("score_pairs")), line=0
+    )
     values = read_keys(node, "file", problems)
     if not problems:
         check_applicable(node, values, values["kind"], problems)

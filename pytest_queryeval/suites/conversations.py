@@ -36,16 +36,16 @@ def turns(case: Node) -> list[Node]:
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
         return [case]
-    named = case.value
-    conversation = named[CONVERSATION]
+    case_entries = case.value
+    conversation = case_entries[CONVERSATION]
     for form in REFUSED:
-        if form in named:
-            raise named[form].problem(f"'{form}' is not allowed in a conversation, whose turns have targets")
+        if form in case_entries:
+            raise case_entries[form].problem(f"'{form}' is not allowed in a conversation, whose turns have targets")
     read_messages(conversation)
-    found = list(_turns(case, items(conversation)))
-    if not found:
+    cases = list(_turns(case, items(conversation)))
+    if not cases:
         raise conversation.problem(f"no turn of this conversation has a `{TARGET}`")
-    return found
+    return cases
 
 
 @shape({**list_shape(_TURN), "contains": _WITH_TARGET})
@@ -55,10 +55,10 @@ def read_messages(node: Node) -> tuple[Message, ...]:
 
 
 def _message(node: Node) -> Message:
-    named = entries(node)
-    if missing := [key for key in ("role", "content") if key not in named]:
-        raise node.problem(f"a turn needs a `role` and a `content`: add `{missing[0]}`")
-    return Message(role=required_text(named["role"]), content=or_else("", whole_text)(named["content"]))
+    turn_entries = entries(node)
+    if missing_keys := [key for key in ("role", "content") if key not in turn_entries]:
+        raise node.problem(f"a turn needs a `role` and a `content`: add `{missing_keys[0]}`")
+    return Message(role=required_text(turn_entries["role"]), content=or_else("", whole_text)(turn_entries["content"]))
 
 
 def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
@@ -71,25 +71,25 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
         # Up to the user's last message, so that no answer to it is included; all of them where no role is "user".
         users = [place for place, message in enumerate(so_far, start=1) if entries(message)["role"].value == "user"]
         so_far = so_far[: users[-1]] if users else so_far
-        own = {
+        turn_entries = {
             "question": entries(so_far[-1])["content"],
             "gold": target,
             CONVERSATION: Node(so_far, turn.line, "sequence", turn.file),
         }
         if "id" in shared:
-            own["id"] = replace(shared["id"], value=f"{text(shared['id'])}.{number}")
-        yield Node(shared | own, turn.line, "mapping", turn.file)
+            turn_entries["id"] = replace(shared["id"], value=f"{text(shared['id'])}.{number}")
+        yield Node(shared | turn_entries, turn.line, "mapping", turn.file)
 
 
 def _shared(case: Node) -> dict[str, Node]:
     """Return what all turns share: the case's own keys, those that describe it as metadata."""
-    named = entries(case)
-    shared = {name: value for name, value in named.items() if name not in (*DESCRIPTIVE, CONVERSATION)}
-    described = {name: named[name] for name in DESCRIPTIVE if name in named}
+    case_entries = entries(case)
+    shared = {name: value for name, value in case_entries.items() if name not in (*DESCRIPTIVE, CONVERSATION)}
+    described = {name: case_entries[name] for name in DESCRIPTIVE if name in case_entries}
     if described:
         metadata = shared.get("metadata")
-        own = {} if metadata is None or metadata.empty else entries(metadata)
-        shared["metadata"] = Node(described | own, case.line, "mapping", case.file)
+        metadata_entries = {} if metadata is None or metadata.empty else entries(metadata)
+        shared["metadata"] = Node(described | metadata_entries, case.line, "mapping", case.file)
     if "tags" in shared and isinstance(shared["tags"].value, list):
         # Other tools allow blanks and more in tags.
         tags = [

@@ -37,28 +37,28 @@ def read_db_schema(node: Node) -> SchemaFile:
     """Read `file.json` or `{file: file.json, db_id: NAME}`; raise `CaseError`."""
     if not isinstance(node.value, dict):
         return SchemaFile(file_at(node.file.folder / required_text(node)), None, node)
-    found = known_entries(node, {"file": required_text, DATABASE: required_text})
-    if "file" not in found:
+    settings = known_entries(node, {"file": required_text, DATABASE: required_text})
+    if "file" not in settings:
         raise node.problem("db_schema needs a file")
-    return SchemaFile(file_at(node.file.folder / found["file"]), found.get(DATABASE), entries(node)["file"])
+    return SchemaFile(file_at(node.file.folder / settings["file"]), settings.get(DATABASE), entries(node)["file"])
 
 
-def load_schema(named: SchemaFile, source: Source | None, metadata: Mapping[str, JsonValue]) -> Schema:
+def load_schema(schema_file: SchemaFile, source: Source | None, metadata: Mapping[str, JsonValue]) -> Schema:
     """Return the schema of a case's database; raise `CaseError` where the file has none of that name.
 
     The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a
     file with one database needs none.
     """
-    schemas = _schemas(named.file.path, modification_time(named.file.path))
+    schemas = _schemas(schema_file.file.path, modification_time(schema_file.file.path))
     if isinstance(schemas, str):
-        raise named.node.problem(f"no schema in {named.file.path.name}: {schemas}")
-    wanted = str(named.database or metadata.get(DATABASE) or (source and PurePosixPath(source.name).stem) or "")
-    if wanted in schemas:
-        return schemas[wanted]
-    if len(schemas) == 1 and named.database is None:
+        raise schema_file.node.problem(f"no schema in {schema_file.file.path.name}: {schemas}")
+    database = str(schema_file.database or metadata.get(DATABASE) or (source and PurePosixPath(source.name).stem) or "")
+    if database in schemas:
+        return schemas[database]
+    if len(schemas) == 1 and schema_file.database is None:
         return next(iter(schemas.values()))
-    problem = f"no database '{wanted}'{did_you_mean(wanted, schemas)}" if wanted else "several databases"
-    raise named.node.problem(f"{named.file.path.name} has {problem}: name one by `{DATABASE}`")
+    problem = f"no database '{database}'{did_you_mean(database, schemas)}" if database else "several databases"
+    raise schema_file.node.problem(f"{schema_file.file.path.name} has {problem}: name one by `{DATABASE}`")
 
 
 @lru_cache(maxsize=16)

@@ -64,7 +64,8 @@ def _case() -> Shape:
     single = {name: of for name, of in keys.items() if name != CONVERSATION}
     conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
     only_one = {
-        form: {"properties": {other: False for other in PREDICTED_FORMS if other != form}} for form in PREDICTED_FORMS
+        form: {"properties": {other_form: False for other_form in PREDICTED_FORMS if other_form != form}}
+        for form in PREDICTED_FORMS
     }
     return {
         "type": "object",

@@ -32,10 +32,10 @@ def read_env_file(node: Node) -> EnvFile:
     """Read `FILE` or `{path: FILE, export: true}`; raise `CaseError`."""
     if not isinstance(node.value, dict):
         return EnvFile(required_text(node))
-    found = known_entries(node, {"path": required_text, "export": flag})
-    if "path" not in found:
+    settings = known_entries(node, {"path": required_text, "export": flag})
+    if "path" not in settings:
         raise node.problem("env_file needs a `path`: write {path: .env, export: true}")
-    return EnvFile(**found)
+    return EnvFile(**settings)
 
 
 def load_env_file(top: Node) -> None:
@@ -55,13 +55,13 @@ def load_env_file(top: Node) -> None:
     if not file.path.exists():
         return
     text = file.text(MAX_BYTES)
-    if wrong := next((line for line in parse_stream(StringIO(text)) if line.error), None):
-        raise file.problem("not a line such as NAME=value", wrong.original.line)
-    found = {name: value for name, value in dotenv_values(stream=StringIO(text)).items() if value is not None}
-    _variables[folder] = found
-    register_secrets(found)
+    if faulty_line := next((line for line in parse_stream(StringIO(text)) if line.error), None):
+        raise file.problem("not a line such as NAME=value", faulty_line.original.line)
+    file_variables = {name: value for name, value in dotenv_values(stream=StringIO(text)).items() if value is not None}
+    _variables[folder] = file_variables
+    register_secrets(file_variables)
     if env_file.export:
-        for name, value in found.items():
+        for name, value in file_variables.items():
             try:
                 os.environ.setdefault(name, value)
             except ValueError as error:

@@ -86,8 +86,8 @@ def read_gate(node: Node) -> Gate:
             raise node.problem(hint if name == "metric" else f"'{rule_name}' needs '{name}': write {rule.example}")
     required = rule.requirement(fields, node.problem)
     if strays := [name for name in fields if name not in (*keys_of_rule, "where")]:
-        stated = next(name for name in (rule_name, *keys_of_rule) if name in fields)
-        raise node.problem(f"'{stated}' does not go with '{strays[0]}': write a gate for each")
+        stated_key = next(name for name in (rule_name, *keys_of_rule) if name in fields)
+        raise node.problem(f"'{stated_key}' does not go with '{strays[0]}': write a gate for each")
     if rule.has_limits:
         read_limits(node, required["metric"], required["min"], required["max"])
     return Gate(required={**required, "type": rule_name, "where": fields.get("where", {})}, folder=node.file.folder)

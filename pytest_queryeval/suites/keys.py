@@ -208,8 +208,8 @@ def _column(node: Node) -> str | int:
 @shape(mapping_shape({"ignore": mapping_shape(dict.fromkeys(CHECK_RULES, TEXT))}))
 def read_check(node: Node) -> dict[str, str]:
     """Read the rules of `queryeval check` that are ignored, each with the reason."""
-    found: dict[str, dict[str, str]] = known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)})
-    return found.get("ignore", {})
+    settings: dict[str, dict[str, str]] = known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)})
+    return settings.get("ignore", {})
 
 
 def _ignored(rule: str, node: Node) -> str:
@@ -235,18 +235,18 @@ def read_trials(node: Node) -> Trials:
     """Read a number of trials, or `{max: N, stop: decided}`."""
     if not isinstance(node.value, dict):
         return Trials(whole_number(1, MAX_TRIALS)(node))
-    found = known_entries(node, TRIALS)
-    if found.keys() != TRIALS.keys():
+    settings = known_entries(node, TRIALS)
+    if settings.keys() != TRIALS.keys():
         raise node.problem("expected a whole number, or both keys, such as {max: 10, stop: decided}")
-    return Trials(found["max"], stops=True)
+    return Trials(settings["max"], stops=True)
 
 
 @shape(_RATE_SHAPE)
 def _rate(node: Node) -> float:
-    wanted = "a number above 0 and at most 1"
-    rate = number(node, wanted)
+    expectation = "a number above 0 and at most 1"
+    rate = number(node, expectation)
     if not 0 < rate <= 1:
-        raise unexpected(node, wanted, f": write {rate / 100:g}" if 10 <= rate <= 100 else "")
+        raise unexpected(node, expectation, f": write {rate / 100:g}" if 10 <= rate <= 100 else "")
     return rate
 
 
@@ -490,27 +490,27 @@ def _allowed_at(level: Level) -> list[str]:
 
 def _intended_key(name: str, level: Level) -> str:
     """Return the key of a level that an unknown name is likely meant for, as `gold` for `expected_sql`; else ""."""
-    known = _allowed_at(level)
-    if get_close_matches(name.lower(), known, n=1, cutoff=_CLOSE):
-        return nearest(name, known)
-    if meant := SYNONYMS.get(name.lower()):
-        return meant if meant in known else ""
+    allowed_keys = _allowed_at(level)
+    if get_close_matches(name.lower(), allowed_keys, n=1, cutoff=_CLOSE):
+        return nearest(name, allowed_keys)
+    if intended_key := SYNONYMS.get(name.lower()):
+        return intended_key if intended_key in allowed_keys else ""
     # In the order of SYNONYMS, by which `generated_sql` is predicted. `model_name` is no id.
     words = {*name.lower().split("_")} - {"name", "key"}
-    meant = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
-    return meant if meant in known else nearest(name, known)
+    intended_key = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
+    return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)
 
 
-def _unreadable_key(name: str, level: Level, stated: AbstractSet[str]) -> str:
-    """Return the problem of a key at a level that does not have it; `stated` are all keys of its mapping."""
+def _unreadable_key(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
+    """Return the problem of a key at a level that does not have it; `stated_keys` are all keys of its mapping."""
     if name in KEYS:
         places = " or ".join(LEVELS[at] for at in KEYS[name].levels)
         return f"'{name}' is not allowed {LEVELS[level]}: it belongs {places}"
     intended = _intended_key(name, level)
     forms = next((forms for forms in (GOLD_FORMS, PREDICTED_FORMS) if intended in forms), (intended,))
-    if rival := next((form for form in forms if form in stated), ""):
+    if rival := next((form for form in forms if form in stated_keys), ""):
         hint = f": '{rival}' is there already: remove one of them"
-        if rival in GOLD_FORMS and not stated & PREDICTED_FORMS.keys():
+        if rival in GOLD_FORMS and not stated_keys & PREDICTED_FORMS.keys():
             hint += ", or write 'predicted' if it is the prediction"
     else:
         hint = f": did you mean '{intended}'?" if intended else did_you_mean(name, _allowed_at(level))

@@ -27,12 +27,12 @@ class CaseLevels:
     case: Case
     suite: Suite
     shared: tuple[Node, ...]
-    own: Node
+    case_node: Node
 
     @property
     def all(self) -> tuple[Node, ...]:
         """The levels, the nearest one last."""
-        return (*self.shared, self.own)
+        return (*self.shared, self.case_node)
 
 
 def read_levels(suite: Suite) -> list[CaseLevels]:
@@ -49,10 +49,10 @@ def read_levels(suite: Suite) -> list[CaseLevels]:
         shared.append(top)
         nodes = case_nodes(entries(top)["cases"], Problems())
     by_id = {entries(turn)["id"].value: turn for node in nodes for turn in turns(node)}
-    return [CaseLevels(case=case, suite=suite, shared=tuple(shared), own=by_id[case.id]) for case in suite.cases]
+    return [CaseLevels(case=case, suite=suite, shared=tuple(shared), case_node=by_id[case.id]) for case in suite.cases]
 
 
 def ignored_rules(levels: Iterable[Node]) -> dict[str, str]:
     """Return the rules of `queryeval check` that are ignored below these levels, each with the reason."""
-    nodes = [named["check"] for level in levels if "check" in (named := entries(level))]
+    nodes = [level_entries["check"] for level in levels if "check" in (level_entries := entries(level))]
     return {rule: why for node in nodes for rule, why in read_check(node).items()}

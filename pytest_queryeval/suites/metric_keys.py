@@ -44,12 +44,12 @@ _FOR_GATES = {
 WORD_METRICS = frozenset({"bleu", "rouge", "chrf", "meteor", "levenshtein", "edit_distance", "bertscore", "codebleu"})
 
 
-def metric_shape(*others: str) -> Shape:
-    """Return the shape of the name of a metric, or of one of the `others`."""
+def metric_shape(*other_names: str) -> Shape:
+    """Return the shape of the name of a metric, or of one of the `other_names`."""
     families = [name for name in METRICS.names() if METRICS[name].parameter]
     names = [name for name in METRICS.names() if name not in families]
     pattern = _of_families(families)
-    return either(one_of([*others, *names]), {"type": "string", "pattern": pattern})
+    return either(one_of([*other_names, *names]), {"type": "string", "pattern": pattern})
 
 
 def _of_families(names: Iterable[str]) -> str:
@@ -59,16 +59,16 @@ def _of_families(names: Iterable[str]) -> str:
 
 def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
     """Return the shape of a mapping by names of metrics, with the shape that each of them has."""
-    found: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
+    metric_shapes: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
     for name in METRICS.names():
         metric = METRICS[name]
         summary = (metric.function.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
         of_name = {"description": summary, **of_metric(metric)}
         if metric.parameter:
-            found["patternProperties"][_of_families([name])] = of_name
+            metric_shapes["patternProperties"][_of_families([name])] = of_name
         else:
-            found["properties"][name] = of_name
-    return {**found, "additionalProperties": False}
+            metric_shapes["properties"][name] = of_name
+    return {**metric_shapes, "additionalProperties": False}
 
 
 def limits_shape(max_score: float | None) -> Shape:
@@ -139,13 +139,13 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
         raise UnknownNameError(f"unknown metric '{name}': queries are not compared as text: {remedy}")
     if name not in METRICS and "[" not in name:
         raise UnknownNameError(f"unknown metric '{name}'{_nearest_metric(name, besides)}")
-    found = METRICS[name]
-    if found.parameter:
-        raise UnknownNameError(f"metric '{name}' needs a {found.parameter}: write {name}[{found.parameter.upper()}]")
-    if not found.extra:
+    metric = METRICS[name]
+    if metric.parameter:
+        raise UnknownNameError(f"metric '{name}' needs a {metric.parameter}: write {name}[{metric.parameter.upper()}]")
+    if not metric.extra:
         return
     try:
-        check_installed([found.extra])
+        check_installed([metric.extra])
     except MissingExtraError as error:
         raise QueryEvalError(f"metric '{name}' {error}") from error
 
@@ -179,15 +179,15 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
 
 def _threshold(node: Node, name: str) -> Threshold:
     max_score = METRICS[name].max_score
-    wanted = "a number" if max_score is None or math.isinf(max_score) else f"a number from 0 to {max_score:g}"
+    expectation = "a number" if max_score is None or math.isinf(max_score) else f"a number from 0 to {max_score:g}"
 
     def limit(value: Node) -> float:
-        return number(value, wanted)
+        return number(value, expectation)
 
     if node.form != "mapping":
         return read_limits(node, name, limit(node), None)
-    found = known_entries(node, {"min": limit, "max": limit})
-    return read_limits(node, name, found.get("min"), found.get("max"))
+    limits = known_entries(node, {"min": limit, "max": limit})
+    return read_limits(node, name, limits.get("min"), limits.get("max"))
 
 
 def read_limits(node: Node, name: str, minimum: float | None, maximum: float | None) -> Threshold:
@@ -221,8 +221,8 @@ def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
 
 def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     if name not in METRICS and name not in KINDS:
-        known = (*METRICS.names(), *KINDS.names())
-        hint = did_you_mean(name, known) or f": write {{METRIC: {{{name}: …}}}}"
+        names = (*METRICS.names(), *KINDS.names())
+        hint = did_you_mean(name, names) or f": write {{METRIC: {{{name}: …}}}}"
         raise node.problem(f"options for '{name}', which is no metric and no kind{hint}")
     owned_by = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]

@@ -38,12 +38,12 @@ def with_gold(text: str, location: Location, id_: str, gold: JsonValue) -> str:
         line = lines[location.line - 1]
         edited = _edited(line, json_entries(line), gold)
         lines[location.line - 1] = edited or ""
-        before, after = (parse_json(each, file, line=location.line) for each in (line, edited or "null"))
+        before, after = (parse_json(content, file, line=location.line) for content in (line, edited or "null"))
         new_text = "\n".join(lines)
     else:
         edited = _edited(text, yaml_entries(text, location.line, id_), gold)
         nothing = Node("", 1, "plain", file)
-        before, after = (parse_yaml(each, file).root or nothing for each in (text, edited or ""))
+        before, after = (parse_yaml(content, file).root or nothing for content in (text, edited or ""))
         new_text = edited or ""
     is_as_meant = edited is not None and _differ_by_gold(before, after, location.line, id_, gold)
     if not is_as_meant:
@@ -65,13 +65,13 @@ def _edited(text: str, entries: Mapping[str, EntryPlace], gold: JsonValue) -> st
     if form == ANY and entry.last is not None and entry.dash is not None:
         return _with_block_item(text, entry.last, entry.dash, gold)
     name, file = ('"gold_any"', '"file"') if text[entry.start] == '"' else (ANY, "file")
-    before, value, rest = text[: entry.start], text[entry.after_colon : entry.end], text[entry.end :]
+    before, value, after = text[: entry.start], text[entry.after_colon : entry.end], text[entry.end :]
     if entry.in_flow:
         first = f"{{{file}:{value}}}" if form == "gold_file" else value.lstrip()
-        return f"{before}{name}: [{first}, {item}]{rest}"
+        return f"{before}{name}: [{first}, {item}]{after}"
     dash = f"{_newline(text)}{' ' * entry.column}-{' file:' if form == 'gold_file' else ''}"
     head = f"{before}{name}:{dash}{value}"
-    return _with_block_item(head + rest, len(head), entry.column, gold)
+    return _with_block_item(head + after, len(head), entry.column, gold)
 
 
 def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
@@ -97,27 +97,27 @@ def _differ_by_gold(before: Node, after: Node, line: int, id_: str, gold: JsonVa
         return len(old) == len(new) and all(_differ_by_gold(*pair, line, id_, gold) for pair in pairs)
     if before.line != line or "id" not in old or old["id"].value != id_:
         return list(old) == list(new) and all(_differ_by_gold(old[key], new[key], line, id_, gold) for key in old)
-    golds = new[ANY].value if ANY in new else None
-    if not isinstance(golds, list) or json_value(golds[-1]) != gold:
+    new_golds = new[ANY].value if ANY in new else None
+    if not isinstance(new_golds, list) or json_value(new_golds[-1]) != gold:
         return False
     form = next(form for form in GOLD_FORMS if form in old)
-    known = old[form].value if form == ANY else [old[form]]
+    old_golds = old[form].value if form == ANY else [old[form]]
     if form == "gold_file":
-        known = [Node({"file": old[form]}, line, "mapping", before.file)]
-    assert isinstance(known, list)
-    others = [[key for key in entries if key not in GOLD_FORMS] for entries in (old, new)]
+        old_golds = [Node({"file": old[form]}, line, "mapping", before.file)]
+    assert isinstance(old_golds, list)
+    other_keys = [[key for key in entries if key not in GOLD_FORMS] for entries in (old, new)]
     return (
-        others[0] == others[1]
-        and all(_are_equal(old[key], new[key]) for key in others[0])
-        and len(known) == len(golds) - 1
-        and all(map(_are_equal, known, golds))
+        other_keys[0] == other_keys[1]
+        and all(_are_equal(old[key], new[key]) for key in other_keys[0])
+        and len(old_golds) == len(new_golds) - 1
+        and all(map(_are_equal, old_golds, new_golds))
     )
 
 
-def _are_equal(one: Node, other: Node) -> bool:
-    if isinstance(one.value, dict) and isinstance(other.value, dict):
-        names = list(one.value)
-        return names == list(other.value) and all(_are_equal(one.value[name], other.value[name]) for name in names)
-    if isinstance(one.value, list) and isinstance(other.value, list):
-        return len(one.value) == len(other.value) and all(map(_are_equal, one.value, other.value))
-    return one.value == other.value and one.form == other.form
+def _are_equal(before: Node, after: Node) -> bool:
+    if isinstance(before.value, dict) and isinstance(after.value, dict):
+        names = list(before.value)
+        return names == list(after.value) and all(_are_equal(before.value[name], after.value[name]) for name in names)
+    if isinstance(before.value, list) and isinstance(after.value, list):
+        return len(before.value) == len(after.value) and all(map(_are_equal, before.value, after.value))
+    return before.value == after.value and before.form == after.form

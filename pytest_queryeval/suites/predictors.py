@@ -54,14 +54,14 @@ def read_predictor(node: Node) -> PredictorSpec:
     text = expanded_text(node)
     kind = _predictor_of(text)
     if kind is None:
-        written = mask_credentials(str(node.value))
-        if written in PREDICTORS:
-            raise node.problem(f"'{written}' needs settings: write `{{{written}: ...}}`")
-        hint = _hint(written, node.file.folder)
+        source_text = mask_credentials(str(node.value))
+        if source_text in PREDICTORS:
+            raise node.problem(f"'{source_text}' needs settings: write `{{{source_text}: ...}}`")
+        hint = _hint(source_text, node.file.folder)
         if not hint:
-            near = nearest(written, PREDICTORS.names())
+            near = nearest(source_text, PREDICTORS.names())
             hint = f": did you mean '{near}'?" if near else f": write {_FORMS}"
-        raise node.problem(f"unknown predictor '{written}'{hint}")
+        raise node.problem(f"unknown predictor '{source_text}'{hint}")
     if _HOST_AND_PORT.match(text):
         raise node.problem(
             f"'{mask_credentials(str(node.value))}' has no scheme: write http://{mask_credentials(str(node.value))}"
@@ -71,13 +71,13 @@ def read_predictor(node: Node) -> PredictorSpec:
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
 
 
-def _hint(written: str, folder: Path) -> str:
+def _hint(text: str, folder: Path) -> str:
     """Return how to name a program, or a function where only its file or a dotted name is given."""
-    if len(words := written.split()) > 1 and not os.path.isfile(folder / written):  # noqa: PTH113 - Path.is_file raises for long names
+    if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
-    if written.endswith(".py"):
-        return f": name its function, {written}:predict"
-    module, _, name = written.rpartition(".")
+    if text.endswith(".py"):
+        return f": name its function, {text}:predict"
+    module, _, name = text.rpartition(".")
     file = f"{module.replace('.', '/')}.py"
     return f": did you mean '{file}:{name}'?" if module and os.path.isfile(folder / file) else ""  # noqa: PTH113
 
@@ -105,37 +105,48 @@ def _predictor_of(text: str) -> str | None:
     return text if text in PREDICTORS and not PREDICTORS[text].text_setting else None
 
 
-def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec:
-    kinds = [name for name in named if name not in CALL_SETTINGS and name != SEND_SCHEMA]
+def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> PredictorSpec:
+    kinds = [name for name in predictor_entries if name not in CALL_SETTINGS and name != SEND_SCHEMA]
     if len(kinds) != 1:
         predictor = next((name for name in kinds if name in PREDICTORS), "")
         settings_of_it = (PREDICTORS[predictor].settings or {}) if predictor else {}
         if stray := next((name for name in kinds if name in settings_of_it), ""):
             text_setting = PREDICTORS[predictor].text_setting
             form = f"{{{predictor}: {{{text_setting}: …, {stray}: …}}}}"
-            raise named[stray].problem(f"'{stray}' is a setting of '{predictor}': write {form}")
+            raise predictor_entries[stray].problem(f"'{stray}' is a setting of '{predictor}': write {form}")
         if predictor and (unknown := next((name for name in kinds if name not in PREDICTORS), "")):
             hint = did_you_mean(unknown, (*CALL_SETTINGS, SEND_SCHEMA))
-            raise named[unknown].problem(f"unknown setting '{unknown}'{hint}")
-        found = f"found {' and '.join(kinds)}" if kinds else "found none"
-        raise node.problem(f"expected one predictor's name as key, such as python: {found}")
+            raise predictor_entries[unknown].problem(f"unknown setting '{unknown}'{hint}")
+        finding = f"found {' and '.join(kinds)}" if kinds else "found none"
+        raise node.problem(f"expected one predictor's name as key, such as python: {finding}")
     kind = kinds[0]
-    own = named[kind]
+    settings_node = predictor_entries[kind]
     if kind not in PREDICTORS:
-        raise own.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
-    if isinstance(own.value, str) and not own.empty:
-        required_text(own)
-        settings = _settings_of(kind, expanded_text(own))
+        raise settings_node.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+    if isinstance(settings_node.value, str) and not settings_node.empty:
+        required_text(settings_node)
+        settings = _settings_of(kind, expanded_text(settings_node))
     else:
-        settings = {} if own.empty else expanded_settings(own, PREDICTORS[kind].text_setting or kind)
-    nodes = own.value if isinstance(own.value, dict) else {}
-    if SEND_SCHEMA in named:
+        settings = (
+            {} if settings_node.empty else expanded_settings(settings_node, PREDICTORS[kind].text_setting or kind)
+        )
+    nodes = settings_node.value if isinstance(settings_node.value, dict) else {}
+    if SEND_SCHEMA in predictor_entries:
         if PREDICTORS[kind].sends is None:
-            raise named[SEND_SCHEMA].problem(f"'{SEND_SCHEMA}' is for programs and services: others read `case.schema`")
-        settings[SEND_SCHEMA], nodes = flag(named[SEND_SCHEMA]), {**nodes, SEND_SCHEMA: named[SEND_SCHEMA]}
-    _check_predictor(kind, settings, nodes, own)
-    calls = {name: CALL_SETTINGS[name](value) for name, value in named.items() if name not in (kind, SEND_SCHEMA)}
-    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=own.location, **calls)
+            raise predictor_entries[SEND_SCHEMA].problem(
+                f"'{SEND_SCHEMA}' is for programs and services: others read `case.schema`"
+            )
+        settings[SEND_SCHEMA], nodes = (
+            flag(predictor_entries[SEND_SCHEMA]),
+            {**nodes, SEND_SCHEMA: predictor_entries[SEND_SCHEMA]},
+        )
+    _check_predictor(kind, settings, nodes, settings_node)
+    calls = {
+        name: CALL_SETTINGS[name](value) for name, value in predictor_entries.items() if name not in (kind, SEND_SCHEMA)
+    }
+    return PredictorSpec(
+        kind=kind, settings=settings, folder=node.file.folder, location=settings_node.location, **calls
+    )
 
 
 def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:

@@ -27,21 +27,21 @@ EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 def read_golds(case: Node, kind: Kind) -> tuple[QueryOrAnswer, ...]:
     """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value."""
-    named = entries(case)
-    form = _only_form(named, GOLD_FORMS)
+    case_entries = entries(case)
+    form = _only_form(case_entries, GOLD_FORMS)
     if form is None:
         if isinstance(case.file, TableFile):
             raise case.problem("no gold: fill the cell of `gold` or `gold_file`")
         raise case.problem("no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`")
-    node = named[form]
+    node = case_entries[form]
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
         return tuple(each(items(node), lambda item: _read_one_of_several(item, kind)))
     if form == "gold_file":
         return (kind.read_file(node),)
-    read = {"gold": kind.read_gold, "gold_table": kind.read_table}[form]
-    return (replace(read(node), location=node.location),)
+    reader = {"gold": kind.read_gold, "gold_table": kind.read_table}[form]
+    return (replace(reader(node), location=node.location),)
 
 
 def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
@@ -53,19 +53,19 @@ def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
 
 def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:
     """Read the prediction in a case, if there is one; raise `CaseError`."""
-    named = entries(case)
-    form = _only_form(named, PREDICTED_FORMS)
+    case_entries = entries(case)
+    form = _only_form(case_entries, PREDICTED_FORMS)
     if form is None:
         return None
-    node = named[form]
+    node = case_entries[form]
     if node.empty:
         raise node.problem(f"'{form}' is null: {EMPTY_PREDICTED}")
     readers = {"predicted": kind.read_predicted, "predicted_table": kind.read_table, "predicted_file": kind.read_file}
     return readers[form](node)
 
 
-def _only_form(named: Mapping[str, Node], forms: Iterable[str]) -> str | None:
-    found = [form for form in forms if form in named]
-    if len(found) > 1:
-        raise named[found[1]].problem(f"{' and '.join(found)}: a case has only one of them")
-    return found[0] if found else None
+def _only_form(case_entries: Mapping[str, Node], forms: Iterable[str]) -> str | None:
+    stated_forms = [form for form in forms if form in case_entries]
+    if len(stated_forms) > 1:
+        raise case_entries[stated_forms[1]].problem(f"{' and '.join(stated_forms)}: a case has only one of them")
+    return stated_forms[0] if stated_forms else None

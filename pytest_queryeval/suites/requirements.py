@@ -24,11 +24,11 @@ class MissingExtraError(QueryEvalError):
 @shape(either(TEXT, list_shape(TEXT)))
 def read_requires(node: Node) -> tuple[str, ...]:
     """Read the name of an extra, or a list of names; raise `CaseError` for an unknown one."""
-    named = items(node) if isinstance(node.value, list) else [node]
-    for item in named:
+    extra_nodes = items(node) if isinstance(node.value, list) else [node]
+    for item in extra_nodes:
         if text(item) not in packages_of_extras():
             raise item.problem(f"unknown extra '{text(item)}'{did_you_mean(text(item), packages_of_extras())}")
-    return tuple(text(item) for item in named)
+    return tuple(text(item) for item in extra_nodes)
 
 
 def check_required(top: Node) -> None:
@@ -43,18 +43,18 @@ def check_required(top: Node) -> None:
 def check_installed(extras: Sequence[str]) -> None:
     """Raise `MissingExtraError` for the first extra that lacks a package."""
     for extra in extras:
-        if missing := next((name for name in packages_of_extras()[extra] if not _is_installed(name)), None):
-            raise MissingExtraError(f"needs {missing}: pip install '{PACKAGE}[{extra}]'")
+        if missing_package := next((name for name in packages_of_extras()[extra] if not _is_installed(name)), None):
+            raise MissingExtraError(f"needs {missing_package}: pip install '{PACKAGE}[{extra}]'")
 
 
 @cache
 def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
     """Return the packages that each extra of this package installs, by its metadata."""
-    found: dict[str, tuple[str, ...]] = {}
+    packages_by_extra: dict[str, tuple[str, ...]] = {}
     for requirement in requires(PACKAGE) or ():
         if match := _REQUIREMENT.match(requirement):
-            found[match["extra"]] = (*found.get(match["extra"], ()), match["name"])
-    return found
+            packages_by_extra[match["extra"]] = (*packages_by_extra.get(match["extra"], ()), match["name"])
+    return packages_by_extra
 
 
 def _is_installed(name: str) -> bool:

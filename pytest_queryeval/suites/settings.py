@@ -75,19 +75,19 @@ def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, 
     where one of them requires an extra that is not installed.
     """
     below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
-    problems, found = Problems(), []
+    problems, folders = Problems(), []
     for path in reversed(below):
         if path not in cache:
             cache[path] = _read_folder(path)
-        known = cache[path]
-        if isinstance(known, SuiteError):
-            problems.extend(known.problems)
-        elif known is not None and known.missing is not None:
-            raise known.missing.with_traceback(None)
-        elif known is not None:
-            found.append(known)
+        cache_entry = cache[path]
+        if isinstance(cache_entry, SuiteError):
+            problems.extend(cache_entry.problems)
+        elif cache_entry is not None and cache_entry.missing is not None:
+            raise cache_entry.missing.with_traceback(None)
+        elif cache_entry is not None:
+            folders.append(cache_entry)
     problems.raise_any()
-    return tuple(found)
+    return tuple(folders)
 
 
 def _read_folder(path: Path) -> Folder | SuiteError | None:
@@ -114,10 +114,10 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
     return Folder(path=path, values=inherited({}, values), gates=values.get("gates", ()))
 
 
-def inherited(above: Values, own: Values) -> dict[str, Any]:
-    """Return the values that apply below a level with the values `own`, where `above` applies above it."""
+def inherited(above: Values, level_values: Values) -> dict[str, Any]:
+    """Return the values that apply below a level with the values `level_values`, where `above` applies above it."""
     values = dict(above)
-    for name, value in own.items():
+    for name, value in level_values.items():
         inheritance = KEYS[name].inheritance
         if inheritance == "merged":
             values[name] = {**values.get(name, {}), **value}
@@ -128,9 +128,9 @@ def inherited(above: Values, own: Values) -> dict[str, Any]:
     return values
 
 
-def added(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
-    """Return both in this order, each word once."""
-    return tuple(dict.fromkeys(above + own))
+def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of both levels in this order, each once."""
+    return tuple(dict.fromkeys(above_words + level_words))
 
 
 def resolve(values: Values) -> SuiteSettings:
@@ -181,12 +181,12 @@ def resolve(values: Values) -> SuiteSettings:
 def _policy(kind: Kind, compare: Values) -> Policy:
     extra_columns = "allow" if compare.get("gold_columns") else "reject"
     fields = {"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare}
-    own = fields.pop("column_numbers", {})
+    column_limits = fields.pop("column_numbers", {})
     fields.pop("gold_columns_location", None)
     policy = Policy(**fields)
     tolerances = [
         ColumnNumbers(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))
-        for name, limits in own.items()
+        for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances))
 
@@ -199,15 +199,15 @@ def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
     return ENGINES[source.engine].dialect(source.settings)
 
 
-def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> None:
-    """Add a problem for each metric and threshold of `own`, read from `node`, that cases of this kind do not have."""
-    for listed in ("metrics", "thresholds"):
-        if listed in own:
-            at = entries(node)[listed]
-            named = entries(at).items() if at.form == "mapping" else [(text(item), item) for item in items(at)]
-            for name, value in named:
+def check_applicable(node: Node, level_values: Values, kind: str, problems: Problems) -> None:
+    """Add a problem for each metric and threshold of a level, read from `node`, that does not apply to the kind."""
+    for key in ("metrics", "thresholds"):
+        if key in level_values:
+            at = entries(node)[key]
+            metric_nodes = entries(at).items() if at.form == "mapping" else [(text(item), item) for item in items(at)]
+            for name, value in metric_nodes:
                 if not applies_to(name, kind):
-                    kinds = ", ".join(sorted(each for each in KINDS.names() if applies_to(name, each)))
+                    kinds = ", ".join(sorted(kind_name for kind_name in KINDS.names() if applies_to(name, kind_name)))
                     problems.append(
                         value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
                     )

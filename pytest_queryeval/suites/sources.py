@@ -60,9 +60,9 @@ def _engine_shape(name: str) -> Shape:
     engine = ENGINES[name]
     if engine.settings is None:
         return {"type": "object", "required": [name]}
-    known = {**engine.settings, VERSION: SettingValidator(lambda _: True, "the state of a source that may change")}
-    beside = {setting: of for setting, of in setting_shapes(known).items() if setting != engine.text_setting}
-    return mapping_shape({name: settings_shape(known, engine.text_setting), **beside}, required=[name])
+    settings = {**engine.settings, VERSION: SettingValidator(lambda _: True, "the state of a source that may change")}
+    beside = {setting: of for setting, of in setting_shapes(settings).items() if setting != engine.text_setting}
+    return mapping_shape({name: settings_shape(settings, engine.text_setting), **beside}, required=[name])
 
 
 @shape(source_shape)
@@ -71,14 +71,17 @@ def read_source(node: Node) -> Source | SourceText:
     if not isinstance(node.value, dict):
         required_text(node)
         return SourceText(expanded_text(node), node)
-    named = node.value
-    engine = _engine_among(named, node)
-    own = named[engine].value
-    nodes = {**{name: at for name, at in named.items() if name != engine}, **(own if isinstance(own, dict) else {})}
-    settings = expanded_settings(named[engine], ENGINES[engine].text_setting)
+    source_entries = node.value
+    engine = _engine_among(source_entries, node)
+    engine_settings = source_entries[engine].value
+    nodes = {
+        **{name: at for name, at in source_entries.items() if name != engine},
+        **(engine_settings if isinstance(engine_settings, dict) else {}),
+    }
+    settings = expanded_settings(source_entries[engine], ENGINES[engine].text_setting)
     # Those of SOURCE_KEYS may also be beside the name of the engine.
-    settings |= {name: expanded_value(named[name]) for name in named if name != engine}
-    _check_settings(engine, settings, nodes, named[engine])
+    settings |= {name: expanded_value(source_entries[name]) for name in source_entries if name != engine}
+    _check_settings(engine, settings, nodes, source_entries[engine])
     return _source(_name_of(engine, settings), engine, settings, node)
 
 
@@ -93,19 +96,19 @@ def read_sources(node: Node) -> dict[str, Source]:
     return each_entry(node, read)
 
 
-def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) -> Source:
-    """Return the source that a text names among `named`, or by its path or URL; raise `CaseError` if there is none."""
+def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) -> Source:
+    """Return the source that a text names in `sources`, or by its path or URL; raise `CaseError` if there is none."""
     if isinstance(source, Source):
         return source
-    if source.text in named:
-        return named[source.text]
+    if source.text in sources:
+        return sources[source.text]
     engine = _engine_of(source.text)
     if engine is None:
         # The text as written: values from the environment may be secrets.
-        written = mask_credentials(str(source.node.value))
+        source_text = mask_credentials(str(source.node.value))
         raise source.node.problem(
-            f"cannot tell which engine '{written}' is for, and no source in `sources` has this name"
-            f"{_source_hint(written, named)}"
+            f"cannot tell which engine '{source_text}' is for, and no source in `sources` has this name"
+            f"{_source_hint(source_text, sources)}"
         )
     _check_engine(engine, source.node)
     settings = {ENGINES[engine].text_setting: source.text}
@@ -113,17 +116,17 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
     return _source(mask_credentials(source.text), engine, settings, source.node)
 
 
-def _source_hint(written: str, named: Mapping[str, Source]) -> str:
-    path = PurePosixPath(written)
+def _source_hint(source_text: str, sources: Mapping[str, Source]) -> str:
+    path = PurePosixPath(source_text)
     if path.suffix == ".sql":
-        return f": write {{sqlite: {{script: {written}}}}}"
-    if written in ENGINES:
-        return f": write {{{written}: FILE}}"
+        return f": write {{sqlite: {{script: {source_text}}}}}"
+    if source_text in ENGINES:
+        return f": write {{{source_text}: FILE}}"
     if path.suffix in TABLE_SUFFIXES:
-        return f": write {{duckdb: {{tables: {{{path.stem}: {written}}}}}}}"
-    if url := suggested_url(written):
+        return f": write {{duckdb: {{tables: {{{path.stem}: {source_text}}}}}}}"
+    if url := suggested_url(source_text):
         return url
-    return did_you_mean(written, named) if named else f": choose from {', '.join(ENGINE_OF_SUFFIX)}, https://…"
+    return did_you_mean(source_text, sources) if sources else f": choose from {', '.join(ENGINE_OF_SUFFIX)}, https://…"
 
 
 def _engine_of(text: str) -> str | None:
@@ -141,14 +144,14 @@ def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Nod
     return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
 
 
-def _engine_among(named: Mapping[str, Node], node: Node) -> str:
-    engines = [name for name in named if name in ENGINES]
+def _engine_among(source_entries: Mapping[str, Node], node: Node) -> str:
+    engines = [name for name in source_entries if name in ENGINES]
     if len(engines) == 1:
         return engines[0]
-    if not engines and (first := next((name for name in named if name not in SOURCE_KEYS), None)):
-        _check_engine(first, named[first])
-    found = f"found {' and '.join(engines)}" if engines else "found none"
-    raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
+    if not engines and (first := next((name for name in source_entries if name not in SOURCE_KEYS), None)):
+        _check_engine(first, source_entries[first])
+    finding = f"found {' and '.join(engines)}" if engines else "found none"
+    raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {finding}")
 
 
 def _check_settings(engine: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
@@ -175,8 +178,8 @@ def _check_ca_file(settings: Mapping[str, JsonValue], folder: Path) -> None:
 def _check_engine(engine: str, node: Node) -> None:
     if engine in ENGINES:
         return
-    if (named := str(node.value)) in ENGINES:
-        raise node.problem(f"unknown engine '{engine}': the engine's name is the key, as in {{{named}: FILE}}")
+    if (engine_name := str(node.value)) in ENGINES:
+        raise node.problem(f"unknown engine '{engine}': the engine's name is the key, as in {{{engine_name}: FILE}}")
     hint = ": write {sqlalchemy: URL}" if engine in SQLALCHEMY else did_you_mean(engine, ENGINES.names())
     raise node.problem(f"unknown engine '{engine}'{hint}")
 

@@ -74,8 +74,8 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
     files = suite_files(start)
     if root is None:
-        folder, here = start if is_folder else start.parent, Path.cwd()
-        root = here if folder.is_relative_to(here) else folder
+        folder, current_folder = start if is_folder else start.parent, Path.cwd()
+        root = current_folder if folder.is_relative_to(current_folder) else folder
     root = file_at(root).path
     problems, folders, suites = Problems(), FolderCache(), list[Suite]()
     for file in files:
@@ -112,17 +112,17 @@ def load_suite(
     for folder in chain:
         shared = inherited(shared, folder.values)
     problems = Problems()
-    read = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
-    cases = tuple(problems.attempt(read, file, shared, problems, require_prediction=require_prediction) or ())
+    read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
+    cases = tuple(problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction) or ())
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
-        used = (
+        predictor_specs = (
             case.settings.predictor
             for case in cases
             if case.settings.predictor and case.predicted is None and case.skip is None
         )
-        for predictor in {id(spec): spec for spec in used}.values():  # cases share the object
+        for predictor in {id(spec): spec for spec in predictor_specs}.values():  # cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     return Suite(path=file.path, cases=cases, folders=chain)
@@ -137,9 +137,9 @@ def suite_files(path: Path) -> list[Path]:
         if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
             raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
         return [path]
-    if not (found := sorted(suites_below(path))):
+    if not (files := sorted(suites_below(path))):
         raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
-    return found
+    return files
 
 
 def suites_below(folder: Path) -> Iterator[Path]:
@@ -170,13 +170,16 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
         if isinstance(top.value, list):
             if top.value and all(isinstance(item.value, dict) and "role" in item.value for item in top.value):
                 raise top.problem(f"this is a conversation and not a suite: {_as_case_file(file)}")
-            found, remedy = "list", "put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them"
+            top_type, remedy = (
+                "list",
+                "put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them",
+            )
         else:
-            found, remedy = "text", NEEDED
-        raise top.problem(f"expected a mapping at the top of a suite, found a {found}: {remedy}")
+            top_type, remedy = "text", NEEDED
+        raise top.problem(f"expected a mapping at the top of a suite, found a {top_type}: {remedy}")
     if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
-        own = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
-        raise top.problem(f"this is a case and not a suite: {own}; or {_as_case_file(file)}")
+        hint = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
+        raise top.problem(f"this is a case and not a suite: {hint}; or {_as_case_file(file)}")
     problems.attempt(check_required, top)
     values = read_keys(top, "file", problems)
     if "cases" not in values:
@@ -236,10 +239,10 @@ def _files_of(cases: Node) -> list[File]:
     """Return the files that a glob names, in the order of their paths, without suites and settings."""
     pattern = required_text(cases)
     try:
-        found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
+        names = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
     except (OSError, ValueError) as error:
         raise cases.problem(f"'{pattern}' cannot be searched: {error}") from error
-    paths = [cases.file.folder / name for name in sorted(found)]
+    paths = [cases.file.folder / name for name in sorted(names)]
     files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
         if paths:

@@ -46,18 +46,18 @@ def expanded_settings(node: Node, single: str) -> dict[str, JsonValue]:
     return {single: expanded_text(node)}
 
 
-def settings_shape(known: Mapping[str, SettingValidator] | None, single: str) -> Shape:
+def settings_shape(validators: Mapping[str, SettingValidator] | None, single: str) -> Shape:
     """Return the shape of what `expanded_settings` reads, by the validators of the settings."""
-    if known is None:
+    if validators is None:
         return ANYTHING
-    settings = setting_shapes(known)
+    settings = setting_shapes(validators)
     # The text of a scalar that is no text is taken for one, as in `sqlite: 2024`.
     return either(settings[single], {"type": ["number", "boolean"]}, mapping_shape(settings))
 
 
-def setting_shapes(known: Mapping[str, SettingValidator]) -> dict[str, Shape]:
+def setting_shapes(validators: Mapping[str, SettingValidator]) -> dict[str, Shape]:
     """Return the shape of each setting, described by the words of its validator."""
-    return {name: {"description": validator.words, **validator.shape} for name, validator in known.items()}
+    return {name: {"description": validator.words, **validator.shape} for name, validator in validators.items()}
 
 
 def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node], otherwise: Node) -> CaseError:
@@ -85,9 +85,9 @@ def _as_written(message: str, node: Node) -> str:
 def _expand(value: str, node: Node) -> str:
     def replaced(match: re.Match[str]) -> str:
         name, default = match.groups()
-        found = variable(name, node.file.folder)
-        if found or (found is not None and default is None):
-            return found
+        variable_value = variable(name, node.file.folder)
+        if variable_value or (variable_value is not None and default is None):
+            return variable_value
         if default is None:
             raise node.problem(f"environment variable '{name}' is not set: set it, or write ${{{name}:-default}}")
         return str(default)

@@ -47,14 +47,14 @@ def run(arguments: argparse.Namespace) -> Result:
     folder = start if start.is_dir() and not left_out else None
     cases = [case for suite in suites for case in read_levels(suite)]
     columns: dict[CaseLevels, set[str]] = {}
-    every = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
-    known = Suites(folder=folder, cases=cases, columns=columns)
-    every += [finding for rule in SUITE_RULES.values() for finding in rule(known)]
-    every.sort(key=lambda finding: (finding.location, finding.rule))
-    findings = [finding for finding in every if not finding.silenced]
+    all_findings = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
+    checked_suites = Suites(folder=folder, cases=cases, columns=columns)
+    all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
+    all_findings.sort(key=lambda finding: (finding.location, finding.rule))
+    findings = [finding for finding in all_findings if not finding.silenced]
     levels = Counter(finding.level for finding in findings)
     rules = Counter(finding.rule for finding in findings)
-    silenced = len(every) - len(findings)
+    silenced = len(all_findings) - len(findings)
     summary = (
         f"{pluralize(levels['error'], 'error')}, {pluralize(levels['warning'], 'warning')}"
         f" in {pluralize(len(cases), 'case')}" + (f"; {silenced:,} silenced" if silenced else "")

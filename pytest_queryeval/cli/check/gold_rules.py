@@ -72,8 +72,8 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
 def gold_empty(gold: GoldRun) -> Iterator[str]:
     """Find golds without rows: any query that returns nothing passes."""
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
-        meant = f"{TO_YAML}, and write" if gold.case.row else "write"
-        yield f"gold has no rows, so any query that returns nothing passes: correct it, or {meant} `allow_empty: true`"
+        remedy = f"{TO_YAML}, and write" if gold.case.row else "write"
+        yield f"gold has no rows, so any query that returns nothing passes: correct it, or {remedy} `allow_empty: true`"
 
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:
@@ -123,11 +123,11 @@ def text_order(gold: GoldRun) -> Iterator[str]:
     if gold.table is None or gold.query is None:
         return
     keys = gold.kind.sort_key_query(gold.query, gold.table, gold.case)
-    found = None if keys is None else gold.run(keys.text)
-    if keys is None or found is None:
+    key_table = None if keys is None else gold.run(keys.text)
+    if keys is None or key_table is None:
         return
     for place in range(-keys.key_columns, 0):
-        values = {_as_text(row[place]) for row in found.rows if row[place] is not None}
+        values = {_as_text(row[place]) for row in key_table.rows if row[place] is not None}
         numbers = sorted(value for value in values if value is not None and _NUMBER.fullmatch(value))
         if len(numbers) < len(values):
             continue

@@ -47,7 +47,7 @@ class Level:
             rule=rule,
             location=node.location,
             message=message,
-            case=self.cases[0].case.id if self.node is self.cases[0].own else None,
+            case=self.cases[0].case.id if self.node is self.cases[0].case_node else None,
             silenced=ignored_rules(self.path).get(rule, ""),
         )
 
@@ -69,11 +69,11 @@ class Suites:
         paths: dict[Hashable, tuple[Node, ...]] = {}
         for case in self.cases:
             for place, node in enumerate(case.all):
-                is_of_suite = node is case.own or node.file.path == case.suite.path
+                is_of_suite = node is case.case_node or node.file.path == case.suite.path
                 if not is_of_suite and (self.folder is None or not node.file.folder.is_relative_to(self.folder)):
                     continue
                 # Several suites may name the file of a case.
-                key: Hashable = (node.file.path, node.line, case.case.id) if node is case.own else node.file.path
+                key: Hashable = (node.file.path, node.line, case.case.id) if node is case.case_node else node.file.path
                 below.setdefault(key, []).append(case)
                 paths.setdefault(key, case.all[: place + 1])
         for key, path in paths.items():
@@ -100,8 +100,10 @@ def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
     """Yield the settings of a level that cases may be unable to use."""
     for key, node in entries(level).items():
         if key in ("metrics", "thresholds"):
-            named = entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
-            yield from (((key, name), at) for name, at in named)
+            metric_nodes = (
+                entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
+            )
+            yield from (((key, name), at) for name, at in metric_nodes)
         elif key == "options":
             for owner, options in entries(node).items():
                 yield from (((key, owner, option), at) for option, at in entries(options).items())
@@ -168,10 +170,12 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
 def unknown_column(suites: Suites) -> Iterator[Finding]:
     """Find columns with a tolerance of their own that no gold below has."""
     for level in suites.levels():
-        known = [suites.columns[case] for case in level.cases if case in suites.columns]
-        for path, node in _settings(level.node) if known else ():
-            if path[:3] == ("compare", "numbers", "columns") and not any(path[3].casefold() in each for each in known):
-                hint = did_you_mean(path[3], {name for each in known for name in each}) or ": correct the name"
+        column_names = [suites.columns[case] for case in level.cases if case in suites.columns]
+        for path, node in _settings(level.node) if column_names else ():
+            if path[:3] == ("compare", "numbers", "columns") and not any(
+                path[3].casefold() in names for names in column_names
+            ):
+                hint = did_you_mean(path[3], {name for names in column_names for name in names}) or ": correct the name"
                 message = f"`{': '.join(path)}`: no gold below has this column{hint}"
                 yield level.finding("unknown-column", node, message)
 
@@ -179,14 +183,14 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
 def unused_source(suites: Suites) -> Iterator[Finding]:
     """Find named sources that no case below runs on."""
     for level in suites.levels():
-        named = entries(level.node).get("sources")
-        used = {
+        source_nodes = entries(level.node).get("sources")
+        used_sources = {
             (case.case.settings.source.name, case.case.settings.source.location)
             for case in level.cases
             if case.case.settings.source
         }
-        for name, node in entries(named).items() if named is not None else ():
-            if (name, node.location) not in used:
+        for name, node in entries(source_nodes).items() if source_nodes is not None else ():
+            if (name, node.location) not in used_sources:
                 message = f"no case below runs on the source '{name}': remove it, or name it under `source`"
                 yield level.finding("unused-source", node, message)
 
@@ -201,8 +205,8 @@ def duplicate_question(suites: Suites) -> Iterator[Finding]:
             continue
         messages = tuple((message.role, message.content) for message in case.conversation)
         key = (_place(levels), question, " ".join(case.evidence.split()), messages)
-        if (other := first.setdefault(key, levels)) is not levels:
-            message = f"the question is that of {_shown(other, levels)}: remove one, or ask for something else"
+        if (first_case := first.setdefault(key, levels)) is not levels:
+            message = f"the question is that of {_shown(first_case, levels)}: remove one, or ask for something else"
             yield _of_case("duplicate-question", levels, message)
 
 
@@ -213,9 +217,9 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
         case, kind = levels.case, KINDS[levels.case.settings.kind]
         queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
         for text_ in dict.fromkeys(kind.normal_text(query, case.settings.dialect) for query in queries):
-            other = first.setdefault((_place(levels), text_), levels)
-            if other is not levels and other.case.question.split() != case.question.split():
-                message = f"gold is that of {_shown(other, levels)}, which has another question: check both"
+            first_case = first.setdefault((_place(levels), text_), levels)
+            if first_case is not levels and first_case.case.question.split() != case.question.split():
+                message = f"gold is that of {_shown(first_case, levels)}, which has another question: check both"
                 yield _of_case("duplicate-gold", levels, message)
                 break
 
@@ -232,10 +236,10 @@ def _place(levels: CaseLevels) -> Hashable:
     return case.settings.kind, case.settings.source.key if case.settings.source else None, case.db_schema
 
 
-def _shown(other: CaseLevels, levels: CaseLevels) -> str:
-    location, own = (case.row or case.location for case in (other.case, levels.case))
-    is_line = location.path == own.path and not location.cell
-    return f"'{other.case.id}' ({f'line {location.line}' if is_line else location})"
+def _shown(first_case: CaseLevels, levels: CaseLevels) -> str:
+    location, case_location = (case.row or case.location for case in (first_case.case, levels.case))
+    is_line = location.path == case_location.path and not location.cell
+    return f"'{first_case.case.id}' ({f'line {location.line}' if is_line else location})"
 
 
 def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:

@@ -41,21 +41,26 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `SuiteError` for suites that cannot be read.
     """
     with Session(_tell) as session:
-        found = measure_cases(arguments.path, session, _tell)
-    measured = sorted(found.strengths, key=lambda one: (1.0 if one.share is None else one.share, -len(one.survivors)))
+        measurement = measure_cases(arguments.path, session, _tell)
+    strengths = sorted(
+        measurement.strengths,
+        key=lambda strength: (1.0 if strength.share is None else strength.share, -len(strength.survivors)),
+    )
     return Result(
-        status=FOUND if found.problems or (arguments.strict and any(one.survivors for one in measured)) else OK,
+        status=FOUND
+        if measurement.problems or (arguments.strict and any(strength.survivors for strength in strengths))
+        else OK,
         lines=[
-            *found.problem_lines(),
-            *_lines(measured),
+            *measurement.problem_lines(),
+            *_lines(strengths),
         ],
         data={
             "cases": [
                 {
-                    "id": one.case.id,
-                    "path": _location(one.case).path.as_posix(),
-                    "line": _location(one.case).line,
-                    **_counts([one]),
+                    "id": strength.case.id,
+                    "path": _location(strength.case).path.as_posix(),
+                    "line": _location(strength.case).line,
+                    **_counts([strength]),
                     "survivors": [
                         {
                             "query": redact(mutant.query),
@@ -63,73 +68,74 @@ def run(arguments: argparse.Namespace) -> Result:
                             "clause": mutant.clause,
                             "change": redact(mutant.change),
                         }
-                        for mutant in one.survivors
+                        for mutant in strength.survivors
                     ],
                 }
-                for one in measured
+                for strength in strengths
             ],
-            "problems": found.problem_data(),
+            "problems": measurement.problem_data(),
             "summary": {
-                **_counts(measured),
-                "suites": {path: _counts(of_suite) for path, of_suite in _by_suite(measured).items()},
-                "operators": _operators(measured),
+                **_counts(strengths),
+                "suites": {path: _counts(of_suite) for path, of_suite in _by_suite(strengths).items()},
+                "operators": _operators(strengths),
             },
         },
     )
 
 
-def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
+def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
     """Yield the weakest cases with what passes, then the operators."""
-    weak = [one for one in measured if one.survivors]
-    for one in weak[:MAX_CASES]:
-        every = len(one.killed) + len(one.survivors)
-        yield f"{_location(one.case)}: case '{one.case.id}': {len(one.survivors):,} of {every:,} wrong variants pass"
-        for mutant in one.survivors[:MAX_CHANGES]:
+    weak = [strength for strength in strengths if strength.survivors]
+    for strength in weak[:MAX_CASES]:
+        total = len(strength.killed) + len(strength.survivors)
+        place, id_ = _location(strength.case), strength.case.id
+        yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} wrong variants pass"
+        for mutant in strength.survivors[:MAX_CHANGES]:
             change = one_line(redact(mutant.change), CHANGE_CHARACTERS)
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
-        if len(one.survivors) > MAX_CHANGES:
-            yield f"  and {len(one.survivors) - MAX_CHANGES:,} more"
+        if len(strength.survivors) > MAX_CHANGES:
+            yield f"  and {len(strength.survivors) - MAX_CHANGES:,} more"
     if len(weak) > MAX_CASES:
         yield f"and {len(weak) - MAX_CASES:,} more cases: --json lists all of them"
-    operators = _operators(measured)
+    operators = _operators(strengths)
     wide = max(map(len, operators), default=0)
     for name, counts in operators.items():
         if counts["survivors"]:
             yield f"{name:<{wide}}  {counts['survivors']:,} of {counts['killed'] + counts['survivors']:,} pass"
-    suites = _by_suite(measured)
+    suites = _by_suite(strengths)
     for path, of_suite in suites.items() if len(suites) > 1 else ():
         yield f"{path}: {_sum(of_suite)}"
-    yield f"{_sum(measured)}; {_counts(measured)['equivalent']:,} more answer as gold on any data"
-    if not measured:
+    yield f"{_sum(strengths)}; {_counts(strengths)['equivalent']:,} more answer as gold on any data"
+    if not strengths:
         yield "no case has a gold query of which wrong variants are made"
 
 
-def _sum(measured: Sequence[CaseStrength]) -> str:
+def _sum(strengths: Sequence[CaseStrength]) -> str:
     """Return how many variants pass, and in how many cases."""
-    counts, weak = _counts(measured), sum(bool(one.survivors) for one in measured)
-    every = pluralize(counts["killed"] + counts["survivors"], "wrong variant")
-    return f"{counts['survivors']:,} of {every} pass, in {weak:,} of {pluralize(len(measured), 'case')}"
+    counts, weak = _counts(strengths), sum(bool(strength.survivors) for strength in strengths)
+    total = pluralize(counts["killed"] + counts["survivors"], "wrong variant")
+    return f"{counts['survivors']:,} of {total} pass, in {weak:,} of {pluralize(len(strengths), 'case')}"
 
 
-def _counts(measured: Sequence[CaseStrength]) -> dict[str, int]:
-    counts = {outcome: sum(len(getattr(one, outcome)) for one in measured) for outcome in OUTCOMES}
+def _counts(strengths: Sequence[CaseStrength]) -> dict[str, int]:
+    counts = {outcome: sum(len(getattr(strength, outcome)) for strength in strengths) for outcome in OUTCOMES}
     return {"mutants": sum(counts.values()), **counts}
 
 
-def _by_suite(measured: Sequence[CaseStrength]) -> dict[str, list[CaseStrength]]:
+def _by_suite(strengths: Sequence[CaseStrength]) -> dict[str, list[CaseStrength]]:
     """Return the cases of each suite, by its path."""
     suites: dict[str, list[CaseStrength]] = {}
-    for one in measured:
-        suites.setdefault(one.case.location.path.as_posix(), []).append(one)
+    for strength in strengths:
+        suites.setdefault(strength.case.location.path.as_posix(), []).append(strength)
     return dict(sorted(suites.items()))
 
 
-def _operators(measured: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
-    """Return what became of the mutants of each operator, those first of which most survive."""
+def _operators(strengths: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
+    """Return the number of mutants by operator and outcome, the operator with the most survivors first."""
     counts: dict[str, dict[str, int]] = {}
-    for one in measured:
+    for strength in strengths:
         for outcome in OUTCOMES:
-            for mutant in getattr(one, outcome):
+            for mutant in getattr(strength, outcome):
                 counts.setdefault(mutant.operator, dict.fromkeys(OUTCOMES, 0))[outcome] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1]["survivors"], item[0])))
 

@@ -46,7 +46,7 @@ class Strengthened:
     @property
     def survivors(self) -> int:
         """The number of mutants that answer as gold in the source."""
-        return sum(len(one.survivors) for one in self.strengths)
+        return sum(len(strength.survivors) for strength in self.strengths)
 
     @property
     def killed(self) -> int:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> Result:
             raise QueryEvalError(f"{file}: is there already: name another folder, or replace variants with --force")
         if not file.is_file() or not file.read_bytes().startswith(HEAD.encode()):
             raise QueryEvalError(f"{file}: is there already, and is no variant by this command: name another folder")
-    done: list[Strengthened] = []
+    strengthened_sources: list[Strengthened] = []
     replaced = {file.resolve() for file in earlier}
     with Session(_tell) as session:
 
@@ -85,36 +85,43 @@ def run(arguments: argparse.Namespace) -> Result:
             variants = session.variants(source)
             return [variant for variant in variants if (source.folder / variant.name).resolve() not in replaced]
 
-        measured = measure_cases(arguments.path, session, _tell, kept_variants)
+        measurement = measure_cases(arguments.path, session, _tell, kept_variants)
         by_source: dict[tuple[str, str], list[CaseStrength]] = {}
-        for one in measured.strengths:
-            if one.case.settings.source is not None and ENGINES[one.case.settings.source.engine].build is not None:
-                by_source.setdefault(one.case.settings.source.key, []).append(one)
+        for strength in measurement.strengths:
+            if (
+                strength.case.settings.source is not None
+                and ENGINES[strength.case.settings.source.engine].build is not None
+            ):
+                by_source.setdefault(strength.case.settings.source.key, []).append(strength)
         names: set[str] = set()
         for strengths in by_source.values():
             source = strengths[0].case.settings.source
-            if source is None or not any(one.survivors for one in strengths):
+            if source is None or not any(strength.survivors for strength in strengths):
                 continue
             stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"
-            name = next(each for each in (stem, *(f"{stem}{n}" for n in range(2, 10_000))) if each not in names)
+            name = next(
+                candidate for candidate in (stem, *(f"{stem}{n}" for n in range(2, 10_000))) if candidate not in names
+            )
             names.add(name)
             try:
                 variants = _write_variants(source, strengths, folder, name, arguments.seed, session)
             except SourceError as error:
-                measured.add_problem(strengths[0].case, error)
+                measurement.add_problem(strengths[0].case, error)
                 continue
             pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
-            done.append(Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern))
+            strengthened_sources.append(
+                Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern)
+            )
     return Result(
-        status=FOUND if measured.problems else OK,
-        lines=[*measured.problem_lines(), *_lines(done)],
+        status=FOUND if measurement.problems else OK,
+        lines=[*measurement.problem_lines(), *_lines(strengthened_sources)],
         data={
             "sources": [
                 {
-                    "source": one.source.name,
-                    "variants": one.pattern,
-                    "survivors": one.survivors,
-                    "killed": one.killed,
+                    "source": entry.source.name,
+                    "variants": entry.pattern,
+                    "survivors": entry.survivors,
+                    "killed": entry.killed,
                     "files": [
                         {
                             "file": file.as_posix(),
@@ -124,12 +131,12 @@ def run(arguments: argparse.Namespace) -> Result:
                                 for case, mutant in variant.kills
                             ],
                         }
-                        for file, variant in one.variants.items()
+                        for file, variant in entry.variants.items()
                     ],
                 }
-                for one in done
+                for entry in strengthened_sources
             ],
-            "problems": measured.problem_data(),
+            "problems": measurement.problem_data(),
         },
     )
 
@@ -138,7 +145,7 @@ def _write_variants(
     source: Source, strengths: Sequence[CaseStrength], folder: Path, name: str, seed: int, session: Session
 ) -> dict[Path, Variant]:
     """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
-    _tell(f"{source.name}: {pluralize(sum(len(one.survivors) for one in strengths), 'wrong variant')} pass")
+    _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'wrong variant')} pass")
     for old in folder.glob(f"{name}-[0-9][0-9].sql"):
         old.unlink()
     files = {}
@@ -161,18 +168,19 @@ def _script(source: Source, variant: Variant) -> str:
     return "\n".join(head) + f"\n\n{variant.script}"
 
 
-def _lines(done: Sequence[Strengthened]) -> Iterator[str]:
+def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
     """Yield for each source what its variants kill, and the line that names them."""
-    for one in done:
+    for entry in strengthened_sources:
         yield (
-            f"{one.source.name}: {one.killed:,} of {pluralize(one.survivors, 'wrong variant')} that pass in the source "
-            f"do not in {pluralize(len(one.variants), 'variant')}"
+            f"{entry.source.name}: {entry.killed:,} of {pluralize(entry.survivors, 'wrong variant')} "
+            f"that pass in the source do not in {pluralize(len(entry.variants), 'variant')}"
         )
-        named = one.source.settings.get(VARIANTS)
-        source = f"the source at {one.source.location}" if one.source.location else "the source"
-        if one.variants and named is None:
-            yield f'  add to {source}: variants: "{one.pattern}"'
-        elif one.variants and named != one.pattern:
-            yield f'  {source} has variants: "{named}": change this to a pattern that matches {one.pattern} as well'
-    if not done:
+        stated_variants = entry.source.settings.get(VARIANTS)
+        source = f"the source at {entry.source.location}" if entry.source.location else "the source"
+        if entry.variants and stated_variants is None:
+            yield f'  add to {source}: variants: "{entry.pattern}"'
+        elif entry.variants and stated_variants != entry.pattern:
+            remedy = f"change this to a pattern that matches {entry.pattern} as well"
+            yield f'  {source} has variants: "{stated_variants}": {remedy}'
+    if not strengthened_sources:
         yield "no wrong variant of a query passes on a SQLite or DuckDB source: nothing to build"
