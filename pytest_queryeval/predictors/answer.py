@@ -55,10 +55,10 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     if isinstance(answer, Prediction):
         if _is_valid(answer):
             return answer
-        wrong = "a Prediction that lacks a query's text or an answer under `content`, or a text as `predictor`"
-        raise PredictorError(f"{by} returned {wrong}")
+        fault = "a Prediction that lacks a query's text or an answer under `content`, or a text as `predictor`"
+        raise PredictorError(f"{by} returned {fault}")
     try:
-        stated = read_answer(answer, kind, by=by)
+        content = read_answer(answer, kind, by=by)
     except PredictorError as error:
         if answer is None or KINDS[kind].answer_type is not Table:
             raise
@@ -67,7 +67,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
         form = f"its `['{name}']`" if isinstance(answer, dict) else f"its `.{name}`"
         remedy = f"return {form if name else 'the query'}, or a `Prediction` to tell more than that"
         raise PredictorError(f"{error}: {remedy}") from error
-    return Prediction(content=stated, predictor=predictor, seconds=seconds)
+    return Prediction(content=content, predictor=predictor, seconds=seconds)
 
 
 @contextmanager
@@ -89,10 +89,10 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
 
 def user_frames(frames: traceback.StackSummary) -> str:
     """Return the places in the user's own code: the last frames that are neither ours nor of a library, in brackets."""
-    own = [
+    user_code = [
         frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MAX_FRAMES:]]
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in user_code[-MAX_FRAMES:]]
     return f" ({' > '.join(places)})" if places else ""
 
 
@@ -107,10 +107,10 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 def _is_valid(prediction: Prediction) -> bool:
     """Return whether a prediction that a user made holds values of its types, which Python does not check."""
-    stated: Any = prediction.content
-    if not isinstance(stated, QueryOrAnswer) or not isinstance(prediction.predictor, str):
+    content: Any = prediction.content
+    if not isinstance(content, QueryOrAnswer) or not isinstance(prediction.predictor, str):
         return False
-    has_answer = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
+    has_answer = isinstance(content.query, str) if content.answer is None else isinstance(content.answer, Answer)
     return has_answer and isinstance(prediction.metadata, Mapping)
 
 
@@ -123,11 +123,11 @@ def _invalid_part(answer: object) -> str:
             items = [(f".{one_line(str(key), 40)}", value) for key, value in answer.items()]
         elif type(answer) is list:
             items = [(f"[{index}]", value) for index, value in enumerate(answer)]
-        found = next(((step, value) for step, value in items if not _is_json(value)), None)
-        if found is None:
+        invalid_item = next(((step, value) for step, value in items if not _is_json(value)), None)
+        if invalid_item is None:
             break
-        path += found[0]
-        answer = found[1]
+        path += invalid_item[0]
+        answer = invalid_item[1]
     return f" at ${path} ({type(answer).__name__})" if path else ""
 
 

@@ -43,10 +43,10 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
     if metrics:
         yield ()
         yield [(COLUMNS[0], "header"), *((header, "number header") for header in COLUMNS[1:])]
-        for name, found in list(metrics.items())[:MAX_METRICS]:
-            interval = found["ci95"] or (None, None)
-            values = (name, found["before"], found["after"], found["change"], *interval)
-            values += (found["n"], found["p"], found["p_holm"], found["detectable"])
+        for name, change in list(metrics.items())[:MAX_METRICS]:
+            interval = change["ci95"] or (None, None)
+            values = (name, change["before"], change["after"], change["change"], *interval)
+            values += (change["n"], change["p"], change["p_holm"], change["detectable"])
             yield list(zip(values, STYLES, strict=True))
         if len(metrics) > MAX_METRICS:
             yield ((f"… and {len(metrics) - MAX_METRICS:,} more", "text"),)

@@ -24,11 +24,11 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
     columns = (*ABOUT, *_groups()), TIMES_AND_PLACE
-    about, times_and_place = ([each for each in part_ if each not in empty] for part_ in columns)
-    lower, taken = costs(report["metrics"]), {column.header for column in chain(*columns)}
+    about, times_and_place = ([column for column in part_ if column not in empty] for part_ in columns)
+    lower, headers = costs(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
-            header=f"score {name}" if name in taken else name,
+            header=f"score {name}" if name in headers else name,
             read=at("scores", name),
             style="seconds" if name in lower else "score",
         )

@@ -103,12 +103,12 @@ def summary_note(column: Published, report: Report) -> str:
     return _note(column, column.summary, f"the mean {errors}of ", report)
 
 
-def _note(column: Published, heading: Heading, what: str, report: Report) -> str:
+def _note(column: Published, heading: Heading, prefix: str, report: Report) -> str:
     metric = metric_of(column, report["metrics"])
     if metric is None:
         return f"{heading.text}: empty, since the run has no {' and no '.join(_candidates(column, report['metrics']))}."
     factor = f"{heading.scale} x " if heading.scale != 1 else ""
-    return f"{heading.text}: {factor}{what}{metric}. {column.remark}".rstrip(" .") + "."
+    return f"{heading.text}: {factor}{prefix}{metric}. {column.remark}".rstrip(" .") + "."
 
 
 def time_note(report: Report) -> str:

@@ -67,11 +67,11 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
 
 
 def _head(sheet: Sheet, report: Report) -> int:
-    found = verdict(report)
+    run_verdict = verdict(report)
     lines = [
-        ("Verdict", found.state, VERDICT_STYLES[COLOURS[found.state]]),
-        ("Rule", found.rule, "text"),
-        ("Cases", found.counts, "text"),
+        ("Verdict", run_verdict.state, VERDICT_STYLES[COLOURS[run_verdict.state]]),
+        ("Rule", run_verdict.rule, "text"),
+        ("Cases", run_verdict.counts, "text"),
         ("Created (UTC)", utc(report["created"]), "time"),
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
         *(("Caution", text_sentence(caution), "text") for caution in cautions(report)),
@@ -104,18 +104,26 @@ def _gates(sheet: Sheet, gates: list[GateReport], row: int) -> int:
 def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
     """Write the table of metrics, shares from 0 to 1 first, which a chart shows; return it and the row below."""
     names = sorted(by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
-    found = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
-    rows = [[name, own["mean"], *(shown_interval(own) or (None, None)), own["n"], own["missed"]] for name, own in found]
-    if more := len(report["metrics"]) - len(found):
+    metrics = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
+    rows = [
+        [name, statistics["mean"], *(shown_interval(statistics) or (None, None)), statistics["n"], statistics["missed"]]
+        for name, statistics in metrics
+    ]
+    if more := len(report["metrics"]) - len(metrics):
         rows.append([f"… and {more:,} more"])
-    shares = [own for _, own in found if own["mean_with_errors"] is not None][:MAX_CHARTED]
-    ends = [shown_interval(own) or (own["mean"], own["mean"]) for own in shares]
+    shares = [statistics for _, statistics in metrics if statistics["mean_with_errors"] is not None][:MAX_CHARTED]
+    ends = [shown_interval(statistics) or (statistics["mean"], statistics["mean"]) for statistics in shares]
     table = Charted(
         sheet=sheet,
         header_row=row + 1,
         rows=len(shares),
         columns={"mean": METRICS.index("mean")} if shares else {},
-        bars={"mean": [(high - own["mean"], own["mean"] - low) for own, (low, high) in zip(shares, ends, strict=True)]},
+        bars={
+            "mean": [
+                (high - statistics["mean"], statistics["mean"] - low)
+                for statistics, (low, high) in zip(shares, ends, strict=True)
+            ]
+        },
     )
     return table, sheet.block(row, "Metrics", METRICS, rows) if rows else row
 

@@ -105,9 +105,9 @@ class Sheet:
         for last, values in enumerate(rows, start=row + 2):
             for column, value in enumerate(values):
                 of_type = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
-                own, style = value if isinstance(value, tuple) else (value, of_type)
-                self.put(last, column, own, style)
-                longest[column] = max(longest[column], len(own) if isinstance(own, str) else MIN_WIDTH)
+                content, style = value if isinstance(value, tuple) else (value, of_type)
+                self.put(last, column, content, style)
+                longest[column] = max(longest[column], len(content) if isinstance(content, str) else MIN_WIDTH)
         for column, characters in enumerate(longest):
             self.fit(column, characters)
         self.worksheet.set_row(row + 1, _header_points(header, [self.widths[place] for place in range(len(header))]))
@@ -122,12 +122,12 @@ class Sheet:
 
     def notes(self, row: int, notes: Iterable[str]) -> int:
         """Write notes below each other, and a title above them where there are any; return the first row below."""
-        listed = list(notes)
-        if listed:
+        note_texts = list(notes)
+        if note_texts:
             self.title(row, "Notes")
-        for below, note in enumerate(listed, start=row + 1):
+        for below, note in enumerate(note_texts, start=row + 1):
             self.paragraph(below, 0, note)
-        return row + len(listed) + 1
+        return row + len(note_texts) + 1
 
     def fit(self, column: int, characters: int) -> None:
         """Make a column wide enough for so many characters, up to `MAX_WIDTH`."""
@@ -139,9 +139,9 @@ class Sheet:
 
         Rows beyond the limit of a sheet are left out. The first `printed` columns are printed.
         """
-        shown = items[: MAX_ROWS - 1]
+        rows = items[: MAX_ROWS - 1]
         widths = [0] * len(columns)
-        for row, item in enumerate(shown, start=1):
+        for row, item in enumerate(rows, start=1):
             height = 0.0
             for place, column in enumerate(columns):
                 value = cell(column.read(item))
@@ -172,7 +172,7 @@ class Sheet:
             0,
             _header_points([column.header for column in columns], [width - FILTER_CHARACTERS + 2 for width in widths]),
         )
-        last = len(shown)
+        last = len(rows)
         self._colour(columns, last)
         self.worksheet.freeze_panes(1, 1)
         self.worksheet.autofilter(0, 0, last, len(columns) - 1)
@@ -191,8 +191,8 @@ class Sheet:
 
     def _colour(self, columns: Sequence[Column], rows: int) -> None:
         """Colour outcomes, scores from 0 to 1 and shares from 0 to 100, with one rule for columns side by side."""
-        shown = enumerate(columns if rows else ())
-        for style, group in groupby(shown, key=lambda column: column[1].style):
+        numbered_columns = enumerate(columns if rows else ())
+        for style, group in groupby(numbered_columns, key=lambda column: column[1].style):
             places = [place for place, _ in group]
             rules: list[dict[str, Any]] = []
             if style == "outcome":

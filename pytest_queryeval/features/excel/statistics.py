@@ -47,12 +47,14 @@ def _blocks(report: Report) -> Iterator[Block]:
     if kinds.keys() != {SDMX}:
         yield "Metrics", HEADER, _metrics(report["metrics"])
     if report["measures"]:
-        measured = [[name, *_spread(found), found["sum"], found["p95"]] for name, found in report["measures"].items()]
+        measured = [
+            [name, *_spread(spread), spread["sum"], spread["p95"]] for name, spread in report["measures"].items()
+        ]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
     if "trials" in report:
         trials = report["trials"]
         pairs = enumerate(zip(trials["pass_at"], trials["pass_hat"], strict=False), start=1)
-        rows: list[list[Cell]] = [[k, trials["cases"], one, every] for k, (one, every) in pairs]
+        rows: list[list[Cell]] = [[k, trials["cases"], pass_at, pass_hat] for k, (pass_at, pass_hat) in pairs]
         yield "Trials", ("k", "cases", "pass@k", "pass^k"), rows
     if "spider_table" in report:
         yield "Spider's table", ("score", *report["spider_table"]), _spider_table(report["spider_table"])
@@ -62,23 +64,23 @@ def _blocks(report: Report) -> Iterator[Block]:
 
 
 def _metrics(metrics: Mapping[str, MetricStatistics]) -> list[list[Cell]]:
-    return [[name, *_numbers(found), found["missed"]] for name, found in metrics.items()]
+    return [[name, *_numbers(statistics), statistics["missed"]] for name, statistics in metrics.items()]
 
 
-def _numbers(found: ScoreStatistics) -> list[Cell]:
-    return [*_spread(found), *(shown_interval(found) or (None, None))]
+def _numbers(statistics: ScoreStatistics) -> list[Cell]:
+    return [*_spread(statistics), *(shown_interval(statistics) or (None, None))]
 
 
-def _spread(found: Spread) -> list[Cell]:
-    return [found[name] for name in NUMBERS]
+def _spread(spread: Spread) -> list[Cell]:
+    return [spread[name] for name in NUMBERS]
 
 
 def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell]]:
     rows: list[list[Cell]] = [
-        [name, metric, *_numbers(found)]
+        [name, metric, *_numbers(statistics)]
         for name, metrics in list(dimensions.items())[:MAX_LISTED]
-        for metric, found in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
-        if found is not None
+        for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
+        if statistics is not None
     ]
     return rows + _more(dimensions)
 
@@ -119,5 +121,5 @@ def _group(
     return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _more(members)
 
 
-def _more(listed: Sized) -> list[list[Cell]]:
-    return [[f"… and {len(listed) - MAX_LISTED:,} more"]] if len(listed) > MAX_LISTED else []
+def _more(members: Sized) -> list[list[Cell]]:
+    return [[f"… and {len(members) - MAX_LISTED:,} more"]] if len(members) > MAX_LISTED else []

@@ -81,9 +81,9 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
             sheet.heading(HEADER_ROW, place, name, notes[name], style="number header")
         if _style(name) == "share":
             sheet.worksheet.conditional_format(HEADER_ROW + 1, place, below - 2, place, scale(100))
-    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(each[place] is not None for each in rows)}
-    measured = [found["measures"].get(time_of(report) or "") for found in (*(member for _, member in levels), report)]
-    times = [(found["mean"], found["std"] or 0.0) if found else (0.0, 0.0) for found in measured]
+    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(row[place] is not None for row in rows)}
+    measured = [group["measures"].get(time_of(report) or "") for group in (*(member for _, member in levels), report)]
+    times = [(time["mean"], time["std"] or 0.0) if time else (0.0, 0.0) for time in measured]
     bars = {MEAN_TIME: [(std, min(mean, std)) for mean, std in times]}
     table = Charted(sheet=sheet, header_row=HEADER_ROW, rows=len(rows), columns=filled, bars=bars)
     mean_time = Chart(
@@ -108,7 +108,7 @@ def _style(header: str) -> str:
 
 def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
     times = member["measures"].get(time_of(report) or "")
-    found = _found(RESULTS_MATCH, report, member)
+    statistics = _found(RESULTS_MATCH, report, member)
     return [
         name,
         *(_mean(column, report, member) for column in (SUBSET, RESULTS_MATCH)),
@@ -116,17 +116,17 @@ def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
         times["mean"] if times else None,
         times["std"] if times else None,
         *(_mean(column, report, member) for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
-        found["n_with_errors"] if found else None,
+        statistics["n_with_errors"] if statistics else None,
         *(member["totals"][count] for count in COUNTS.values()),
     ]
 
 
 def _mean(column: Published, report: Report, member: GroupReport | Report) -> float | None:
     """Return the mean of the metric of a column, in the unit of the column."""
-    found = _found(column, report, member)
-    if found is None:
+    statistics = _found(column, report, member)
+    if statistics is None:
         return None
-    mean = found["mean_with_errors"] if column.counts_errors else found["mean"]
+    mean = statistics["mean_with_errors"] if column.counts_errors else statistics["mean"]
     return None if mean is None else column.summary.scale * mean
 
 

@@ -22,8 +22,8 @@ CLOSE_SECONDS = 5.0  # for all workers to close what a run has opened there
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
     """Yield an executor of the cluster whose scheduler is at `dask://HOST:PORT`; raise `QueryEvalError`."""
-    found = ADDRESS.fullmatch(address)
-    if found is None:
+    match = ADDRESS.fullmatch(address)
+    if match is None:
         without_user = USER.sub("//", one_line(address))
         raise QueryEvalError(f"--on: expected dask://HOST:PORT, the address of a scheduler, found '{without_user}'")
     try:
@@ -33,7 +33,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         remedy = "pip install 'pytest-queryeval[dask]'"
         raise QueryEvalError(f"{address} needs the package 'distributed', which is not installed: {remedy}") from error
     try:
-        client = Client(f"tcp://{found['place']}", timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = Client(f"tcp://{match['place']}", timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         reason = one_line(str(error)) or "it does not answer"
         raise QueryEvalError(f"no Dask scheduler at {address}: {reason}: start one with `dask scheduler`") from error
@@ -41,7 +41,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         try:
             client.wait_for_workers(1, timeout=START_SECONDS)
         except TimeoutError as error:
-            remedy = f"start some with `dask worker {found['place']}`"
+            remedy = f"start some with `dask worker {match['place']}`"
             raise QueryEvalError(f"the Dask scheduler at {address} has no workers: {remedy}") from error
         executor = client.get_executor()  # type: ignore[no-untyped-call]
         try:

@@ -129,10 +129,10 @@ class CommandOfLines:
             await process.until(lambda: b"\n" in process.output or process.ended or not process.prints)
             if process.printed_too_much:
                 raise output_too_large(self._name)
-            answer, line_end, rest = process.output.partition(b"\n")
+            answer, line_end, remainder = process.output.partition(b"\n")
             if not line_end:
                 raise await self._no_answer(process)
-            process.output[:] = rest
+            process.output[:] = remainder
             self._require_silence(process)
         except BaseException:
             await process.stop()
@@ -185,12 +185,12 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Return the absolute path of a program; raises `PredictorError` with a remedy where it cannot be run."""
     shown_program = one_line(mask_credentials(program))
     if "/" not in program:
-        found = shutil.which(program, path=environment.get("PATH"))
-        if found is None:
+        executable = shutil.which(program, path=environment.get("PATH"))
+        if executable is None:
             hint = ": install it, or write its path, as in ./bin/ask, from the folder of the file that names it"
             hint = f": did you mean './{program}'?" if _is_file(folder / program) else hint
             raise PredictorError(f"there is no program '{shown_program}' on the PATH{hint}")
-        return os.path.abspath(found)  # noqa: PTH100 - see above: a virtual environment's python is a link
+        return os.path.abspath(executable)  # noqa: PTH100 - see above: a virtual environment's python is a link
     path = Path(os.path.abspath(folder / program))  # noqa: PTH100 - see above
     if not _is_file(path):
         raise PredictorError(f"there is no program '{shown_program}': {mask_credentials(str(path))} is no file")

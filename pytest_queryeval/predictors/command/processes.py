@@ -60,10 +60,10 @@ class Process(asyncio.SubprocessProtocol):
     @classmethod
     async def start(cls, command: Command) -> Self:
         """Start it; raises OSError where the system does not."""
-        with ExitStack() as theirs, ExitStack() as ours:
-            stdin, to_stdin = _pipe(theirs, ours)
-            from_stdout, stdout = _pipe(ours, theirs)
-            from_stderr, stderr = _pipe(ours, theirs)
+        with ExitStack() as child_ends, ExitStack() as our_ends:
+            stdin, to_stdin = _pipe(child_ends, our_ends)
+            from_stdout, stdout = _pipe(our_ends, child_ends)
+            from_stderr, stderr = _pipe(our_ends, child_ends)
             pipes = (to_stdin, from_stdout, from_stderr)
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(pipes),
@@ -75,7 +75,7 @@ class Process(asyncio.SubprocessProtocol):
                 env=command.environment,
                 start_new_session=True,
             )
-            ours.pop_all()
+            our_ends.pop_all()
         for pipe in pipes:
             os.set_blocking(pipe, False)
         for pipe in process._open:

@@ -74,8 +74,8 @@ def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *,
         return make_prediction(entry, case, question, by=by, seconds=seconds)
     if KINDS[case.kind].answer_type is Table and text.lstrip().startswith("{"):
         with suppress(ValueError):
-            if isinstance(found := JSON.read(text), dict):
-                names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MAX_NAMES]) or "nothing"
+            if isinstance(document := JSON.read(text), dict):
+                names = ", ".join(f"`{one_line(name, 40)}`" for name in list(document)[:MAX_NAMES]) or "nothing"
                 raise PredictorError(f"{by} printed an object with {names}: the answer belongs under `{PREDICTED}`")
     return Prediction(content=QueryOrAnswer(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
 
@@ -103,13 +103,13 @@ def make_prediction(
 
     Its other members are metadata, without those that only repeat the question.
     """
-    stated = read_answer(entry[PREDICTED], case.kind, by=by)
-    own = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
+    content = read_answer(entry[PREDICTED], case.kind, by=by)
+    reserved_names = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
     if is_seconds(stated_seconds := entry.get("seconds")):
         seconds = float(stated_seconds)
-        own.add("seconds")
-    metadata = {key: value for key, value in entry.items() if key not in own}
-    return Prediction(content=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
+        reserved_names.add("seconds")
+    metadata = {key: value for key, value in entry.items() if key not in reserved_names}
+    return Prediction(content=content, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 
 def output_too_large(by: str) -> PredictorError:

@@ -69,8 +69,8 @@ def words(run: object) -> tuple[str, ...]:
             run = shlex.split(run)
         except ValueError as error:
             raise SettingError("run", f"'run' cannot be split into words: {error}") from error
-    found = [str(word) if type(word) is int else word for word in run] if isinstance(run, list) else [None]
-    texts = tuple(word for word in found if isinstance(word, str) and "\0" not in word)
-    if len(texts) < len(found) or texts[:1] == ("",):
+    arguments = [str(word) if type(word) is int else word for word in run] if isinstance(run, list) else [None]
+    texts = tuple(word for word in arguments if isinstance(word, str) and "\0" not in word)
+    if len(texts) < len(arguments) or texts[:1] == ("",):
         raise SettingError("run", "'run' is not a list of texts: write other values in quotes")
     return texts

@@ -98,8 +98,8 @@ class PredictionsFile:
 
     def __init__(self, file: File, columns: Columns) -> None:
         self._file = file
-        self._named, entries = read_entries(file, columns)
-        self._entries = _by_key(entries, self._named)
+        self._key_name, entries = read_entries(file, columns)
+        self._entries = _by_key(entries, self._key_name)
         self._spare: Sequence[str] = [*self._entries]
         self._expected = False
         self._comparisons = MAX_COMPARISONS
@@ -115,23 +115,23 @@ class PredictionsFile:
         spare = self._spare if self._expected else []
         if not spare:
             return ()
-        named = ", ".join(map(_shown, spare[:NAMED_ENTRIES]))
+        first_entries = ", ".join(map(_shown, spare[:NAMED_ENTRIES]))
         more = f" and {len(spare) - NAMED_ENTRIES:,} more" if len(spare) > NAMED_ENTRIES else ""
         verb = "prediction was" if len(spare) == 1 else "predictions were"
-        return (f"{self._file.shown}: {len(spare):,} {verb} not used: {named}{more}",)
+        return (f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}",)
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
         by = f"{entry.location}: the prediction"
-        stated = read_answer(entry.answer, case.settings.kind, by=by)
-        return Prediction(content=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
+        content = read_answer(entry.answer, case.settings.kind, by=by)
+        return Prediction(content=content, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
     def close(self) -> None:
         """Do nothing."""
 
     def _key(self, case: Case) -> str:
-        return comparable(case.id if self._named == "id" else case.question, self._named)
+        return comparable(case.id if self._key_name == "id" else case.question, self._key_name)
 
     def _entry(self, case: Case, trial: int) -> Entry:
         key = self._key(case)
@@ -155,7 +155,7 @@ class PredictionsFile:
             return ": the file has predictions for other cases only: add one for this case"
         first = ", ".join(f"'{_shown(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
-        return f": add it, or correct one of the {self._named}s that no case has: {first}{more}"
+        return f": add it, or correct one of the {self._key_name}s that no case has: {first}{more}"
 
     @cached_property
     def _spare_by_letters(self) -> dict[str, str]:
@@ -203,8 +203,8 @@ class PredictedLines:
         if place is None:
             raise PredictorError(str(self._file.problem("plain lines are in the order of cases that are not known")))
         if self._counts[suite] != len(self._lines):
-            found = f"{len(self._lines):,} lines for {self._counts[suite]:,} cases of {suite}"
-            raise PredictorError(str(self._file.problem(f"{found}: plain lines are one for each case")))
+            counts = f"{len(self._lines):,} lines for {self._counts[suite]:,} cases of {suite}"
+            raise PredictorError(str(self._file.problem(f"{counts}: plain lines are one for each case")))
         return Prediction(content=QueryOrAnswer(query=self._lines[place]), predictor=_name(self._file))
 
     def close(self) -> None:
@@ -238,8 +238,8 @@ def check_file(settings: Mapping[str, Any]) -> None:
         raise SettingError("path", "the predictor 'file' needs a `path`")
     path = settings["path"]
     if not is_known(path):
-        known = ", ".join((*READERS, *LINES_SUFFIXES))
-        raise SettingError("path", f"'path' does not end as files of predictions do: {known}")
+        suffix_list = ", ".join((*READERS, *LINES_SUFFIXES))
+        raise SettingError("path", f"'path' does not end as files of predictions do: {suffix_list}")
     for name in ("key", "columns", "answer"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
@@ -298,24 +298,26 @@ def check_there(spec: PredictorSpec) -> None:
         raise SettingError("path", f"there is no file {name}{did_you_mean(name, beside)}")
 
 
-def _by_key(entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
+def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[int, Entry]]:
     """Return the entries by key and trial; raises `CaseError` for one that contradicts an earlier one."""
-    found: dict[str, dict[int, Entry]] = {}
+    entries_by_key: dict[str, dict[int, Entry]] = {}
     for entry in entries:
-        trials = found.setdefault(entry.key, {})
-        other = trials.get(entry.trial) or (
+        trials = entries_by_key.setdefault(entry.key, {})
+        earlier_entry = trials.get(entry.trial) or (
             next(iter(trials.values()), None) if not entry.trial or 0 in trials else None
         )
-        if other is None:
+        if earlier_entry is None:
             trials[entry.trial] = entry
-        elif named == "id" or other.trial != entry.trial or other.answer != entry.answer:
-            trial = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
-            hint = "" if entry.trial and other.trial else ": say under `trial` which is which, if they are several"
-            first = other.location
+        elif key_name == "id" or earlier_entry.trial != entry.trial or earlier_entry.answer != entry.answer:
+            trial = f", trial {entry.trial}," if entry.trial and entry.trial == earlier_entry.trial else ""
+            hint = (
+                "" if entry.trial and earlier_entry.trial else ": say under `trial` which is which, if they are several"
+            )
+            first = earlier_entry.location
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
             problem = f"'{_shown(entry.key)}'{trial} was predicted {place} already{hint}"
             raise CaseError(entry.location, problem)
-    return found
+    return entries_by_key
 
 
 def _letters(key: str) -> str:

@@ -85,8 +85,8 @@ def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
     """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
     keys = {key for _, _, row in rows for key in KEYS if columns.name(key) in row}
-    named = columns.key or ("question" if keys == {"question"} else "id")
-    return named, [_entry(row, at, line, named, columns) for at, line, row in rows]
+    key_name = columns.key or ("question" if keys == {"question"} else "id")
+    return key_name, [_entry(row, at, line, key_name, columns) for at, line, row in rows]
 
 
 def read_lines(file: File) -> list[str]:
@@ -96,12 +96,12 @@ def read_lines(file: File) -> list[str]:
     return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
 
 
-def comparable(key: str, named: str) -> str:
+def comparable(key: str, key_name: str) -> str:
     """Return an id unchanged, and a question with single blanks in place of all white space."""
-    return key if named == "id" else " ".join(key.split())
+    return key if key_name == "id" else " ".join(key.split())
 
 
-def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, columns: Columns) -> Entry:
+def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, columns: Columns) -> Entry:
     answer = columns.name(PREDICTED)
     if row.get(answer) is None:
         if answer in row:
@@ -117,16 +117,16 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, colu
     trial = row.get(columns.name("trial"), 0)
     if type(trial) is not int or (columns.name("trial") in row and trial < 1):
         raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
-    fields = {columns.name(of) for of in FIELDS if of != "question" or of == named}
+    fields = {columns.name(of) for of in FIELDS if of != "question" or of == key_name}
     metadata = {name: value for name, value in row.items() if name not in fields}
     content = row[answer]
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
-    key = _key(row, file, line, named, columns.name(named))
+    key = _key(row, file, line, key_name, columns.name(key_name))
     return Entry(file.location(line), key, trial, content, float(seconds), metadata)
 
 
-def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str, name: str) -> str:
+def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, name: str) -> str:
     key = row.get(name)
     if type(key) is int:
         return str(key)
@@ -134,7 +134,7 @@ def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str, name: 
         names = ", ".join(f"`{one_line(name, 40)}`" for name in list(row)[:5]) or "nothing"
         present = "" if name in row else f": this one has {names}"
         raise file.problem(f"a prediction needs `{name}`, which is text{present}", line)
-    return comparable(key, named)
+    return comparable(key, key_name)
 
 
 def _json_lines(file: File, columns: Columns) -> Iterator[Row]:

@@ -60,8 +60,8 @@ class HTTPService:
         reply = await self._client.ask(self._method, url, content, content_type)
         seconds = perf_counter() - start
         answer, metadata = self._selector.select(reply)
-        stated = read_answer(answer, case.kind, by=self._name)
-        return Prediction(content=stated, predictor=self._shown, seconds=seconds, metadata=metadata)
+        prediction_content = read_answer(answer, case.kind, by=self._name)
+        return Prediction(content=prediction_content, predictor=self._shown, seconds=seconds, metadata=metadata)
 
     async def close(self) -> None:
         """Close the connections, on the loop that made them."""
@@ -82,8 +82,8 @@ class HTTPService:
             return getattr(case, name) or ""
         key = name.removeprefix(METADATA)
         if key not in case.metadata:
-            known = did_you_mean(key, case.metadata)
-            raise PredictorError(f"'{case.id}' has no metadata '{key}', which `http` is to send{known}")
+            hint = did_you_mean(key, case.metadata)
+            raise PredictorError(f"'{case.id}' has no metadata '{key}', which `http` is to send{hint}")
         return to_jsonable(case.metadata[key])
 
 

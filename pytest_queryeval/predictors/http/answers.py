@@ -48,8 +48,8 @@ class Selector:
         document = self._read(reply)
         answer, metadata = self._answer_in(document)
         if answer is None:
-            where = f"`answer` ({self._answer})" if self._answer else PREDICTED
-            raise self._problem(f'{where} is null, which is no answer: an empty one is ""')
+            answer_path = f"`answer` ({self._answer})" if self._answer else PREDICTED
+            raise self._problem(f'{answer_path} is null, which is no answer: an empty one is ""')
         for name, path in self._metadata.items():
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
@@ -74,10 +74,10 @@ class Selector:
     def _answer_in(self, document: Any) -> tuple[JsonValue, dict[str, JsonValue]]:
         """Return the answer, and the other members of an object with `predicted`."""
         if self._answer is not None:
-            found = self._all(self._answer, document)
-            if len(found) == 1:
-                return found[0], {}
-            many = f"selects {len(found):,} values, not one," if found else "selects nothing"
+            matches = self._all(self._answer, document)
+            if len(matches) == 1:
+                return matches[0], {}
+            many = f"selects {len(matches):,} values, not one," if matches else "selects nothing"
             raise self._problem(f"`answer` ({self._answer}) {many} of {_shape(document)}")
         if isinstance(document, str):
             return document, {}

@@ -104,10 +104,12 @@ class Client:
     def __init__(self, name: str, headers: Mapping[str, str], signed: Credentials, context: ssl.SSLContext) -> None:
         self._name = name
         self._credentials = signed
-        own = {key: text for key, text in headers.items() if not signed.header or key.lower() != AUTHORIZATION}
-        own |= {"Authorization": signed.header} if signed.header else {}
+        user_headers = {key: text for key, text in headers.items() if not signed.header or key.lower() != AUTHORIZATION}
+        user_headers |= {"Authorization": signed.header} if signed.header else {}
         sent = httpx2.Headers(DEFAULT_HEADERS)
-        sent.update(httpx2.Headers([(key.encode("ascii"), text.encode("latin-1")) for key, text in own.items()]))
+        sent.update(
+            httpx2.Headers([(key.encode("ascii"), text.encode("latin-1")) for key, text in user_headers.items()])
+        )
         try:
             self._client = httpx2.AsyncClient(
                 headers=sent,
@@ -137,10 +139,10 @@ class Client:
 
     async def _follow(self, request: httpx2.Request) -> Reply:
         for _ in range(REDIRECTS + 1):
-            found = await self._exchange(request)
-            if isinstance(found, Reply):
-                return found
-            request = self._redirected(request, found)
+            reply = await self._exchange(request)
+            if isinstance(reply, Reply):
+                return reply
+            request = self._redirected(request, reply)
         raise self._problem(f"more than {REDIRECTS} redirects")
 
     async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:

@@ -64,8 +64,8 @@ def check(settings: Mapping[str, Any]) -> None:
     validate_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs url")
-    if found := _PLACEHOLDER_IN_URL.search(settings["url"]):
-        raise SettingError("url", f"'url' takes no placeholders: put \"{found.group()}\" into `params`")
+    if placeholder := _PLACEHOLDER_IN_URL.search(settings["url"]):
+        raise SettingError("url", f"'url' takes no placeholders: put \"{placeholder.group()}\" into `params`")
     if settings.get(SEND_SCHEMA) and SCHEMA not in sent_surroundings(settings):
         raise SettingError(
             SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it"
@@ -73,7 +73,9 @@ def check(settings: Mapping[str, Any]) -> None:
     templates = {"params": settings.get("params"), "body": body_of(settings)}
     for name, template in templates.items():
         # Within a longer text, braces around an unknown name are text.
-        if unknown := next((found for found in bare_placeholders(template) if not is_known(found)), None):
+        if unknown := next(
+            (placeholder for placeholder in bare_placeholders(template) if not is_known(placeholder)), None
+        ):
             hint = did_you_mean(unknown, [*PLACEHOLDERS, f"{METADATA}…"])
             raise SettingError(name, f"unknown placeholder '{{{one_line(unknown, 40)}}}'{hint}")
     if not any(map(is_known, placeholders(*templates.values()))):

@@ -182,8 +182,10 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
         raise PredictorError(f"{target}: cannot be imported: {reason}{hint}") from error
     function = getattr(module, name, None)
     if not callable(function):
-        known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
-        raise PredictorError(f"{target}: there is no function '{name}' in {place}{did_you_mean(name, known)}")
+        function_names = [
+            attribute for attribute, value in vars(module).items() if callable(value) and not attribute.startswith("_")
+        ]
+        raise PredictorError(f"{target}: there is no function '{name}' in {place}{did_you_mean(name, function_names)}")
     _check_arguments(target, function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)

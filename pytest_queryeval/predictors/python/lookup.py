@@ -51,8 +51,8 @@ def check_function(target: str, folder: Path) -> None:
         line = f":{error.lineno}" if error.lineno else ""
         raise SettingError(TARGET, f"{place}{line}: not Python: {error.msg}") from error
     if names is not None and name not in names:
-        known = [known for known in names if not known.startswith("_")]
-        raise SettingError(TARGET, f"there is no function '{name}' in {place}{did_you_mean(name, known)}")
+        public_names = [bound_name for bound_name in names if not bound_name.startswith("_")]
+        raise SettingError(TARGET, f"there is no function '{name}' in {place}{did_you_mean(name, public_names)}")
 
 
 @lru_cache(maxsize=64)

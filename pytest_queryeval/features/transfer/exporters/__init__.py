@@ -38,10 +38,12 @@ class Exporter(Protocol):
 
 def check_kind(cases: Sequence[Exported], kind: str) -> None:
     """Raise `ReportError` for cases of another kind than the one of the format."""
-    if others := [case for case in cases if case.kind != kind]:
-        first = f"the first is '{others[0].id}' of the kind '{others[0].kind}'"
+    if unfit_cases := [case for case in cases if case.kind != kind]:
+        first = f"the first is '{unfit_cases[0].id}' of the kind '{unfit_cases[0].kind}'"
         remedy = f"run suites of {kind} alone, and export that report"
-        raise ReportError(f"{len(others):,} of {len(cases):,} cases are of other kinds than {kind} ({first}): {remedy}")
+        raise ReportError(
+            f"{len(unfit_cases):,} of {len(cases):,} cases are of other kinds than {kind} ({first}): {remedy}"
+        )
 
 
 EXPORTERS: Registry[Exporter] = Registry(

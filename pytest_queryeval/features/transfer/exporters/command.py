@@ -64,9 +64,9 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _check_complete(report: Report, path: Path) -> None:
     """Raise `ReportError` where cases were left out, since published tools find the gold by position."""
-    known = report["collected"]  # empty where the run was none of pytest's
+    collected = report["collected"]  # empty where the run was none of pytest's
     is_cut = report["selected"] or report["stopped"] or report["totals"]["not_run"]
-    if is_cut or (known and are_left_out(report["cases"], known)):
+    if is_cut or (collected and are_left_out(report["cases"], collected)):
         raise ReportError(f"{path}: is of a part of its cases, whose positions are not known: run all of them")
     if not report["cases"]:
         raise ReportError(f"{path}: has no case")

@@ -50,5 +50,5 @@ def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
     positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):
         return list(cases)
-    found = dict(zip(positions, cases, strict=True))
-    return [found.get(position) for position in range(positions[-1] + 1)]
+    by_position = dict(zip(positions, cases, strict=True))
+    return [by_position.get(position) for position in range(positions[-1] + 1)]

@@ -40,16 +40,16 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
     """Yield the rows, and add to `not_read` the columns that no key is read from."""
     with open_table(file_at(request.source)) as table:
         metadata = metadata_fields(request.columns)
-        named = {key: name for key, name in request.columns.items() if key != "metadata"}
-        if missing := next((name for name in (*named.values(), *metadata) if name not in table.places), None):
-            raise table.missing_column(missing)
-        wanted = [*(named.get(key, key) for key in KEYS), *metadata]
-        read = [name for name in dict.fromkeys(wanted) if name in table.places]
-        not_read += (name for name in table.places if name not in read)
+        headers = {key: name for key, name in request.columns.items() if key != "metadata"}
+        if missing_header := next((name for name in (*headers.values(), *metadata) if name not in table.places), None):
+            raise table.missing_column(missing_header)
+        names = [*(headers.get(key, key) for key in KEYS), *metadata]
+        columns = [name for name in dict.fromkeys(names) if name in table.places]
+        not_read += (name for name in table.places if name not in columns)
         for position, row in enumerate(table.rows()):
             place = f"row {row.number}"
             try:
-                cells: dict[str, JsonValue] = {name: text for name in read if (text := row.text(name))}
+                cells: dict[str, JsonValue] = {name: text for name in columns if (text := row.text(name))}
             except CaseError as error:
                 yield Skipped(place, f"{error.location.cell}: {error.problem}")
             else:
@@ -58,16 +58,16 @@ def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skip
 
 def _with_mapped(records: Iterable[Record | Skipped], columns: Mapping[str, str]) -> Iterator[Record | Skipped]:
     """Yield the records; raise `QueryEvalError` at their end for a field in `--map` that none of them has."""
-    missing = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
-    known: Mapping[str, JsonValue] = {}
+    missing_fields = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
+    last_fields: Mapping[str, JsonValue] = {}
     for record in records:
         if isinstance(record, Record):
-            known = record.fields
-            missing.difference_update(known)
+            last_fields = record.fields
+            missing_fields.difference_update(last_fields)
         yield record
-    if missing:
-        name = min(missing)
-        raise QueryEvalError(f"--map: no record has a field '{name}'{did_you_mean(name, known)}")
+    if missing_fields:
+        name = min(missing_fields)
+        raise QueryEvalError(f"--map: no record has a field '{name}'{did_you_mean(name, last_fields)}")
 
 
 def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
@@ -120,15 +120,15 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
 
 
 def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, JsonValue]:
-    several = record.fields.get(fields["gold_any"])
+    golds = record.fields.get(fields["gold_any"])
     if fields["gold"] in record.fields:
         gold = record.fields[fields["gold"]]
         if not (isinstance(gold, list) and KINDS[kind].has_queries):
             return {"gold": gold_value(gold, kind)}
-        several = gold
-    if several is None:
+        golds = gold
+    if golds is None:
         names = ", ".join(one_line(name) for name in list(record.fields)[:10])
         raise RecordError(f"it has no '{fields['gold']}': name the field with --map gold=FIELD (it has {names})")
-    if not isinstance(several, list):
+    if not isinstance(golds, list):
         raise RecordError(f"'{fields['gold_any']}' is no list")
-    return {"gold_any": [gold_value(gold, kind) for gold in several]}
+    return {"gold_any": [gold_value(gold, kind) for gold in golds]}

@@ -33,8 +33,8 @@ class Databases:
         if request.database is not None:
             self.settings["source"] = relative(Path(request.database), request.output, otherwise=request.database)
             return
-        found = (folder for name in beside if (folder := source.parent / name).is_dir())
-        self._folder = request.databases or next(found, None)
+        folders = (folder for name in beside if (folder := source.parent / name).is_dir())
+        self._folder = request.databases or next(folders, None)
         if self._folder is not None:
             if not self._folder.is_dir():
                 raise QueryEvalError(f"{self._folder}: is no folder: --databases names the one with the databases")
@@ -58,23 +58,23 @@ class Databases:
         return {"source": name}
 
     def _path(self, name: str, folder: Path) -> str:
-        shown = one_line(name, MAX_NAME)
+        shown_name = one_line(name, MAX_NAME)
         is_unfit = len(name) > MAX_NAME or utf8_safe(name) != name
         if name in ("", ".", "..") or is_unfit or any(sign in name for sign in ("/", "\\", "\0", "${")):
-            raise RecordError(f"'{shown}' is no name of a database")
+            raise RecordError(f"'{shown_name}' is no name of a database")
         for path in (folder / name / f"{name}.sqlite", folder / f"{name}.sqlite"):
             if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that no file can have
                 return relative(path, self._output)
-        raise RecordError(f"there is no database {shown}/{shown}.sqlite or {shown}.sqlite in {folder}")
+        raise RecordError(f"there is no database {shown_name}/{shown_name}.sqlite or {shown_name}.sqlite in {folder}")
 
 
 def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
     """Return the path of a file as suites in `output` name it; `otherwise` where there is no such file."""
     if otherwise is not None and not os.path.exists(path):  # noqa: PTH110 - as above
         return otherwise
-    found = os.path.relpath(os.path.abspath(path), output)  # noqa: PTH100 - links are not followed
-    if utf8_safe(found) != found:
-        raise QueryEvalError(f"{found}: is no name in UTF-8, in which suites are written: rename it")
-    if "${" in found:
-        raise QueryEvalError(f"{found}: suites would take `${{` for a variable: rename the folder")
-    return found
+    relative_path = os.path.relpath(os.path.abspath(path), output)  # noqa: PTH100 - links are not followed
+    if utf8_safe(relative_path) != relative_path:
+        raise QueryEvalError(f"{relative_path}: is no name in UTF-8, in which suites are written: rename it")
+    if "${" in relative_path:
+        raise QueryEvalError(f"{relative_path}: suites would take `${{` for a variable: rename the folder")
+    return relative_path

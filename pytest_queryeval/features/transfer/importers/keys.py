@@ -70,8 +70,8 @@ def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[
     if marker != difficulty:
         metadata["difficulty"] = difficulty
     tags = record.fields.get(fields["tags"])
-    named = tags if isinstance(tags, list) else record.text(fields["tags"]).split(",")
-    if markers := as_markers(str(tag).strip() for tag in named):
+    tag_list = tags if isinstance(tags, list) else record.text(fields["tags"]).split(",")
+    if markers := as_markers(str(tag).strip() for tag in tag_list):
         keys["tags"] = list[JsonValue](markers)
     if metadata:
         keys["metadata"] = metadata

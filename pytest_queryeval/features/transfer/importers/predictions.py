@@ -30,20 +30,20 @@ Source = TypeVar("Source")  # what a case is made of, such as a `Record`
 class Predictions:
     """Entries for a file of predictions, by the position of their case, or by its id or question."""
 
-    def __init__(self, named: Literal["position", "id", "question"], entries: Mapping[str, Sequence[Entry]]) -> None:
-        self._named = named
+    def __init__(self, key_name: Literal["position", "id", "question"], entries: Mapping[str, Sequence[Entry]]) -> None:
+        self._key_name = key_name
         self._entries = entries
         self._unused = dict.fromkeys(entries)
 
     def of(self, position: int, id_: str, question: str) -> Sequence[Entry]:
         """Return the entries of a case, none where there are none."""
-        key = {"position": str(position), "id": id_, "question": comparable(question, "question")}[self._named]
+        key = {"position": str(position), "id": id_, "question": comparable(question, "question")}[self._key_name]
         self._unused.pop(key, None)
         return self._entries.get(key, ())
 
     def unused(self) -> Iterator[Skipped]:
         """Yield the predictions that belong to no case."""
-        yield from (Skipped(key, f"a prediction whose {self._named} is that of no case") for key in self._unused)
+        yield from (Skipped(key, f"a prediction whose {self._key_name} is that of no case") for key in self._unused)
 
 
 def read_predictions(path: Path | None) -> Predictions:
@@ -64,14 +64,14 @@ def read_predictions(path: Path | None) -> Predictions:
     file = file_at(Path(name))
     if is_lines(name):
         return by_position(read_lines(file))
-    named, entries = read_entries(file, columns_of(settings))
-    found: dict[str, list[Entry]] = {}
+    key_name, entries = read_entries(file, columns_of(settings))
+    entries_by_key: dict[str, list[Entry]] = {}
     for entry in entries:
         row: dict[str, JsonValue] = {"predicted": entry.answer, **entry.metadata}
         row |= {"trial": entry.trial} if entry.trial else {}
         row |= {"seconds": entry.seconds} if entry.seconds else {}
-        found.setdefault(entry.key, []).append(row)
-    return Predictions("id" if named == "id" else "question", found)
+        entries_by_key.setdefault(entry.key, []).append(row)
+    return Predictions("id" if key_name == "id" else "question", entries_by_key)
 
 
 def by_position(answers: Iterable[str]) -> Predictions:
@@ -107,5 +107,5 @@ def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None
     `empty` is what stands in place of one that is left out.
     """
     if predictions != cases:
-        found = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"
-        raise QueryEvalError(f"{path}: {found}: there has to be one for each, {empty} where there is none")
+        counts = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"
+        raise QueryEvalError(f"{path}: {counts}: there has to be one for each, {empty} where there is none")

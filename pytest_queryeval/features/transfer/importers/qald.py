@@ -33,8 +33,8 @@ def import_qald(request: ImportRequest) -> Import:
 
     def case_of(id_: str, record: Record) -> ImportedCase:
         databases.check_shared("sparql")
-        listed = record.fields.get("question")
-        texts = [text for text in (listed if isinstance(listed, list) else []) if isinstance(text, dict)]
+        questions = record.fields.get("question")
+        texts = [text for text in (questions if isinstance(questions, list) else []) if isinstance(text, dict)]
         question = question_in(request.language, {str(text.get("language")): text.get("string") for text in texts})
         query = sparql_of(record).strip()
         if query and request.columns.get("gold") != ANSWERS:

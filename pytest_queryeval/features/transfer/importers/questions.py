@@ -17,11 +17,11 @@ def question_records(questions: list[JsonValue]) -> Iterator[Record]:
 
 def question_in(language: str, texts: Mapping[str, JsonValue]) -> str:
     """Return the text in a language, of texts by language; raise `RecordError` where there is none."""
-    found = {code: text for code, text in texts.items() if isinstance(text, str) and text.strip()}
-    if language not in found:
-        known = ", ".join(map(one_line, found))
-        raise RecordError(f"it has no question in '{language}'" + (f": it is in {known}" if known else ""))
-    return found[language]
+    questions = {code: text for code, text in texts.items() if isinstance(text, str) and text.strip()}
+    if language not in questions:
+        languages = ", ".join(map(one_line, questions))
+        raise RecordError(f"it has no question in '{language}'" + (f": it is in {languages}" if languages else ""))
+    return questions[language]
 
 
 def sparql_of(record: Record) -> str:

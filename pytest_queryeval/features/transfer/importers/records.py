@@ -46,7 +46,7 @@ class Record:
     def required(self, name: str) -> JsonValue:
         """Return the value of a field; raise `RecordError` with the fields that there are, if it is missing."""
         if name not in self.fields:
-            names = ", ".join(one_line(known) for known in list(self.fields)[:MAX_NAMES])
+            names = ", ".join(one_line(field) for field in list(self.fields)[:MAX_NAMES])
             raise RecordError(f"it has no '{name}' (it has {names}): is it of another format?")
         return self.fields[name]
 
@@ -77,10 +77,10 @@ def read_records(path: Path) -> Iterator[Record | Skipped]:
     if file.path.suffix.lower() in LINES_SUFFIXES:
         records = _lines(file)
     else:
-        found = read_json_file(file)
-        if not isinstance(found, list):
+        items = read_json_file(file)
+        if not isinstance(items, list):
             raise file.problem("expected a list of objects, `[{…}, …]`")
-        records = ((f"item {number}", item) for number, item in enumerate(found, start=1))
+        records = ((f"item {number}", item) for number, item in enumerate(items, start=1))
     for position, (place, value) in enumerate(records):
         if isinstance(value, CaseError):
             yield Skipped(place, value.problem)

@@ -46,17 +46,17 @@ def import_spider(request: ImportRequest) -> Import:
         predictions = by_position(answers)
     settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS), **GATED}
     tables = source.with_name(TABLES)
-    listed: set[str] | None = None
+    database_names: set[str] | None = None
     if tables.is_file():
         schemas = read_json_file(file_at(tables))
         if not isinstance(schemas, list):
             raise file_at(tables).problem("expected a list of schemas")
-        listed = {str(schema.get("db_id")) for schema in schemas if isinstance(schema, dict)}
+        database_names = {str(schema.get("db_id")) for schema in schemas if isinstance(schema, dict)}
         settings |= {"metrics": [*METRICS, OF_SCHEMA], "db_schema": relative(tables, request.output)}
 
     def case_of(id_: str, record: Record) -> ImportedCase:
         name = record.text("db_id")
-        if listed is not None and name not in listed:
+        if database_names is not None and name not in database_names:
             raise RecordError(f"{TABLES} has no schema of the database '{one_line(name)}'")
         keys: dict[str, JsonValue] = {
             "question": record.text("question"),

@@ -105,8 +105,8 @@ def _files(folder: Path, *suffixes: str) -> dict[str, Path]:
     """Return the files of a folder by name, so that no name and no link of a release leads out of it."""
     if not folder.is_dir():
         return {}
-    found = (path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file())
-    return {path.name: path for path in found if path.resolve().parent == folder.resolve()}
+    paths = (path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file())
+    return {path.name: path for path in paths if path.resolve().parent == folder.resolve()}
 
 
 def _rules(gold: Path) -> dict[str, Record]:
@@ -148,7 +148,7 @@ def _answer(
 def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
     """Return the columns of each answer that count, none where all do; raise `RecordError`."""
     lists = conditions if isinstance(conditions, list) else []
-    nested = [each for each in lists if isinstance(each, list)]
+    nested = [columns for columns in lists if isinstance(columns, list)]
     # As in the published tool, answers without a list do not count.
     chosen = nested if any(nested) else [[] if nested else lists] * len(tables)
     for columns, table in zip(chosen, tables, strict=False):

@@ -58,22 +58,22 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     staging = folder / f".queryeval-{uuid4().hex}"
     try:
         suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
-        own = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
+        file_names = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
         there = sorted(folder.iterdir()) if folder.exists() else []
-        found = [path for path in there if path.name in own or suite.fullmatch(path.name)]
-        if found and not force:
-            raise _taken(found[0])
+        earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
+        if earlier_files and not force:
+            raise _taken(earlier_files[0])
         staging.mkdir(parents=True)
-        written = _write_into(staging, imported, name)
+        suites = _write_into(staging, imported, name)
         targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
-        for kept in (PREDICTOR, *(() if force else SCHEMA_FILES.values())):
-            if (folder / kept).exists():
-                targets.pop(staging / kept, None)
-        if not force and (taken := next((target for target in targets.values() if target.exists()), None)):
-            raise _taken(taken)
+        for kept_name in (PREDICTOR, *(() if force else SCHEMA_FILES.values())):
+            if (folder / kept_name).exists():
+                targets.pop(staging / kept_name, None)
+        if not force and (existing_file := next((target for target in targets.values() if target.exists()), None)):
+            raise _taken(existing_file)
         for target in targets.values():
             target.parent.mkdir(exist_ok=True)
-        for path in found:
+        for path in earlier_files:
             path.unlink()
         for path, target in targets.items():
             path.replace(target)
@@ -81,7 +81,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
         raise QueryEvalError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         rmtree(staging, ignore_errors=True)
-    return written
+    return suites
 
 
 def _taken(path: Path) -> QueryEvalError:
@@ -125,12 +125,12 @@ class _Ids:
 
     def new(self, original: str) -> str:
         """Return the id of the next case: the original one as far as that is possible."""
-        fit = own = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
-        while own in self._used:
+        fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
+        while new_id in self._used:
             self._repeats[fit] = self._repeats.get(fit, 1) + 1
-            own = f"{fit}-{self._repeats[fit]}"
-        self._used.add(own)
-        return own
+            new_id = f"{fit}-{self._repeats[fit]}"
+        self._used.add(new_id)
+        return new_id
 
 
 def _problem(case: ImportedCase) -> str | None:
@@ -159,15 +159,15 @@ class _Files:
         self._predictions = stack.enter_context((folder / PREDICTIONS).open("xb")) if has_predictions else None
         self._predictions_bytes = 0
 
-    def add(self, case: ImportedCase, own_id: str) -> str | None:
+    def add(self, case: ImportedCase, new_id: str) -> str | None:
         """Write a case; return the reason where no file can hold it."""
-        keys: dict[str, JsonValue] = {"id": own_id, **case.keys}
-        if own_id != case.id:
+        keys: dict[str, JsonValue] = {"id": new_id, **case.keys}
+        if new_id != case.id:
             metadata = keys.get("metadata")
             keys["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "original_id": case.id}
         try:
             line = _json_line(keys)
-            predictions = b"".join(_json_line({"id": own_id, **each}) for each in case.predictions)
+            predictions = b"".join(_json_line({"id": new_id, **prediction}) for prediction in case.predictions)
         except UnicodeEncodeError:
             return "a text holds half of a surrogate pair, which is no character"
         if len(line) > MAX_JSONL_LINE:
@@ -203,8 +203,8 @@ class _Files:
 
     def _use_lines(self, few: Iterable[Mapping[str, JsonValue]]) -> None:
         self._few = None
-        for kept in few:
-            self._add_line(_json_line(kept))
+        for keys in few:
+            self._add_line(_json_line(keys))
 
     def _add_line(self, line: bytes) -> None:
         if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:

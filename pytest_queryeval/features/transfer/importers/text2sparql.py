@@ -40,11 +40,11 @@ def import_text2sparql(request: ImportRequest) -> Import:
         gold = sparql_of(record)
         if not gold:
             raise RecordError("it has no query.sparql")
-        named = [str(feature) for feature in features] if isinstance(features, list) else []
+        feature_names = [str(feature) for feature in features] if isinstance(features, list) else []
         keys: dict[str, JsonValue] = {"question": question, "gold": gold}
-        if tags := as_markers(named):
+        if tags := as_markers(feature_names):
             keys["tags"] = list[JsonValue](tags)
-        if ORDERED in named:
+        if ORDERED in feature_names:
             keys["compare"] = {"row_order": "strict"}
         return ImportedCase(id=id_, keys={**keys, "metadata": {"dataset": dataset.text("id")}})
 

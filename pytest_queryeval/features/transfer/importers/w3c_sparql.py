@@ -77,12 +77,12 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
     """Yield the tests of a manifest and of those that it includes, each manifest once."""
     from rdflib import Graph
 
-    waiting, seen = [path], set[Path]()
+    waiting, read_paths = [path], set[Path]()
     while waiting:
         path = waiting.pop(0)
-        if path in seen:
+        if path in read_paths:
             continue
-        seen.add(path)
+        read_paths.add(path)
         text = file_at(path).text(MAX_BYTES)
         try:
             graph = Graph().parse(data=text, format="turtle", publicID=_iri(path, root))
@@ -113,8 +113,8 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
     """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
     from rdflib import RDF, URIRef
 
-    listed = _listed("entries", path, graph)
-    for test in dict.fromkeys((*listed, *graph.subjects(URIRef(f"{MF}action"), None))):
+    entries = _listed("entries", path, graph)
+    for test in dict.fromkeys((*entries, *graph.subjects(URIRef(f"{MF}action"), None))):
         folder = path.parent.relative_to(root).as_posix()
         name = str(test).rpartition("#")[2] or str(test)
         id_ = name if folder == "." else f"{folder}/{name}"
@@ -132,9 +132,9 @@ def _read_test(graph: Any, test: Any, id_: str, root: Path) -> _Test:
     from rdflib import BNode, URIRef
 
     def files(subject: Any, name: str) -> tuple[Path, ...]:
-        found = graph.objects(subject, URIRef(name))
+        nodes = graph.objects(subject, URIRef(name))
         # In old manifests, a named graph is a node with its file and its label.
-        iris = (graph.value(iri, URIRef(f"{QT}graph")) if isinstance(iri, BNode) else iri for iri in found)
+        iris = (graph.value(iri, URIRef(f"{QT}graph")) if isinstance(iri, BNode) else iri for iri in nodes)
         return tuple(sorted(_path(iri, root) for iri in iris if iri is not None))
 
     action = graph.value(test, URIRef(f"{MF}action"))
@@ -176,8 +176,8 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
     """Return the keys of a case, and the files that they name."""
     query = f"BASE <{_iri(test.query, root)}>\n{file_at(test.query).text(MAX_BYTES)}"
     # FROM names graphs that the source has; the tests name files.
-    named = (test.query.parent / name for name in _FROM.findall(query))
-    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in named if path.is_file())))
+    from_files = (test.query.parent / name for name in _FROM.findall(query))
+    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in from_files if path.is_file())))
     data_name, data = _data(test.data, tuple(graphs), root)
     result_name, result, is_ordered = _result(test, root)
     keys: dict[str, JsonValue] = {
@@ -200,9 +200,9 @@ def _data(data: Sequence[Path], graphs: Sequence[Path], root: Path) -> tuple[str
     from pyoxigraph import DefaultGraph, NamedNode, Quad
 
     quads: list[Quad] = []
-    for files, named in ((data, False), (graphs, True)):
+    for files, is_named in ((data, False), (graphs, True)):
         for file in files:
-            graph = NamedNode(_iri(file, root)) if named else DefaultGraph()
+            graph = NamedNode(_iri(file, root)) if is_named else DefaultGraph()
             quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in _quads(file, root)]
     content = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
     key = repr(([_iri(file, root) for file in data], [_iri(file, root) for file in graphs]))
