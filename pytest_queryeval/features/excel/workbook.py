@@ -67,12 +67,12 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
     sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
     sheets["Run"].worksheet.activate()  # so that a spreadsheet program opens on the verdict
     writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
-    listed = with_worst_cases(report, CASES_LISTED)
-    hidden = {name: write(sheets[name], listed) for name, write in writers.items() if name in sheets}
+    listed_report = with_worst_cases(report, CASES_LISTED)
+    hidden = {name: write(sheets[name], listed_report) for name, write in writers.items() if name in sheets}
     write_statistics(sheets["Statistics"], report)
     if published:
         write_summary(book, sheets["Summary"], report)
-    write_run(book, sheets["Run"], report, filter(None, (listed_text(listed, report), *_limits(sheets, hidden))))
+    write_run(book, sheets["Run"], report, filter(None, (listed_text(listed_report, report), *_limits(sheets, hidden))))
     book.close()
     return file.getvalue()
 

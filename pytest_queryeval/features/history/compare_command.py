@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _without_answers(case: CaseReport) -> CaseReport:
-    """Drop what only a page shows of a case: it is most of a report, and all reports are kept at once."""
+    """Drop what only a page shows of a case: most of a report, and all reports are in memory at once."""
     case["gold"], case["prediction"], case["scoring"], case["message"] = None, None, None, ""
     case["trials"], case["violations"], case["details"] = [], [], {}
     if case["predicted"] is not None:
@@ -107,7 +107,7 @@ def _without_answers(case: CaseReport) -> CaseReport:
 
 
 def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
-    """Return the names that options give to systems, by the path of a report; both may contain a `=`."""
+    """Return the names that options give to systems, by the paths of their reports; both may contain a `=`."""
     names: dict[Path, str] = {}
     for option in options:
         ends = (place for place, character in enumerate(option) if character == "=")
@@ -123,11 +123,11 @@ def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _named(read: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
-    """Return the reports by their names, else those of their runs; where two have the same, with date, or else path."""
+    """Return the reports by the given names, else those of their runs; equal names get the time, or the path, appended."""
     names = [given_names.get(path, report["name"]) for path, report in read]
     for additions in ([minute_of(report["created"]) for _, report in read], [path for path, _ in read]):
         numbers = Counter(names)
         names = [f"{name} ({more})" if numbers[name] > 1 else name for name, more in zip(names, additions, strict=True)]
-    if len(set(names)) < len(names):  # one has the name that another was given here
+    if len(set(names)) < len(names):  # a run has the name that an option gives to another one
         names = [str(path) for path, _ in read]
     return {name: report for name, (_, report) in zip(names, read, strict=True)}

@@ -28,7 +28,7 @@ NOTE = (
     "change: to the run before, over the cases of both; p: two-sided paired test of 'nothing changed', not adjusted "
     "for the number of runs; intervals: clustered by sources where there are five or more"
 )
-CHANGED_RUNS = 10  # of which the terminal says what changed besides the system
+CHANGED_RUNS = 10  # whose changes besides the system the terminal lists
 CASES_LISTED = 5
 # As pytest shows outcomes; a case that was not in a run has a dash.
 LETTERS: Mapping[Outcome | None, str] = {
@@ -112,7 +112,7 @@ def _what_changed(run: PastRun) -> Sentence:
 
 
 def besides(step: Step) -> Sentence:
-    """Return what changed besides the system since the run before, empty where nothing is known to have."""
+    """Return what changed besides the system since the run before, empty where no change is known."""
     if not step["common"]:
         return ("no case is in both runs",)
     changes = [*step["changes"], *([SuiteChange(what="cases added", cases=step["added"])] if step["added"] else [])]

@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Result:
     """Read one report at a time, write, print; 0 whatever got worse, 1 where a target could not be written.
 
-    A file that cannot be used is named, and the others count. Raise `ReportError` for a path that is not there, where
-    no report is found or has the metric, and for a target that cannot be written.
+    Files that cannot be used are named and skipped. Raise `ReportError` for a path that does not exist, where there is
+    no report or none has the metric, and for a target that cannot be written.
     """
     targets: Sequence[Path] = arguments.output
     for target in targets:
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that are given, and those in folders that may be reports."""
+    """Yield the files among the paths, and the JSON files in the folders, which may be reports."""
     for path in paths:
         if path.is_dir():
             yield from sorted(file for file in path.rglob("*.json") if file.is_file())
@@ -89,7 +89,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:
-    """Yield the reports, and add to `skipped` why a file is none, but for an earlier history, which is `replaced`."""
+    """Yield the reports; add to `skipped` why a file is none, unless it is an earlier history, which is `replaced`."""
     for path in with_progress(files, teller("history"), total=len(files), noun="report"):
         try:
             yield str(path), read_report(path)

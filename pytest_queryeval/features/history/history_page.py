@@ -24,32 +24,41 @@ TRENDS_SHOWN = 48  # beside that of the history's metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The mean of a run, by its number from 0, and the ends of its interval, as places from 0, the top, to 100."""
+    """The mean of a run in the plot of a metric. Places are percentages of the plot."""
 
     run: int
+    """The number of the run, from 0."""
     x: float
+    """The place from the left."""
     y: float
+    """The place of the mean from the top."""
     ends: tuple[float, float] | None
+    """The places of the ends of its interval from the top, the lower end first; None without an interval."""
     text: str
+    """What the plot shows on hover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A metric or a measure over the runs: `stretches` of runs in a row that have it."""
+    """A metric or a measure over the runs."""
 
     name: str
     summary: str
     scale: Scale
     stretches: Sequence[Sequence[Point]]
+    """The points of consecutive runs that have the metric, a list for each stretch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streak:
-    """Runs in a row in which a case had the same outcome, None where it was not in them; `first` counts from 0."""
+    """Consecutive runs in which a case had the same outcome."""
 
     first: int
+    """The number of the first run, from 0."""
     runs: int
+    """The number of runs."""
     outcome: Outcome | None
+    """None where the case was not in the runs."""
     words: str
     text: str
 

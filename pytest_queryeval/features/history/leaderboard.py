@@ -32,7 +32,7 @@ from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, RunDiff
 from pytest_queryeval.results.baseline.pairs import Pairs, score_of
 from pytest_queryeval.results.case_store import select
 
-# The changes that are found in one direction only.
+# Changes that count only where the suite of the best system requires less.
 EASED: Mapping[str, IsChanged] = {
     SKIPPED: lambda old, new: new["outcome"] == "skipped" != old["outcome"],
     XFAIL: CASE_CHANGES[XFAIL],
@@ -45,11 +45,13 @@ Reason: TypeAlias = Literal[
 
 
 class Mean(TypedDict):
-    """The mean of a metric over `n` cases, and the ends of its 95 % confidence interval, by clusters if possible."""
+    """The mean of a metric."""
 
     mean: float
     n: int
+    """The number of cases."""
     ci95: list[float] | None
+    """The ends of its 95 % confidence interval, by clusters if possible."""
 
 
 class Difference(TypedDict):
@@ -63,25 +65,34 @@ class Difference(TypedDict):
 
 
 class System(TypedDict):
-    """A system of a leaderboard; `leaderboard` says what its members are."""
+    """A system of a leaderboard."""
 
     name: str
     rank: int | None
+    """From 1, shared by systems with equal means; None without any score."""
     totals: Totals
     score: Mean | None
+    """The mean of the leaderboard's metric over the common cases; None without any score."""
     difference: Difference | None
+    """The difference to the best system; None for the best system itself."""
     metrics: dict[str, Mean]
+    """The means of the other metrics over the common cases."""
     left_out: dict[Reason, list[str]]
+    """The cases with a score in other reports that are not common because of this system, by the reason."""
     changes: list[SuiteChange]
+    """The cases that the suite of this system evaluates differently from that of the best system."""
     eased: list[SuiteChange]
+    """What the suite of the best system leaves out that the suite of this system requires."""
 
 
 class GroupMeans(TypedDict):
-    """The mean of each system over `n` common cases; `best` are those with the best one, none where all are equal."""
+    """The means of a group of cases by system."""
 
     n: int
+    """The number of its common cases."""
     means: dict[str, float]
     best: list[str]
+    """The systems with the best mean, none where all means are equal."""
 
 
 class Differing(TypedDict):
@@ -106,23 +117,29 @@ class Differing(TypedDict):
 
 
 class Leaderboard(TypedDict):
-    """Systems, the best first, ranked by `metric`; `baseline` compares the second of two reports with the first."""
+    """Systems ranked by the mean of a metric, the best first."""
 
     metric: str
     better: Better
     cases: int
+    """The number of all cases."""
     scored: int
+    """The number of cases that have a score of the metric in any report."""
     common: int
+    """The number of cases that have a score in every report with any score; statistics are over these."""
     systems: list[System]
     groups: dict[str, dict[str, GroupMeans]]
+    """The means by value of each group that has several values with at least MIN_GROUP common cases."""
     differing: Differing
     baseline: NotRequired[BaselineReport]
+    """The comparison of the second of two reports with the first."""
 
 
 class _Scored(NamedTuple):
-    """Where a report has a case, and what the ranking needs of it."""
+    """A case of a report, with what the ranking needs of it."""
 
     place: int
+    """Its position in the report, from 0."""
     outcome: Outcome
     source: str | None
     score: float | None
@@ -130,13 +147,6 @@ class _Scored(NamedTuple):
 
 def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leaderboard:
     """Return the systems by name, ranked by the mean of `metric` over the common cases.
-
-    Of all `cases`, some are `scored` by the metric in any report; `common` ones have a score in every report that has
-    any at all. All statistics are over these. Each system has `rank`, shared by equal means, and `score`; both are None
-    without any score. `difference` is that to the best system, None for this one itself. `metrics` are the means of the
-    other metrics, `left_out` the scored cases that are not common because of this system, by the reason. `changes` are
-    those of cases that its suite evaluates otherwise than that of the best system, `eased` what the suite of the best
-    system left out that its own required. `groups` are those with several values of at least MIN_GROUP cases.
 
     Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
@@ -236,7 +246,7 @@ def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dic
 
 
 def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reason, list[str]]:
-    """Return why cases that others have scores of have none in a report."""
+    """Return the cases that have a score in other reports but not in this one, by the reason."""
     left_out: defaultdict[Reason, list[str]] = defaultdict(list)
     for nodeid in nodeids:
         outcome = cases[nodeid].outcome if nodeid in cases else None

@@ -43,7 +43,7 @@ CSV_HEADER = (
     *("rank", "system", "metric", "n", "mean", "mean_low", "mean_high"),
     *("difference", "difference_low", "difference_high", "p", "test", "passed", "cases"),
 )
-# Characters that mean something to LaTeX, or that its oldest encoding of fonts shows as others.
+# Characters that are special to LaTeX, or that its oldest font encoding prints as other ones.
 LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "%&_#${}"},
@@ -69,7 +69,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     if board["common"]:
         yield (note(board),)
     yield from coverage(board)
-    if "baseline" not in board:  # which has both of these
+    if "baseline" not in board:  # whose blocks have both of these
         yield from suite_differences(board["systems"])
         yield from other_metrics(board["systems"])
     if board["groups"]:
@@ -155,7 +155,7 @@ def _ranked(system: System) -> Sequence[str]:
 
 
 def coverage(board: Leaderboard) -> Iterator[Sentence]:
-    """Yield why cases with a score are not common: of each system, how many it lacks for which reason."""
+    """Yield for each system how many of the scored cases it lacks, by the reason."""
     if board["common"] == board["scored"]:
         return
     shared = f"only {board['common']:,} of {pluralize(board['scored'], 'case')} with a score of "
@@ -299,6 +299,6 @@ def _latex(text: str) -> str:
 
 
 def _latex_number(text: str) -> str:
-    """Return a number or an interval with signs of mathematics; two hyphens, which are a dash, where there is none."""
+    """Return a number or an interval with mathematical signs; a dash, which is two hyphens, where there is none."""
     number = re.sub("[-+<]", r"$\g<0>$", text) if text != "-" else "--"
     return f"[{number.replace(' to ', ', ')}]" if " to " in number else number

@@ -43,25 +43,26 @@ Columns: TypeAlias = Sequence[Sequence[float | None]]
 
 
 class Step(TypedDict):
-    """How a run differs from the one before it; `change` and `p`, of the two-sided paired test, are of the metric.
-
-    `common` cases are in both; the lists are node ids, as in the comparison with a baseline. None are `added` to a run
-    that was not whole.
-    """
+    """How a run differs from the one before it."""
 
     common: int
+    """The number of cases in both runs."""
     change: float | None
+    """The change of the mean of the metric, over the cases that have a score in both runs."""
     p: float | None
+    """The p value of the two-sided paired test of that change."""
     regressions: list[str]
+    """Node ids, as in the comparison with a baseline; so are those of the next two."""
     fixes: list[str]
     errors: list[str]
     added: list[str]
+    """Node ids of added cases, none where the run before was not whole."""
     removed: list[str]
     changes: list[SuiteChange]
 
 
 class PastRun(TypedDict):
-    """A run in a history; `state` is that of its verdict, `step` None for the first run."""
+    """A run in a history."""
 
     path: str
     name: str
@@ -70,62 +71,74 @@ class PastRun(TypedDict):
     selected: bool
     stopped: bool
     state: str
+    """The state of its verdict."""
     totals: Totals
     metrics: dict[str, Mean]
     measures: dict[str, Mean]
     gates: list[GateReport]
     step: Step | None
+    """None for the first run."""
 
 
 class Fall(TypedDict):
-    """A metric that is worse in all runs from `since` on than in the run `best`, by their numbers from 0.
-
-    `before` and `after` are the means in these two over their `common` cases. `p` is that of the one-sided paired test
-    of the last run against the run `best`, multiplied by the number of runs that the last one was compared with.
-    """
+    """A metric that is worse in all runs from one on than in an earlier run. Runs are numbered from 0."""
 
     since: int
+    """The first run in which it is worse."""
     best: int
+    """The earlier run."""
     common: int
+    """The number of cases in both runs."""
     before: float
+    """The mean over the common cases in the run `best`."""
     after: float
+    """The mean over the common cases in the run `since`."""
     p: float
+    """The p value of the one-sided paired test of the last run against the run `best`.
+
+    It is multiplied by the number of runs that the last one was compared with.
+    """
 
 
 class MissedGate(TypedDict):
-    """A gate that is missed in all runs from `since` on which evaluated it; `gate` is that of the run `since`.
-
-    `met` is the run before these in which it was met, None where it never was.
-    """
+    """A gate that the latest runs miss. Runs are numbered from 0."""
 
     since: int
+    """The first run of those in a row, up to the last evaluation of the gate, that miss it."""
     met: int | None
+    """The last run that met it; None where no run did."""
     gate: GateReport
+    """The gate in the run `since`."""
 
 
 class CaseHistory(TypedDict):
-    """The outcomes of a case, None where it was not in a run, and how often it went from right to wrong or back."""
+    """The outcomes of a case."""
 
     nodeid: str
     flips: int
+    """How often it went from right to wrong or back."""
     outcomes: list[Outcome | None]
+    """None for a run that the case was not in."""
 
 
 class History(TypedDict):
-    """Runs, the oldest first, and what got worse and stayed so.
-
-    `repeated` are paths of reports that are the same as an earlier one. Of the cases that `flipped`, `cases` are the
-    first MAX_CASES: those that did so most often, of equal ones those that are wrong now.
-    """
+    """The past of a suite, and what got worse and stayed worse."""
 
     metric: str
     better: Better
     runs: list[PastRun]
+    """The oldest first."""
     repeated: list[str]
+    """The paths of reports that equal an earlier one."""
     fall: Fall | None
     missed_gates: list[MissedGate]
     flipped: int
+    """The number of cases that flipped."""
     cases: list[CaseHistory]
+    """The first MAX_CASES cases that flipped.
+
+    Those that flipped most often come first, and of equal ones those that are wrong in the last run.
+    """
 
 
 def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> History:
@@ -178,7 +191,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 
 
 def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
-    """Return what a comparison needs of a report, deflated, the facts of the run, and which metrics are costs."""
+    """Return what a comparison needs of a report, compressed; the facts of the run; and which metrics are costs."""
     run_members = {
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
@@ -236,11 +249,10 @@ def _step(before: RunResults, after: RunResults, metric: str) -> Step:
 
 
 def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall | None:
-    """Return since when a metric is worse than in an earlier run, None where the last of the `whole` runs is not.
+    """Return since when a metric is worse than in an earlier run, None where the last of `whole_runs` is not.
 
-    The last run is compared with every one before it, and the test that says most of them decides; its p is multiplied
-    by their number, since by chance alone one of many earlier runs is better. Once that is settled, each run between
-    the two is compared with the better one only.
+    The last run is compared with every earlier one. The least p decides, multiplied by the number of comparisons, since
+    by chance alone one of many earlier runs is better. Then each run between these two is compared with the better one.
     """
     scored = [number for number in whole_runs if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
@@ -300,5 +312,5 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
 
 
 def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:
-    """Return whether a case was right in each of the runs that tell; an error is no right answer."""
+    """Return whether a case was right, for each run whose outcome tells; an error counts as wrong."""
     return [IS_RIGHT[outcome] for outcome in outcomes if outcome is not None and outcome in IS_RIGHT]

@@ -85,11 +85,13 @@ class _KnownIds:
 
 
 class _Problem(NamedTuple):
-    """What is wrong with a term; the template is filled from these attributes, which take time, as `p`."""
+    """What is wrong with a term."""
 
     template: str
+    """A format string, filled from this object as `p`: its attributes take time."""
     term: Term
     known_ids: _KnownIds
+    """The ids that the term could have."""
     dataset: str = ""
     dimension: str = ""
 

@@ -31,11 +31,13 @@ MAX_SHOWN = 60  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Resource:
-    """The dataset and the key in the path of a query. `agency` and `version` are empty where any will do."""
+    """The dataset and the key in the path of a query."""
 
     agency: str
+    """Empty for any agency."""
     id: str
     version: str
+    """Empty for any version."""
     key: str
     is_rest_3: bool
 

@@ -28,16 +28,17 @@ NOT_IN_TARGET = "dimensions not in target:"
 
 
 class DimensionDetails(TypedDict):
-    """The scores and terms of a dimension; `recall` is None where gold has no term of it.
+    """The scores and terms of a dimension.
 
-    The lists hold `[id, name]` of up to MAX_TERMS terms, `counts` the full length of each. A term without a name has
-    its label instead, or None.
+    The lists hold `[id, name]` of up to MAX_TERMS terms. A term without a name has its label instead, or None.
     """
 
     precision: float | None
     recall: float | None
+    """None where gold has no term of the dimension."""
     in_target: bool
     counts: dict[ListName, int]
+    """The full length of each list."""
     true_positives: list[list[str | None]]
     false_negatives: list[list[str | None]]
     false_positives: list[list[str | None]]
@@ -76,7 +77,7 @@ def selection_text(selection: Selection) -> str:
 
 
 def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
-    """Return the details of the first dimensions, with `notes` where others are left out."""
+    """Return the details of the first MAX_DIMENSIONS dimensions, with `notes` where there are more."""
     dimension_details: dict[str, DimensionDetails] = {}
     for name, matched in islice(dimensions.items(), MAX_DIMENSIONS):
         dimension_details[_truncated(name)] = {

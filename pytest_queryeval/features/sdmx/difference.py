@@ -21,7 +21,7 @@ MAX_CHARACTERS = 60  # of the id of a dataset
 
 
 def difference(gold: Selection, predicted: Selection, *, limit: int) -> Difference:
-    """Return the terms of gold that are not selected, and those that are selected besides, whatever their datasets.
+    """Return the terms of gold that are not selected, and the selected terms that gold lacks, whatever their datasets.
 
     At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
     """

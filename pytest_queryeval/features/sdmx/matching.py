@@ -12,14 +12,14 @@ from pytest_queryeval.core.selection import Term
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """Gold's terms that are selected, gold's that are not, and what is selected besides, each term once.
-
-    A true positive has the id and name of gold, or of predicted where gold has none.
-    """
+    """The terms of gold and of a prediction, each once."""
 
     true_positives: tuple[Term, ...]
+    """Terms of gold that are selected, with the id and name of gold, or of predicted where gold has none."""
     false_negatives: tuple[Term, ...]
+    """Terms of gold that are not selected."""
     false_positives: tuple[Term, ...]
+    """Selected terms that are not in gold."""
 
 
 def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> Matched:
@@ -29,8 +29,8 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
     compared; with `by_id` names are compared only where gold has no id. A name that predicted has from the structure (a
     label, or any with `by_id`) is replaced by the one that gold has for that code. Terms that agree in all that is
     compared are one. So are a term of predicted and another with only its id or only its name, and likewise two of
-    gold where the one with less finds no term of its own: a country with id and name in one dataset and its id alone
-    in the next is no second country.
+    gold where the shorter one matches no other term: a country with id and name in one dataset and its id alone in the
+    next is no second country.
     """
     gold_terms, predicted_terms = _distinct(gold, by_id), _distinct(_with_names_of_gold(predicted, gold, by_id), by_id)
     predicted_terms = _without(predicted_terms, _parts(predicted_terms))
@@ -47,7 +47,7 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
 
 
 def collapse_spaces(name: str | None) -> str:
-    """Return a name with single spaces: names in codelists may end in some, which texts of a suite lose."""
+    """Return a name with single spaces: names in codelists may end in spaces, which texts of a suite lose."""
     return " ".join((name or "").split())
 
 

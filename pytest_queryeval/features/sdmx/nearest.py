@@ -1,4 +1,4 @@
-"""The nearest of many known words, found in a time that does not grow with them."""
+"""The nearest of many known words, looked up in a time that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_COMPARED = 500  # words that difflib compares with one
 class Nearest:
     """Known words, among which the nearest to a wrong one is looked up.
 
-    Construction takes time for each known word; a lookup does not, so that thousands of wrong words for a codelist of
-    100,000 codes do not take minutes.
+    Only construction takes time for each known word: thousands of lookups in a codelist of 100,000 codes do not take
+    minutes.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -31,8 +31,8 @@ class Nearest:
     def to(self, word: str) -> str | None:
         """Return the known word that differs least, None where none is near.
 
-        That is the same in other case, or one with two neighbours swapped, or with another letter in one place, or with
-        a letter more or less; else the closest match of difflib among those that begin alike.
+        That is a word that differs in case, by two swapped neighbours, by one replaced letter, or by a letter more or
+        less; else the closest match of difflib among the words with the same first letters.
         """
         folded_word = word.casefold()
         if len(folded_word) > MAX_CHARACTERS:

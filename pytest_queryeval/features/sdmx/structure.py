@@ -8,23 +8,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a dataset; `codes` are the names of its codes by their ids, None where any value may stand.
-
-    Or where no message lists them: `unlisted_codes` is then the codelist, or the concept, that would.
-    """
+    """A dimension of a dataset."""
 
     id: str
     codes: Mapping[str, str] | None
+    """The names of its codes by id; None where any value is allowed, or where no message lists the codes."""
     unlisted_codes: str | None = None
+    """The codelist or concept whose codes no message lists; None where they are listed or not restricted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetStructure:
-    """The dimensions of a dataset in the order of its keys, time left out; `id` is `AGENCY:ID`."""
+    """The structure of a dataset."""
 
     id: str
+    """`AGENCY:ID`."""
     version: str
     dimensions: tuple[Dimension, ...]
+    """In the order of its keys, without time."""
 
 
 @dataclass(frozen=True, slots=True)

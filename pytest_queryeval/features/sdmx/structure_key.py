@@ -47,7 +47,7 @@ def _file(node: Node) -> File:
 def load_structure(structure_files: StructureFiles) -> Structure:
     """Return all datasets of the files; raise `CaseError` where one cannot be read, or none has a data structure.
 
-    Codes that no file lists are a `QueryEvalWarning` at the place that states the files, once for each.
+    Warn with `QueryEvalWarning` of codes that no file lists, once for each place that states the files.
     """
     files = tuple((file.path, modification_time(file.path)) for file in structure_files.files)
     structure = _structure(files)
@@ -71,7 +71,7 @@ def _warn_of_unlisted_codes(files: tuple[tuple[Path, int], ...], place: Location
 
 @lru_cache(maxsize=16)
 def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
-    """Return what the files define together, or the problem: files are read once, also where they have one."""
+    """Return what the files define together, or the problem, which is cached too: files are read once."""
     messages = []
     for path, _ in files:
         message = _message(path)

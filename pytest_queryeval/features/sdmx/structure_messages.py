@@ -17,11 +17,12 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Reference(NamedTuple):
-    """The name of an artefact; `version` is empty where it has none."""
+    """The name of an artefact."""
 
     agency: str
     id: str
     version: str
+    """Empty where it has none."""
 
     def __str__(self) -> str:
         return f"{self.agency}:{self.id}{f'({self.version})' if self.version else ''}"
@@ -39,31 +40,28 @@ class ConceptReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A dimension of a data structure.
-
-    `codelist` is the one of its own representation. `has_own` is true where it has a representation of its own, which
-    replaces that of its concept.
-    """
+    """A dimension of a data structure."""
 
     id: str
     concept: ConceptReference | None
     codelist: Reference | None
+    """The codelist of its own representation."""
     has_own: bool
+    """Whether it has a representation of its own, which replaces that of its concept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The definitions of one structure message.
-
-    `codelists` holds whatever a dimension can enumerate, with the name of each code, empty where there is none.
-    `concepts` has the codelist of each concept, None where it has none. `structures` are the dimensions of data
-    structures in the order of their keys, without time.
-    """
+    """The definitions of one structure message."""
 
     codelists: Mapping[Reference, Codes] = field(default_factory=dict)
+    """The names of codes by id, empty where there is none, of all that a dimension can enumerate."""
     concepts: Mapping[ConceptReference, Reference | None] = field(default_factory=dict)
+    """The codelist of each concept, None where it has none."""
     structures: Mapping[Reference, Sequence[Component]] = field(default_factory=dict)
+    """The dimensions of data structures in the order of their keys, without time."""
     dataflows: Mapping[Reference, Reference] = field(default_factory=dict)
+    """The data structure of each dataflow."""
 
 
 def english(names: Mapping[str, str]) -> str:
@@ -127,7 +125,7 @@ class _Artefacts(Generic[T]):
             self._versions[name.agency, name.id].setdefault(name.version, artefact)
 
     def find(self, name: Reference) -> tuple[Reference, T] | None:
-        """Return the artefact with its name: in the wanted version, or the only one, or the newest if any will do."""
+        """Return the artefact with its name: in the version of `name`, or the only one, or the newest if any will do."""
         versions = self._versions.get((name.agency, name.id), {})
         version = name.version
         if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):
