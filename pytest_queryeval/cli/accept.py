@@ -39,11 +39,13 @@ LOCK = "accept.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A case, its suite, and the gold that it gets."""
+    """A gold to add to a case."""
 
     case: Case
     suite: Suite
+    """The suite of the case."""
     gold: JsonValue
+    """The gold as an item of `gold_any`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -135,12 +135,15 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 class _Done(NamedTuple):
-    """The cases that were evaluated, why the others were not, and what predictors have beyond what was asked for."""
+    """What a run has done."""
 
     cases: Cases
+    """The cases that were evaluated."""
     is_interrupted: bool
     faults: Sequence[str]
+    """Why the others were not."""
     unused: Sequence[str]
+    """Sentences on predictions that belong to no case."""
 
 
 def _evaluate(

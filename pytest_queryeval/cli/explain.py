@@ -46,11 +46,12 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting that applies to a case, and the place that states it; None where it is a default."""
+    """A setting that applies to a case."""
 
     key: str
     value: str
     path: str | None
+    """The file that states it; None for a default."""
     line: int
 
 

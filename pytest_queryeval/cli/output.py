@@ -27,12 +27,16 @@ MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command found: its exit status, lines for people, what `--json` prints, commands for a CI service."""
+    """What a command returns."""
 
     status: int
+    """The exit status."""
     lines: Iterable[str]
+    """Lines for people."""
     data: Mapping[str, object]
+    """What `--json` prints."""
     ci_commands: Iterable[str] = ()
+    """Commands for a CI service."""
 
 
 class RedactedStream:

@@ -18,14 +18,12 @@ SURROUNDINGS = frozenset({"dialect", "difficulty", "schema", "source", "tags"})
 
 
 class Predictor(Protocol):
-    """What answers cases; opened once in a session, closed at its end.
-
-    `concurrency` is the number of calls that may run at once, and `retries` how often a call with a temporary error is
-    made again, unless the suite sets them.
-    """
+    """What answers cases; opened once in a session, closed at its end."""
 
     concurrency: int
+    """The number of calls that may run at once, unless the suite sets it."""
     retries: int
+    """How often a call with a temporary error is repeated, unless the suite sets it."""
 
     def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
         """Return the system's answer in a trial, counted from 1; raises `PredictorError` where there is none.
@@ -69,31 +67,33 @@ class PredictorOpener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorType:
-    """A predictor as suites name it.
-
-    `text_setting` is the setting of a predictor that is only a text or a list; empty where there is none. `read_text`
-    returns the settings of such a text, where that holds more than one. `check`
-    raises `SettingError` for the first setting that cannot be right, and `check_files` for missing local files and
-    functions; it imports and starts nothing. `settings` are the validators that `check` uses, by which editors know
-    them, None where they are not known. `calls` is False where no system is called, so that there is nothing to
-    wait for or to record: it then opens `StoredPredictions`. `threads` is False where a function must stay in the main
-    thread. `shared` is True where all worker processes of a run call one system, so that `concurrency` limits their
-    calls together.
-
-    `sends` returns for settings which of `SURROUNDINGS` are sent with every question; None where the predictor gets the
-    case view and may read all of it. What it may read identifies a recorded answer.
-    """
+    """A predictor as suites name it."""
 
     opener: PredictorOpener
     text_setting: str = ""
+    """The setting that a text or a list alone stands for; empty where there is none."""
     read_text: Callable[[str], dict[str, JsonValue]] | None = None
+    """Returns the settings of such a text, where it holds more than one."""
     check: Callable[[Mapping[str, JsonValue]], None] = lambda _: None
+    """Raises `SettingError` for the first setting that cannot be right."""
     settings: Mapping[str, SettingValidator] | None = None
+    """The validators that `check` uses, by which editors know the settings; None where they are not known."""
     check_files: Callable[[PredictorSpec], None] = lambda _: None
+    """Raises `SettingError` for missing local files and functions; imports and starts nothing."""
     calls: bool = True
+    """False where no system is called, so that there is nothing to wait for or to record.
+
+    The predictor then opens `StoredPredictions`.
+    """
     threads: bool = True
+    """False where a function must stay in the main thread."""
     shared: bool = False
+    """Whether all worker processes call one system, so that `concurrency` limits their calls together."""
     sends: Callable[[Mapping[str, JsonValue]], frozenset[str]] | None = None
+    """Returns for settings which of `SURROUNDINGS` are sent with every question.
+
+    None where the predictor gets the case view and may read all of it. What it may read identifies a recorded answer.
+    """
 
     def sees(self, settings: Mapping[str, JsonValue]) -> frozenset[str]:
         """Return which of `SURROUNDINGS` an answer may depend on."""

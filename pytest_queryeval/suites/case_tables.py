@@ -61,18 +61,18 @@ TO_YAML = "move the case to YAML: `queryeval import table`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTable:
-    """A table of cases: `columns` are headers by key, None for a key that has no column.
-
-    `nodes` are the settings in the suite by their names.
-    """
+    """A table of cases."""
 
     file: File
     sheet: str | None = None
     delimiter: str | None = None
     header_row: int | None = None
     columns: Mapping[str, str | None] = field(default_factory=dict)
+    """Headers by key; None for a key without a column."""
     metadata: tuple[str, ...] | Literal["rest"] = ()
+    """The headers of columns that become metadata."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    """The settings of the table in the suite, by their names."""
 
 
 def read_case_table(node: Node) -> CaseTable:

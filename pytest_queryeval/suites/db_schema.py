@@ -25,10 +25,11 @@ _JSON = StrictJson(read_object=None, allow_nan=True)
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """A file in the form of Spider's tables.json, and the name of one of its databases, where it is given."""
+    """A file in the form of Spider's tables.json."""
 
     file: File
     database: str | None
+    """The name of one of its databases, where the suite gives it."""
     node: Node
 
 

@@ -21,10 +21,11 @@ _variables: dict[Path, Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """The name of a file with variables; with `export`, those that are not set are put into the environment."""
+    """The name of a file with variables."""
 
     path: str
     export: bool = False
+    """Whether variables that are not set are put into the environment."""
 
 
 @shape(either(TEXT, mapping_shape({"path": TEXT, "export": shape_of(flag)}, required=["path"])))

@@ -102,20 +102,18 @@ _MARKER_SHAPE: Shape = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key. `merged` and `added` combine the values of all levels, else the nearest level's value applies.
-
-    By the shape of `read`, editors describe, complete and check values.
-    """
+    """A key of suite files or settings."""
 
     name: str
     description: str
     """What editors show about it."""
     levels: tuple[Level, ...]
     inheritance: Inheritance = "nearest"
+    """`merged` and `added` combine the values of all levels, else the nearest level's value applies."""
     read: Reader[Any]
-    """Reads its value; editors complete and check values by its shape."""
+    """Reads its value; editors describe, complete and check values by its shape."""
     load: Callable[[Any], object] = lambda value: value
-    """Makes of the value that a case inherits what `Case.extra` has of a key that is not of the core.
+    """Return what `Case.extra` has under a key that is not of the core, from the value that a case inherits.
 
     It may read files, and raises `CaseError`.
     """
@@ -221,10 +219,11 @@ def _ignored(rule: str, node: Node) -> str:
 
 
 class Trials(NamedTuple):
-    """How often the predictor is called for one case: `number` times, or at most, if it `stops` once that is enough."""
+    """How often the predictor is called for one case."""
 
     number: int
     stops: bool = False
+    """Whether fewer trials are enough once they decide on the case."""
 
 
 TRIALS: Mapping[str, Reader[Any]] = {"max": whole_number(2, MAX_TRIALS), "stop": choice("decided")}

@@ -19,15 +19,14 @@ from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite, case_nodes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CaseLevels:
-    """A case, and the mappings that its keys stand in: of its folders from the top, of its file, and its own.
-
-    Cases share the mappings of their file and its folders. A file of JSON lines has none of its own.
-    """
+    """A case with the mappings that its keys stand in."""
 
     case: Case
     suite: Suite
     shared: tuple[Node, ...]
+    """The mappings of its folders from the top, then that of its file, which JSON lines do not have."""
     case_node: Node
+    """The mapping of the case itself."""
 
     @property
     def all(self) -> tuple[Node, ...]:

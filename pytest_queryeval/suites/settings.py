@@ -37,15 +37,14 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """A folder with a `queryeval.yaml`: its gates, and the values that cases below inherit.
-
-    Where it requires an extra that is `missing`, only its gates are known.
-    """
+    """A folder with a `queryeval.yaml`."""
 
     path: Path
     values: Values
+    """The values that cases below inherit; empty where `missing` is set."""
     gates: tuple[Gate, ...]
     missing: MissingExtraError | None = None
+    """The extra that the folder requires and that is not installed: then only its gates are known."""
 
 
 # The result of reading each folder: None where it has no settings.

@@ -40,11 +40,12 @@ NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """One suite file: its cases, and the folders with settings from the root down to its own."""
+    """One suite file."""
 
     path: Path
     cases: tuple[Case, ...]
     folders: tuple[Folder, ...]
+    """The folders with settings from the root down to that of the file."""
 
 
 def is_suite_file(path: Path) -> bool:

@@ -18,11 +18,13 @@ from pytest_queryeval.suites.levels import CaseLevels
 
 @dataclass(frozen=True, kw_only=True)
 class GoldRun:
-    """The gold at `index` of a case; `execution` is None where queries are not run."""
+    """A gold of a case with its answer."""
 
     levels: CaseLevels
     index: int
+    """The position of the gold, from 0."""
     execution: Execution | None
+    """None where queries are not run."""
     session: Session
 
     @property

@@ -31,11 +31,13 @@ NO_TABLES = frozenset({"json", "sdmx"})  # `compare` is about tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A mapping with settings, the cases below it, and the levels from the top down to it."""
+    """A mapping with settings."""
 
     node: Node
     cases: Sequence[CaseLevels]
+    """The cases below it."""
     path: tuple[Node, ...]
+    """The levels from the top down to it."""
 
     def nearer(self, case: CaseLevels) -> tuple[Node, ...]:
         """Return the levels of a case that are nearer to it than this one."""
@@ -54,14 +56,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suites:
-    """All suites below a folder, or one of them; settings of other folders are not judged, as others may use them.
-
-    `columns` are the names of the columns of gold, in lower case, by the cases whose golds are tables and known.
-    """
+    """The suites that are checked."""
 
     folder: Path | None
+    """The folder with all of them; None for a part of a folder, whose settings other suites may use."""
     cases: Sequence[CaseLevels]
     columns: Mapping[CaseLevels, Collection[str]]
+    """The names of the columns of gold in lower case, of cases whose golds are tables and known."""
 
     def levels(self) -> Iterator[Level]:
         """Yield every level all of whose cases are known."""

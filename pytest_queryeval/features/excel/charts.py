@@ -21,28 +21,31 @@ TEXT, QUIET, GRID = "#1D2327", "#586069", "#DFE3E6"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A column chart: some columns of a table, with the colours of those that have one of their own, and its y axis."""
+    """A column chart of some columns of a table."""
 
     title: str
     columns: tuple[str, ...]
     unit: str
+    """The title of the y axis."""
     max_value: float | None = None
+    """The end of the y axis."""
     stacked: bool = False
     colours: Mapping[str, str] = field(default_factory=dict)
+    """The colours of columns that have one of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charted:
-    """A table on a sheet: where its header is, how many rows it has, and its columns that are not empty by header.
-
-    `bars` are those of its columns that have error bars: how far each row spreads above and below its value.
-    """
+    """A table on a sheet, as charts need it."""
 
     sheet: Sheet
     header_row: int
     rows: int
+    """The number of its rows."""
     columns: Mapping[str, int]
+    """The positions of its columns that are not empty, by header."""
     bars: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """How far each row spreads above and below its value, of columns with error bars."""
 
     def cells(self, place: int) -> list[Any]:
         """Return the cells of a column, as XlsxWriter names them."""

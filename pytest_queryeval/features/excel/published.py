@@ -10,10 +10,11 @@ from pytest_queryeval.core.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The header of a column; `scale` is 100 where the evaluator writes percentages, since metrics are shares."""
+    """The header of a column."""
 
     text: str
     scale: int = 1
+    """100 where the evaluator writes percentages, since metrics are shares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

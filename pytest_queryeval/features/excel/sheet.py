@@ -46,33 +46,33 @@ LOW, MIDDLE, HIGH = "#F6C9C4", "#FAF0D9", "#C9E7D2"  # legible below black text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table: how to read its value of a case, and how it looks.
-
-    It is as wide as its texts, at most `width` characters; longer texts have at most so many `lines` in sight.
-    """
+    """A column of a table."""
 
     header: str
     read: Callable[[CaseReport], Any]
+    """Returns its value of a case."""
     width: int = 16
+    """In characters, at most: it is as wide as its texts."""
     style: str = "wrapped"
     note: str = ""
     lines: int = MAX_LINES
+    """How many lines of longer texts are visible at most."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Sheet:
-    """A worksheet with the formats of its workbook by name.
-
-    `cut` is how many of its texts had to be cut, `left_out` how many metrics have no column. `widths` are those that
-    its blocks need by column, in characters.
-    """
+    """A worksheet."""
 
     name: str
     worksheet: Worksheet
     styles: Mapping[str, Format]
+    """The formats of its workbook by name."""
     cut: int = 0
+    """How many of its texts had to be cut."""
     left_out: int = 0
+    """How many metrics have no column."""
     widths: dict[int, int] = field(default_factory=dict)
+    """The widths that its blocks need by column, in characters."""
 
     def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
         """Write a plain value or a time; None stays empty."""

@@ -123,7 +123,7 @@ def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _named(read: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
-    """Return the reports by the given names, else those of their runs; equal names get the time, or the path, appended."""
+    """Return the reports by the given names, else those of their runs; equal names get the time or path appended."""
     names = [given_names.get(path, report["name"]) for path, report in read]
     for additions in ([minute_of(report["created"]) for _, report in read], [path for path, _ in read]):
         numbers = Counter(names)

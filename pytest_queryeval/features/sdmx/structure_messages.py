@@ -125,7 +125,7 @@ class _Artefacts(Generic[T]):
             self._versions[name.agency, name.id].setdefault(name.version, artefact)
 
     def find(self, name: Reference) -> tuple[Reference, T] | None:
-        """Return the artefact with its name: in the version of `name`, or the only one, or the newest if any will do."""
+        """Return the artefact with its name: in the version of `name`, or the only one, or the newest if any fits."""
         versions = self._versions.get((name.agency, name.id), {})
         version = name.version
         if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):

@@ -23,10 +23,11 @@ MESSAGE_CHARACTERS = 1_000
 
 @dataclass(slots=True)
 class MeasuredCases:
-    """The strengths of cases, and by place and message the cases whose gold or source is at fault."""
+    """Cases with their strength."""
 
     strengths: list[CaseStrength] = field(default_factory=list)
     problems: defaultdict[tuple[Location, str], list[Case]] = field(default_factory=lambda: defaultdict(list))
+    """By place and message, the cases whose gold or source is at fault."""
 
     def add_problem(self, case: Case, error: GoldError | SourceError) -> None:
         """Add what is wrong with the gold or the source of a case."""

@@ -36,12 +36,14 @@ _tell = teller("strengthen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strengthened:
-    """A source with its cases, and its variants by the files that are written."""
+    """A source with its cases and the variants that were built for it."""
 
     source: Source
     strengths: Sequence[CaseStrength]
     variants: dict[Path, Variant]
+    """By the files that are written."""
     pattern: str
+    """A glob of these files, relative to the folder of the source."""
 
     @property
     def survivors(self) -> int:

@@ -52,17 +52,18 @@ LAYOUTS = (
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How a file is read: `names` are its names for those of FIELDS that are called otherwise in it.
-
-    `key` is the field that identifies the case; None: `id` where a file has any, else `question`. `sheet`, `delimiter`
-    and `header_row` are those of a table, None for the usual ones.
-    """
+    """How a file is read."""
 
     key: str | None = None
+    """The field that identifies the case; None for `id` where a file has any, else `question`."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """The names in the file of those of FIELDS that it calls differently."""
     sheet: str | None = None
+    """The sheet of a workbook; None for the first one."""
     delimiter: str | None = None
+    """What separates cells; None for the usual one."""
     header_row: int | None = None
+    """The row with the headers; None for the usual one."""
 
     def name(self, of: str) -> str:
         """Return the name of a field in the file."""
@@ -71,11 +72,13 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An answer to the case with this id, or this question; `trial` is 0 where it serves all of them."""
+    """An answer to a case."""
 
     location: Location
     key: str
+    """The id or the question of the case."""
     trial: int
+    """From 1; 0 where the answer serves all trials."""
     answer: JsonValue
     seconds: float
     metadata: Mapping[str, JsonValue]

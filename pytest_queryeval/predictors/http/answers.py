@@ -19,9 +19,10 @@ PROBLEM_CHARACTERS = 400
 
 
 class Reply(NamedTuple):
-    """A complete response with success; `kind` is its content type in lower case, without parameters."""
+    """A complete response with success."""
 
     kind: str
+    """The content type in lower case, without parameters."""
     charset: str
     body: bytes
 

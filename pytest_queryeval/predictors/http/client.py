@@ -45,9 +45,10 @@ DEFAULT_HEADERS = {
 
 
 class Credentials(NamedTuple):
-    """Credentials of requests: a header, or the answers to a challenge; `sent` says which, for messages."""
+    """Credentials of requests: a header, or the answers to a challenge."""
 
     sent: str = "no `auth` is set"
+    """What is sent, for messages."""
     header: str = ""
     flow: httpx2.Auth = httpx2.Auth()
 

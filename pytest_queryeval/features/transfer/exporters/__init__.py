@@ -12,21 +12,23 @@ from pytest_queryeval.core.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A case of a report: `query` is its predicted query, None where it has none."""
+    """A case of a report."""
 
     id: str
     question: str
     kind: str
     source: str
     query: str | None
+    """The predicted query; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionFile:
-    """The content of a file, and the ids that the report has no case of but the file a filler."""
+    """A file of predictions."""
 
     content: bytes
     fillers: Sequence[str] = ()
+    """The ids without a case in the report, for which the file has a placeholder."""
 
 
 class Exporter(Protocol):

@@ -15,57 +15,56 @@ DEFAULT_LANGUAGE = "en"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """The arguments of the command line.
-
-    `output` is the folder of the suites, `columns` which field of a record each key of a case is read from, where they
-    have different names.
-    """
+    """The arguments of the command line."""
 
     source: Path
     output: Path
+    """The folder of the suites."""
     predictions: Path | None = None
     databases: Path | None = None
     database: str | None = None
     kind: str | None = None
     language: str = DEFAULT_LANGUAGE
     columns: Mapping[str, str] = field(default_factory=dict)
+    """The fields of a record by the keys of a case, where their names differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCase:
-    """A case with its id as the source has it, and its other keys as suites have them.
-
-    `predictions` are entries for a file of predictions, without their ids. `files` are the contents of files that the
-    keys name, by their paths in the folder of the suites.
-    """
+    """A case of the source."""
 
     id: str
+    """As in the source."""
     keys: Mapping[str, JsonValue]
+    """Its other keys as suites have them."""
     predictions: Iterable[Mapping[str, JsonValue]] = ()
+    """Entries for a file of predictions, without their ids."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    """The contents of files that the keys name, by their paths in the folder of the suites."""
 
 
 class Skipped(NamedTuple):
-    """A record, or a part of one, that is in no case, and why."""
+    """A record, or a part of one, that is in no case."""
 
     id: str
     reason: str
+    """Why it is in none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """Cases as they are read, and the settings that they share; `source` is the file that messages name.
-
-    `settings` and `not_read`, the columns of a table that no key is read from, may be filled until the last case has
-    been read. `has_predictions` tells whether cases come with predictions.
-    """
+    """The cases of a source."""
 
     name: str
     settings: Mapping[str, JsonValue]
+    """The settings that the cases share; may be filled until the last case has been read."""
     cases: Iterable[ImportedCase | Skipped]
     has_predictions: bool = False
+    """Whether cases come with predictions."""
     source: Path | None = None
+    """The file that messages name."""
     not_read: Sequence[str] = ()
+    """The columns of a table that no key is read from; may be filled until the last case has been read."""
 
 
 class Importer(Protocol):

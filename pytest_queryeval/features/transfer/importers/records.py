@@ -30,9 +30,10 @@ _JSON = StrictJson()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object of the source; `place` is its line, or its number in a list, and names it in messages."""
+    """An object of the source."""
 
     place: str
+    """Its line or its number in a list, for messages."""
     position: int
     fields: Mapping[str, JsonValue]
 

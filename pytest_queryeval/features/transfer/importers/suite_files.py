@@ -42,11 +42,14 @@ _NOT_IN_IDS = re.compile(r"[^\w\-.:/]|:{2,}")
 
 @dataclass(slots=True)
 class WrittenSuites:
-    """The names of the suites, the number of their cases, and what is in none of them."""
+    """The suites that an import has written."""
 
     suites: list[str] = field(default_factory=list)
+    """Their names."""
     cases: int = 0
+    """The number of their cases."""
     skipped: list[Skipped] = field(default_factory=list)
+    """What is in none of them."""
 
 
 def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuites:

@@ -37,7 +37,7 @@ _FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^<>\s]*)>", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class _Test:
-    """A test in paths of files; `is_lax` where the number of times that a row occurs does not matter."""
+    """A test of a manifest."""
 
     id: str
     name: str
@@ -46,6 +46,7 @@ class _Test:
     graphs: tuple[Path, ...]
     result: Path
     is_lax: bool
+    """Whether it does not matter how often a row occurs."""
 
 
 def import_w3c_sparql(request: ImportRequest) -> Import:
