@@ -79,10 +79,10 @@ def _summary(name: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: 0, what the command says, or 2 for a call that cannot be served.
+    """Run a command and return the exit status: that of the command, or 2 for arguments that cannot be used.
 
-    `arguments` are those after the program's name, those of the process where None is given. Like argparse, this
-    raises `SystemExit` for an option that is unknown or incomplete, and for `--help`. Ctrl-C and SIGTERM raise
+    `arguments` are those after the program's name; None for those of the process. Like argparse, this raises
+    `SystemExit` for an option that is unknown or incomplete, and for `--help`. Ctrl-C and SIGTERM raise
     `KeyboardInterrupt`, once the command has removed its temporary files.
     """
     parser = argparse.ArgumentParser(prog="queryeval", description="Works on suites and reports of pytest-queryeval.")

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Change the suites, and name the cases; 1 where one is refused, and then no file is changed.
+    """Change the suites, and name the cases; 1 where a case is refused, and then no file is changed.
 
     Raise `ReportError` for a report that cannot be used and for a case that it does not have.
     """
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> Result:
     matches = (find_reported(report, name) for name in arguments.cases)
     reported = [*{case["nodeid"]: case for case in matches}.values()]
     try:
-        # Two commands at once would each write what the other had not read.
+        # Of two commands at the same time, one would overwrite the change of the other.
         with locked(private_folder() / LOCK):
             accepted, problems = _accept(reported)
     except OSError as error:
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _accept(reported: Sequence[CaseReport]) -> tuple[list[Case], list[str]]:
-    """Change all cases, or none if there are problems; return the cases as they are then, or the problems."""
+    """Change all cases, or none if there are problems; return the changed cases, or the problems."""
     suites = cache(read_suite)
     accepted: list[Acceptance] = []
     problems: list[str] = []
@@ -115,7 +115,7 @@ def _accept(reported: Sequence[CaseReport]) -> tuple[list[Case], list[str]]:
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Acceptance:
-    """Return what is to be added to which case; raise `QueryEvalError` where that cannot be."""
+    """Return what to add to which case; raise `QueryEvalError` where that is impossible."""
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
@@ -166,14 +166,14 @@ def _gold(query: str, case: Case) -> JsonValue:
     if execution is None or not isinstance(execution.answer, JsonAnswer):
         return answer_text(query)[0].strip()
     value: JsonValue = execution.answer.value
-    # A text is read as JSON, and null as nothing.
+    # A suite reads a text as JSON, and null as no value.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value
 
 
 def _change(accepted: Sequence[Acceptance]) -> list[Case]:
     """Write all golds, and return the cases with them.
 
-    Raise `QueryEvalError`, with every file as it was, where a suite is not as meant then.
+    Restore every file and raise `QueryEvalError` where a suite is not as expected afterwards.
     """
     before: dict[Path, bytes] = {}
     texts: dict[Path, str] = {}
@@ -218,6 +218,6 @@ def _written(suite: Suite, changed_ids: Collection[str]) -> Suite:
 
 
 def _content(case: Case) -> tuple[object, ...]:
-    """Return what defines a case, wherever it stands."""
+    """Return what defines a case, apart from its location."""
     texts = (case.id, case.settings.kind, case.question, case.evidence, case.skip, case.xfail)
     return *texts, case.tags, case.difficulty, case.settings.source, case_fingerprint(case, None)

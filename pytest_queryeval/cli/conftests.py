@@ -1,4 +1,4 @@
-"""Suites as commands read them, with their conftest.py, which may register what the suites name."""
+"""Reads suites for commands, with their conftest.py, which may register what the suites name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "conftest.py"
 
 
 def read_suites(path: Path) -> tuple[Sequence[Suite], Sequence[str]]:
-    """Return the suites at a path, and why others are left out; raise `SuiteError` for one that cannot be read."""
+    """Return the suites at a path, and why others were skipped; raise `SuiteError` for one that cannot be read."""
     import_conftests(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", QueryEvalWarning)

@@ -152,7 +152,7 @@ def _evaluate(
     executor: AbstractContextManager[Executor | None],
     early: EarlyStop | None,
 ) -> _Done:
-    """Evaluate all cases, or those before an interrupt, the end of the executor, or a full folder for results."""
+    """Evaluate the cases until an interrupt, a broken executor, or a folder for results that is full."""
     case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
     with Session(_tell, recording=options.recording, cause=options.cause) as session:
@@ -171,14 +171,14 @@ def _evaluate(
 def _results(
     cases: Sequence[NamedCase], session: Session, executor: Executor | None, early: EarlyStop | None
 ) -> Iterator[CaseReport]:
-    """Yield the report of each case; of those that are left once all gates are decided, that they were not run."""
+    """Yield the report of each case; those after the decision on all gates are reported as not run."""
     case_reports = evaluate_cases(cases, session, executor=executor, by_batch=early is not None, tell=_tell)
     if early is None:
         yield from case_reports
         return
     for why in early.needs_all:
         _tell(f"all cases run: {why}")
-    for named_case in cases:  # in whose order they are done
+    for named_case in cases:  # the reports come in this order
         if named_case.case.skip is not None:
             yield evaluate_named_case(named_case, session) if early.is_decided else next(case_reports)
         elif early.is_decided:
@@ -190,7 +190,7 @@ def _results(
 
 
 def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> list[NamedCase]:
-    """Return the cases of paths, each with the id of the only case to run there, empty for all.
+    """Return the selected cases. A selection is a path and the id of the only case to run there, empty for all.
 
     Raise `SuiteError` with the problems of all suites, and `QueryEvalError` for an id that no case has.
     """
@@ -218,7 +218,7 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
 
 
 def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
-    """Return what runs queries: processes of this machine, a cluster, or neither, which is this process."""
+    """Return what runs queries: processes of this machine, a cluster, or None for this process."""
     if address is not None:
         scheme, separator, _ = address.partition("://")
         if not separator or scheme.lower() not in CLUSTERS:

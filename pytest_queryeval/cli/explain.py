@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport) -> Iterator[str]:
-    """Yield what to do about a prediction that is missing, and why settings are not shown."""
+    """Yield what to do about a missing prediction, and why settings are not shown."""
     is_answered = reported["prediction"] is not None  # maybe by a hook, or by the predictor of another run
     if case is not None and case.predicted is None and case.settings.predictor is None and not is_answered:
         yield ""
@@ -159,7 +159,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 def _counterexample_lines(
     counterexample: CounterexampleReport | None, case: Case | None, file: Path | None
 ) -> Iterator[str]:
-    """Yield what was found, and how it becomes a variant of the source; it is written to `file`, if one is given.
+    """Yield the counterexample, and how it becomes a variant of the source; write it to `file` unless that is None.
 
     Raise `QueryEvalError` for a file that is there already, or that cannot be written.
     """
@@ -196,7 +196,7 @@ def _named(name: str) -> tuple[Path, str]:
 
 
 def _settings(levels: CaseLevels) -> Iterator[Setting]:
-    """Yield the settings that apply to a case, the entries of those that are merged one by one."""
+    """Yield the settings that apply to a case; each entry of a merged key is a setting."""
     settings: dict[str, Setting] = {}
     case = levels.case
     for level in levels.all:

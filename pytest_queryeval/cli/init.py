@@ -44,7 +44,7 @@ _PYTEST_INI = """\
 # Node ids begin at the folder of this file, wherever pytest is started: reports are compared by them.
 """
 _CI_FOLDER = re.compile(r"[\w./-]+", re.ASCII)
-# The folders that a workflow runs, of this command or edited since.
+# The folders that a workflow of this command runs, also where it was edited since.
 _FOLDERS_RUN = re.compile(r"(?<=\bpytest )[\w./ -]+(?= --queryeval-report=reports)", re.ASCII)
 
 _SETTINGS_TEXT = """\
@@ -167,7 +167,7 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         files[ANSWERS] = answers
     else:
         text = _FUNCTION if choices.predictor == "python" else _PROGRAM
-        # The texts of JSON are texts of Python as well.
+        # JSON strings are Python strings as well.
         lines = [
             f"    {json.dumps(entry['id'])}: {json.dumps(entry['predicted'])},"
             for entry in map(json.loads, answers.splitlines())
@@ -175,7 +175,7 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         files[PREDICTOR] = text.format(answers="\n".join(["{", *lines, "}"]))
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
     contents = {folder / name: text for name, text in files.items()}
-    # At the top of the repository that holds the folder; without one in the current folder, if it holds it.
+    # The root is the repository that holds the folder, else the current folder if that holds it.
     start, current_folder = folder.resolve(), Path.cwd()
     repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
     root = repository or (current_folder if start.is_relative_to(current_folder) else start)

@@ -40,9 +40,9 @@ class Result:
 
 
 class RedactedStream:
-    """A text stream that writes without secrets, of which each may come in several writes: whole lines, unless flushed.
+    """A text stream that removes secrets, which may be split over several writes: it writes whole lines unless flushed.
 
-    What is written to its `buffer` is text as well.
+    Bytes that are written to its `buffer` are text as well.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,7 +55,7 @@ class RedactedStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write the lines that end in a text, and keep the beginning of the next one."""
+        """Write the lines that are complete with this text, and keep the beginning of the next one."""
         with self._lock:
             end = max(text.rfind("\n"), text.rfind("\r")) + 1
             lines, self._line = (self._line + text[:end], text[end:]) if end else ("", self._line + text)
@@ -68,24 +68,24 @@ class RedactedStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Write the beginning of a line, as a prompt, but not its end where that may be the beginning of a secret."""
+        """Write an incomplete line, such as a prompt, without its end where that may be the beginning of a secret."""
         with self._lock:
             end = len(self._line) - len(beginning_of_secret(self._line))
             printable, pending = self._line[:end], self._line[end:]
-            if redact(printable) + redact(pending) == redact(self._line):  # or a secret is across
+            if redact(printable) + redact(pending) == redact(self._line):  # else a secret lies across the two
                 self._stream.write(redact(printable))
                 self._line = pending
             self._stream.flush()
 
     def end(self) -> None:
-        """Write the beginning of a line that has not ended."""
+        """Write the last line, which is incomplete."""
         with self._lock:
             line, self._line = self._line, ""
             self._stream.write(redact(line))
 
 
 class _RedactedBuffer(io.BufferedIOBase):
-    """The bytes of a text stream without secrets; those that are no text are written as escapes."""
+    """The bytes of a text stream without secrets; bytes that are no text are written as escapes."""
 
     def __init__(self, text: RedactedStream, stream: TextIO) -> None:
         self._text = text
@@ -115,7 +115,7 @@ class _RedactedBuffer(io.BufferedIOBase):
 
 @contextmanager
 def redacted_output() -> Iterator[None]:
-    """Remove secrets from what predictors and other code of users print, log and warn within the `with` statement."""
+    """Remove secrets from what predictors and other user code print, log and warn within the `with` statement."""
     before = sys.stdout, sys.stderr
     streams = [None if stream is None else RedactedStream(_lenient(stream)) for stream in before]
     sys.stdout, sys.stderr = cast("list[TextIO]", streams)
@@ -140,7 +140,7 @@ def write_result(result: Result, *, as_json: bool) -> None:
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | None) -> None:
-    """Write lines, each of which stays one and starts no command of a CI service; none where the reader has gone."""
+    """Write lines; none is split or starts a command of a CI service. Ignore a reader that has gone."""
     _write((f"{log_line(line)}\n" for line in lines), stream)
 
 
@@ -157,20 +157,20 @@ def _write(lines: Iterable[str], stream: TextIO | None) -> None:
 
 
 def _lenient(stream: TextIO) -> TextIO:
-    """Return the stream, which writes what it cannot encode as escapes: a terminal may know ASCII only."""
+    """Return the stream, set to escape what it cannot encode: a terminal may support ASCII only."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return stream
 
 
 def first_lines(lines: Sequence[str]) -> list[str]:
-    """Return the first lines of a long list, and how many more `--json` lists."""
+    """Return the first lines of a list, and a line on how many more `--json` lists."""
     more = len(lines) - MAX_LISTED
     return [*lines[:MAX_LISTED], *([f"and {more:,} more: --json lists all of them"] if more > 0 else [])]
 
 
 def write_in_place(path: Path, content: bytes) -> None:
-    """Write the file that a path leads to, which keeps its permissions."""
+    """Write the file at a path, through links; it keeps its permissions."""
     with writing(path):
         real = path.resolve()
         mode = real.stat().st_mode

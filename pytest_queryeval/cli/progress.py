@@ -1,4 +1,4 @@
-"""What commands that take long tell on standard error."""
+"""The progress of long commands, on standard error."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LONGER_IN_LOGS = 6
 
 
 def teller(command: str) -> Callable[[str], None]:
-    """Return a function that writes a line of a command."""
+    """Return a function that writes a line of a command to standard error."""
     return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
 
 
 def with_progress(items: Iterable[T], tell: Callable[[str], None], *, total: int, noun: str = "case") -> Iterator[T]:
-    """Yield the items, of which there are `total`, and tell from time to time how many are left."""
+    """Yield the items, of which there are `total`, and report the progress from time to time."""
     began = last_message = time.monotonic()
     is_seen = sys.stderr is not None and sys.stderr.isatty()
     pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)

@@ -1,4 +1,4 @@
-"""Cases as they are named on the command line: in a report, and in the suites that it is about."""
+"""Finds cases that the command line names: in a report, and in its suites."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def find_reported(report: Report, name: str) -> CaseReport:
 def read_reported(path: Path, name: str) -> CaseReport:
     """Return the case with this name of the report in a file; raise `ReportError` as `find_reported` and `read_report`.
 
-    Of cases in a file of their own, only those in which the name occurs are parsed, unless none of them is the one.
+    Where cases are in separate files, only those that contain the name are parsed, unless none of them is the case.
     """
     try:
         return find_reported(read_report(path, naming=name), name)
-    except ReportError:  # the message about the whole report tells of names that are like this one
+    except ReportError:  # the error for the whole report suggests similar names
         return find_reported(read_report(path), name)
 
 
 def one_of(nodeids: Sequence[str], name: str) -> str:
-    """Return the one node id that a name is, or whose id it is; raise `ReportError` unless there is exactly one."""
+    """Return the node id that equals a name or ends in it as id; raise `ReportError` unless there is exactly one."""
     if name in nodeids:
         return name
     matches = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]

@@ -17,7 +17,7 @@ OK = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add whose schema it is, and what else is registered."""
+    """Add the name of the schema, and files that register more."""
     files = "*.queryeval.yaml, queryeval.yaml of a folder, or report.json"
     parser.add_argument("name", choices=(*SCHEMA_FILES, "report"), help=files)
     registers = "a Python file that registers metrics and the like, which is run first; may be given again"

@@ -72,7 +72,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
 
 @contextmanager
 def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
-    """Make a `PredictorError` of whatever a user's function raises within the `with` statement.
+    """Raise whatever a user's function raises within the `with` statement as `PredictorError`.
 
     That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
     """
@@ -88,7 +88,7 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
 
 
 def user_frames(frames: traceback.StackSummary) -> str:
-    """Return the places in the user's own code: the last frames that are neither ours nor of a library, in brackets."""
+    """Return the places in the user's code, in brackets: the last frames outside of this package and libraries."""
     user_code = [
         frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]
@@ -97,7 +97,7 @@ def user_frames(frames: traceback.StackSummary) -> str:
 
 
 def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the function with `async def`") -> None:
-    """Raise `PredictorError` for what should have been awaited, with what to do instead."""
+    """Raise `PredictorError` with a remedy for an answer that should have been awaited."""
     if not inspect.isawaitable(answer):
         return
     if inspect.iscoroutine(answer):
@@ -106,7 +106,7 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 
 def _is_valid(prediction: Prediction) -> bool:
-    """Return whether a prediction that a user made holds values of its types, which Python does not check."""
+    """Return whether the values of a user's `Prediction` have its types, which Python does not check."""
     content: Any = prediction.content
     if not isinstance(content, QueryOrAnswer) or not isinstance(prediction.predictor, str):
         return False

@@ -49,13 +49,13 @@ from pytest_queryeval.suites.descriptions import TABLE_DESCRIPTIONS
 from pytest_queryeval.text.truncation import one_line
 
 GOLDS = ("gold", "gold_file")
-# Keys of a case that a table may have a column for. The text of the first ones is part of the case as it stands.
+# Keys of a case that can be columns of a table. The texts of the first ones are kept as they are, with their spaces.
 _TEXTS = ("question", "evidence", "gold", "predicted")
 COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip", "allow_empty")
 # What spreadsheets have in place of `true` and `false`.
 FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
 REST: Literal["rest"] = "rest"
-# The remedy where a case needs a key that no column can be.
+# The remedy where a case needs a key that cannot be a column.
 TO_YAML = "move the case to YAML: `queryeval import table`"
 
 
@@ -124,9 +124,9 @@ CASE_TABLE_SHAPE = mapping_shape(described_shapes(CASE_TABLE_KEYS, TABLE_DESCRIP
 
 
 def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:
-    """Yield a node for each row; add the problems of rows to `problems`, raise those of the whole table.
+    """Yield a node for each row; add problems of rows to `problems`, and raise those of the whole table.
 
-    An empty cell has no key in its node; with `empty_is_predicted` one of `predicted` is an empty answer.
+    A node has no key for an empty cell; with `empty_is_predicted` an empty cell of `predicted` is an empty answer.
     """
     opened = open_table(table.file, sheet=table.sheet, delimiter=table.delimiter, header_row=table.header_row)
     with _told_in_the_suite(table), opened as rows:
@@ -155,7 +155,7 @@ def _told_in_the_suite(table: CaseTable) -> Iterator[None]:
 
 
 def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
-    """Return the headers by key: those of `columns`, else those that are named as a key is, in any letter case.
+    """Return the headers by key: those of `columns`, else those that equal the key in any letter case.
 
     Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines;
     `CaseError` where a later row has them.

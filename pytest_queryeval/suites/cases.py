@@ -27,8 +27,8 @@ from pytest_queryeval.suites.settings import SuiteSettings, Values, added, check
 class CaseReader:
     """A reader of the cases of one suite file, which inherit the values `shared`.
 
-    Problems are added to `problems`. If it has some from the start, settings may be missing because of them, so missing
-    ones are not reported. `kinds` are the names of the kinds of the cases read so far.
+    Problems are added to `problems`. If it has some from the start, they may be why settings are missing, so missing
+    settings are not reported. `kinds` are the names of the kinds of the cases read so far.
     """
 
     def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
@@ -41,7 +41,7 @@ class CaseReader:
         self._ids: dict[str, Location] = {}
 
     def read(self, node: Node, table_location: Location | None = None) -> list[Case]:
-        """Return the cases of a node: one, or one for each turn of a conversation; none where it has a problem.
+        """Return the cases of a node: one, or one for each turn of a conversation; none if it has a problem.
 
         A case that is a row of a table is located at `table_location`, where the suite names the table.
         """
@@ -64,7 +64,7 @@ class CaseReader:
         if kind is not None:
             self.kinds.add(kind.name)
             check_applicable(node, values, kind.name, problems)
-            # A gold under an unknown key is reported as that, and not as a missing gold too.
+            # A gold under a misspelt key is reported once, as an unknown key.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
                 golds = problems.attempt(read_golds, node, kind)
             predicted = problems.attempt(read_predicted, node, kind)
@@ -83,7 +83,7 @@ class CaseReader:
 
     def _settings(self, values: Values, node: Node) -> SuiteSettings:
         """Return the settings of a case; raise `CaseError`. Cases without settings of their own share one object."""
-        # Tags are not among them: they are added at no cost.
+        # Tags are left out: adding them needs no new settings.
         inheritable = {
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
         }
@@ -121,7 +121,7 @@ class CaseReader:
         node: Node,
         problems: Problems,
     ) -> None:
-        """Add a problem where a query has no source to run on, or a source of another kind, or nothing predicts."""
+        """Add a problem where a query has no source, or a source of another kind, or the case has no prediction."""
         is_answered = all(content is not None and content.query is None for content in (*golds, predicted))
         if settings.source is None and kind.has_queries and not is_answered:
             metric_names = (*settings.metrics, *settings.thresholds)
@@ -158,14 +158,14 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
 
 
 def _settings_file(node: Node) -> str:
-    """Return where shared settings can be written: tables and files of JSON lines have no place for them."""
+    """Return where shared settings belong, for messages: tables and JSON lines have no place for them."""
     if isinstance(node.file, TableFile):
         return "the suite"
     return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
-    """Return the case with its golds as checked by its kind; raise `CaseError` for one that its settings rule out."""
+    """Return the case with its golds as checked by its kind; raise `CaseError` for one that the settings rule out."""
 
     def check(gold: QueryOrAnswer) -> QueryOrAnswer:
         try:
@@ -174,7 +174,7 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
             raise CaseError(gold.location or node.location, node.problem(str(error)).problem) from error
 
     golds = tuple(each(case.golds, check))
-    # Not by equality: the names of codes are labels, which are not compared.
+    # By identity: the check may add labels, which equality ignores.
     same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
     return case if same else replace(case, golds=golds)
 

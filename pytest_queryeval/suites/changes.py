@@ -1,4 +1,4 @@
-"""Times of the last change of files, until which what was read of them is kept."""
+"""Modification times of files, by which caches of their contents expire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def modification_time(path: Path) -> int:
-    """Return the time of the file's last change, in nanoseconds; 0 where it cannot be had, as reading it will show."""
+    """Return the time of the file's last change in nanoseconds; 0 where that fails, as reading the file will."""
     try:
         return path.stat().st_mtime_ns
     except (OSError, ValueError):

@@ -16,7 +16,7 @@ CONVERSATION = "conversation"
 TARGET = "target"
 # Keys of conversations that describe them, and become metadata of their cases.
 DESCRIPTIVE = ("name", "comments")
-# What a case with a conversation accepts that another one does not: any words as tags, which become markers.
+# What only a case with a conversation accepts: keys that describe it, and any words as tags, which become markers.
 ACCEPTED: Mapping[str, Shape] = {**dict.fromkeys(DESCRIPTIVE, ANYTHING), "tags": either(NULL, list_shape(SCALAR))}
 REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question")
 _TURN: Shape = {
@@ -82,7 +82,7 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
 
 
 def _shared(case: Node) -> dict[str, Node]:
-    """Return what all turns share: the case's own keys, those that describe it as metadata."""
+    """Return the keys that all turns share: those of the case, the descriptive ones as metadata."""
     case_entries = entries(case)
     shared = {name: value for name, value in case_entries.items() if name not in (*DESCRIPTIVE, CONVERSATION)}
     described = {name: case_entries[name] for name in DESCRIPTIVE if name in case_entries}
@@ -91,7 +91,7 @@ def _shared(case: Node) -> dict[str, Node]:
         metadata_entries = {} if metadata is None or metadata.empty else entries(metadata)
         shared["metadata"] = Node(described | metadata_entries, case.line, "mapping", case.file)
     if "tags" in shared and isinstance(shared["tags"].value, list):
-        # Other tools allow blanks and more in tags.
+        # Other tools allow blanks and other characters in tags.
         tags = [
             replace(tag, value=as_marker(tag.value)) if isinstance(tag.value, str) else tag
             for tag in shared["tags"].value

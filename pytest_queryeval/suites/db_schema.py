@@ -1,4 +1,4 @@
-"""Reader of `db_schema`: the tables of a database, where it cannot be asked for them."""
+"""Reader of `db_schema`: the tables of a database that cannot be queried for them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def load_schema(schema_file: SchemaFile, source: Source | None, metadata: Mappin
 
 @lru_cache(maxsize=16)
 def _schemas(path: Path, _: int) -> dict[str, Schema] | str:
-    """Return the schemas of a file by `db_id`, or the problem: a large file is read once, also where it has one."""
+    """Return the schemas of a file by `db_id`, or the problem, which is cached too: a large file is read once."""
     try:
         return _read_schemas(_JSON.read(file_at(path).text(MAX_BYTES)))
     except CaseError as error:

@@ -59,7 +59,7 @@ def _references(level: Level) -> dict[str, Shape]:
 
 
 def _case() -> Shape:
-    """Return the shape of a case, and of one with a conversation, whose turns have the golds."""
+    """Return the shape of a case: of one with a gold, or of one with a conversation, whose turns have the golds."""
     keys = _references("case")
     single = {name: of for name, of in keys.items() if name != CONVERSATION}
     conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}

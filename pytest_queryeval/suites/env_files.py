@@ -15,7 +15,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 ENV_FILE = "env_file"
 MAX_BYTES = MEBIBYTE
-# By folder; its settings are read before those of the folders and the suites below it.
+# By folder. The settings of a folder are read before those of the folders and suites below it.
 _variables: dict[Path, Mapping[str, str]] = {}
 
 
@@ -40,7 +40,7 @@ def read_env_file(node: Node) -> EnvFile:
 
 
 def load_env_file(top: Node) -> None:
-    """Read the variables of a folder, none where its `env_file` is missing; raise `CaseError` for a line that is wrong.
+    """Read the variables of a folder, none where its `env_file` is missing; raise `CaseError` for an invalid line.
 
     CI services set variables themselves and have no such file.
     """

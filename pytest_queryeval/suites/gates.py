@@ -1,4 +1,4 @@
-"""The key `gates`: each gate names its rule by a key of it, and the cases that it is about by `where`."""
+"""The key `gates`: a key of each gate names its rule, and `where` selects the cases that it covers."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def _where_readers() -> dict[str, Reader[Any]]:
 
 @shape(lambda: shape_of(mapping_of(_where_readers())))
 def read_where(node: Node) -> Where:
-    """Read the values of groups that cases have, and under `not` those by which they are left out."""
+    """Read the values of groups that select cases, and under `not` the values that exclude cases."""
     return known_entries(node, _where_readers())
 
 
 @shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
 def read_gate_metric(node: Node) -> str:
-    """Read the name of a metric, or of what only gates limit: `pass_rate`, and scores of several trials."""
+    """Read the name of a metric, or of a figure that only gates limit: `pass_rate` and the scores of several trials."""
     name, of_gates = text(node), (PASS_RATE, *OF_TRIALS)
     return name if name in of_gates else known_metric(name, node, besides=of_gates)
 
 
 def gate_keys() -> dict[str, GateKey]:
-    """Return the keys of all rules, and `where`; what several rules have is described by the first of them."""
+    """Return the keys of all rules, and `where`; the first rule with a key describes it."""
     keys: dict[str, GateKey] = {}
     for rule_name in GATE_RULES.names():
         for name, key in GATE_RULES[rule_name].keys(read_gate_metric).items():
@@ -66,7 +66,7 @@ def _gate_shape() -> Shape:
 
 @shape(_gate_shape)
 def read_gate(node: Node) -> Gate:
-    """Read a gate by the first rule of which it has the key that is called like the rule, else by its limits."""
+    """Read a gate by the first rule whose name is a key of the gate, else by its limits."""
     if isinstance(node.value, str) and (words := _WORDS.match(node.value)):
         metric = words[1] if words[1] == PASS_RATE or words[1] in METRICS else "NAME"
         raise unexpected(node, "a mapping", f": write {{metric: {metric}, min: {words[2] or 'NUMBER'}}}")

@@ -17,7 +17,7 @@ from pytest_queryeval.suites.changes import modification_time
 def read_json_schema(node: Node) -> JsonSchema:
     """Read `file.json`, relative to the file that names it.
 
-    Raise `CaseError` at the node, also for a problem in the file. All nodes that name one file get one object, so that
+    Raise `CaseError` at the node, also for a problem in the file. All nodes that name a file share one object, so that
     the schema is compiled once.
     """
     path = file_at(node.file.folder / required_text(node)).path
@@ -29,7 +29,7 @@ def read_json_schema(node: Node) -> JsonSchema:
 
 @lru_cache(maxsize=16)
 def _schema(path: Path, _: int) -> JsonSchema | str:
-    """Return the schema of a file, or the problem: a large file is read once, also where it has one."""
+    """Return the schema of a file, or the problem, which is cached too: a large file is read once."""
     from pytest_queryeval.languages.json.schema_file import read_schema  # jsonschema takes long to import
 
     try:

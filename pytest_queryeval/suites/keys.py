@@ -90,7 +90,7 @@ LEVELS: Mapping[Level, str] = {
 _CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
-# Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.
+# Excludes only ASCII characters: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
 _RATE_SHAPE: Shape = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 _MARKER_SHAPE: Shape = {
@@ -147,7 +147,7 @@ def read_marker(node: Node) -> str:
 
 @shape(lambda: one_of(KINDS.names()))
 def read_kind(node: Node) -> str:
-    """Read the name of a kind that is known."""
+    """Read the name of a known kind."""
     value = text(node)
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
@@ -190,7 +190,7 @@ def _numbers(node: Node) -> dict[str, Any]:
 
 
 def _limits(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
-    """Read tolerances; raise `CaseError` for a number alone, which does not say of which type it is."""
+    """Read tolerances; raise `CaseError` for a number alone, which could be absolute or relative."""
     if isinstance(node.value, str) and not node.empty:
         raise unexpected(node, "a mapping", f": write {{abs: {node.value}}} or {{rel: {node.value}}}")
     return known_entries(node, readers)
@@ -286,7 +286,7 @@ def _own(name: str, description: str, read: Reader[Any]) -> Key:
 
 
 def _as_written(of: Shape) -> Reader[Node]:
-    """Return a reader that leaves the value to others, such as the kind of the case."""
+    """Return a reader that leaves the value to other readers, such as the kind of the case."""
 
     @shape(of)
     def read(node: Node) -> Node:
@@ -450,14 +450,14 @@ SYNONYMS = {
     "tests": "cases",
 }
 
-_CLOSE = 0.85  # the share of equal characters from which a name is a slip of a key, whatever its words mean
+_CLOSE = 0.85  # the share of equal characters from which a name counts as a misspelt key, whatever its words mean
 
 # Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
 
 
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
-    """Read the values of all keys that can be read; add the problems of the others to `problems`."""
+    """Read the values of all valid keys; add the problems of the others to `problems`."""
     values: dict[str, Any] = {}
     if level == "case" and not isinstance(node.value, dict) and not node.file.is_yaml:
         raise unexpected(node, 'an object, {"id": …, "gold": …}')
@@ -478,7 +478,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
 
 
 def intended_keys(node: Node, level: Level) -> set[str]:
-    """Return the known keys that the unknown ones of a mapping are likely meant for."""
+    """Return the keys that the unknown keys of a mapping probably stand for."""
     allowed = _allowed_at(level)
     return {_intended_key(name, level) for name in entries(node) if name not in allowed}
 
@@ -488,13 +488,13 @@ def _allowed_at(level: Level) -> list[str]:
 
 
 def _intended_key(name: str, level: Level) -> str:
-    """Return the key of a level that an unknown name is likely meant for, as `gold` for `expected_sql`; else ""."""
+    """Return the key of a level that an unknown name probably stands for, as `gold` for `expected_sql`; else ""."""
     allowed_keys = _allowed_at(level)
     if get_close_matches(name.lower(), allowed_keys, n=1, cutoff=_CLOSE):
         return nearest(name, allowed_keys)
     if intended_key := SYNONYMS.get(name.lower()):
         return intended_key if intended_key in allowed_keys else ""
-    # In the order of SYNONYMS, by which `generated_sql` is predicted. `model_name` is no id.
+    # The order of SYNONYMS decides: `generated_sql` is predicted, not gold. `model_name` is no id.
     words = {*name.lower().split("_")} - {"name", "key"}
     intended_key = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
     return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)

@@ -1,4 +1,4 @@
-"""The levels of a case as they are written: the settings of its folders, those of its file, and its own keys."""
+"""The levels of a case as nodes: the settings of its folders, those of its file, and the keys of the case."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CaseLevels:
 
 
 def read_levels(suite: Suite) -> list[CaseLevels]:
-    """Read the files of a suite once more, which could be read before, and return the levels of its cases."""
+    """Read the files of a loaded suite once more, and return the levels of its cases."""
     file = file_at(suite.path)
     settings = (read_yaml(file_at(folder.path / FOLDER_FILE)).root for folder in suite.folders)
     shared = [root for root in settings if root is not None]

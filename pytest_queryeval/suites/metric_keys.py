@@ -36,7 +36,7 @@ OTHER_NAMES = {
     "f1": "'soft_f1'",
     **dict.fromkeys(("precision", "recall"), "'row_precision' and 'row_recall', or those of 'cell' and 'entity'"),
 }
-# Metrics of gates, and why they are none of a case.
+# Metrics of gates only, and what decides on a case instead.
 _FOR_GATES = {
     PASS_RATE: "`thresholds` say when a case passes",
     **dict.fromkeys(OF_TRIALS, "a case with several trials is decided by its `trials_rule`"),
@@ -53,7 +53,7 @@ def metric_shape(*other_names: str) -> Shape:
 
 
 def _of_families(names: Iterable[str]) -> str:
-    """Return the pattern of the names of metrics that are of one of these families."""
+    """Return the pattern of the names of the metrics in these families."""
     return rf"^({'|'.join(names)})\[.+\]$"
 
 
@@ -72,7 +72,7 @@ def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
 
 
 def limits_shape(max_score: float | None) -> Shape:
-    """Return the shape of a threshold: a number, or limits, of scores up to the greatest one if that is known."""
+    """Return the shape of a threshold: a number, or limits, up to the greatest score if that is known."""
     limit: dict[str, Any] = {"type": "number"}
     if max_score is not None:
         limit["minimum"] = 0
@@ -87,7 +87,7 @@ def _threshold_shape(metric: Metric) -> Shape:
 
 
 def _options_shape() -> Shape:
-    """Return the shape of options, by metrics and kinds; a kind has those of the metrics that score it."""
+    """Return the shape of options by metrics and kinds; a kind has the options of the metrics that score it."""
     by_metric = _by_metric(lambda metric: mapping_shape(_with_paths(metric.option_shapes(), metric.paths)))
     kinds = {}
     for name in KINDS.names():
@@ -107,7 +107,7 @@ def _with_paths(options: Mapping[str, Shape], paths: Iterable[str]) -> Mapping[s
 
 @shape(metric_shape)
 def read_metric(node: Node) -> str:
-    """Read the name of a metric that is known and can be imported."""
+    """Read the name of a known metric that can be imported."""
     return known_metric(text(node), node)
 
 
@@ -151,7 +151,7 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
 
 
 def _nearest_metric(name: str, besides: Iterable[str]) -> str:
-    """Return the end of the message on an unknown metric: the nearest name, else those that are used by default."""
+    """Return the end of the message on an unknown metric: the nearest name, else the default metrics."""
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
     if near := nearest(name, _FOR_GATES):

@@ -1,4 +1,4 @@
-"""One more gold of a case, written into the text of its file: every other character stays as it is."""
+"""Adds a gold to a case in the text of its file; every other character stays as it is."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ BY_HAND = "write the query under `gold_any` by hand"
 
 
 def with_gold(text: str, location: Location, id_: str, gold: JsonValue) -> str:
-    """Return the text of a file with one more gold of the case at a place.
+    """Return the text of a file with one more gold of the case at a location.
 
-    `gold`, `gold_table` and `gold_file` become the first item of `gold_any`. Raise `CaseError` where the case is
-    written in a way that allows no such edit, or the edit would change anything else.
+    `gold`, `gold_table` and `gold_file` become the first item of `gold_any`. Raise `CaseError` where the form of the
+    case does not allow the edit, or the edit would change anything else.
     """
     if text.startswith(BYTE_ORDER_MARK):
         return BYTE_ORDER_MARK + with_gold(text[1:], location, id_, gold)
@@ -56,7 +56,7 @@ def _edited(text: str, entries: Mapping[str, EntryPlace], gold: JsonValue) -> st
     if form is None:
         return None
     entry = entries[form]
-    # Surrogate pairs would not be read as YAML, nor would these characters as they are.
+    # YAML reads neither surrogate pairs nor these characters unescaped.
     item = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(gold, ensure_ascii=False))
     if form == ANY and entry.last is None:
         return None
@@ -75,7 +75,7 @@ def _edited(text: str, entries: Mapping[str, EntryPlace], gold: JsonValue) -> st
 
 
 def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
-    """Return the text with an item of a list below the line on which the item before it ends."""
+    """Return the text with a list item below the line on which the previous item ends, at `end`."""
     item = indent(to_yaml([gold]), " " * column).replace("\n", _newline(text))
     if (stop := text.find("\n", end)) < 0:
         return f"{text}{_newline(text)}{item}"
@@ -83,12 +83,12 @@ def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
 
 
 def _newline(text: str) -> str:
-    """Return the end of its lines."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _differ_by_gold(before: Node, after: Node, line: int, id_: str, gold: JsonValue) -> bool:
-    """Return whether the one change is one more gold of the case that begins on `line`."""
+    """Return whether the only change is one more gold of the case that begins on `line`."""
     old, new = before.value, after.value
     if not isinstance(old, dict) or not isinstance(new, dict):
         if not isinstance(old, list) or not isinstance(new, list):

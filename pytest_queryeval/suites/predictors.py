@@ -31,7 +31,7 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 
 
 def _shape() -> Shape:
-    """Return the shape of a predictor: a text, or its name with its settings, and those of all calls beside it."""
+    """Return the shape of a predictor: a text, or its name with its settings, and settings of all calls beside it."""
     return either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.names()))
 
 
@@ -72,7 +72,7 @@ def read_predictor(node: Node) -> PredictorSpec:
 
 
 def _hint(text: str, folder: Path) -> str:
-    """Return how to name a program, or a function where only its file or a dotted name is given."""
+    """Return how to name a program, or a function of which the text has only the file or a dotted name."""
     if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
     if text.endswith(".py"):
@@ -150,7 +150,7 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
 
 
 def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:
-    """Return the settings of a predictor that is only a text."""
+    """Return the settings of a predictor that is given as a text."""
     predictor = PREDICTORS[kind]
     return {predictor.text_setting or kind: text} if predictor.read_text is None else predictor.read_text(text)
 

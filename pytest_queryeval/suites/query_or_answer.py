@@ -14,7 +14,7 @@ from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_tables import read_table
 
 _TABLE = shape_of(read_table)
-# By form, what it accepts; the kind of the case reads it.
+# The shapes that each form accepts; the kind of the case reads the values.
 GOLD_FORMS: Mapping[str, Shape] = {
     "gold": NOT_NULL,
     "gold_any": {**list_shape(NOT_NULL), "minItems": 1},

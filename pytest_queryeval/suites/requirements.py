@@ -34,7 +34,7 @@ def read_requires(node: Node) -> tuple[str, ...]:
 def check_required(top: Node) -> None:
     """Raise `MissingExtraError` where a file or a folder needs an extra that is missing.
 
-    Nothing else of it can be read then, since its sources may need the extra.
+    Then nothing else of it is read, since its sources may need the extra.
     """
     if isinstance(top.value, dict) and REQUIRES in top.value:
         check_installed(read_requires(top.value[REQUIRES]))
@@ -49,7 +49,7 @@ def check_installed(extras: Sequence[str]) -> None:
 
 @cache
 def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
-    """Return the packages that each extra of this package installs, by its metadata."""
+    """Return the packages that each extra of this package installs, from its metadata."""
     packages_by_extra: dict[str, tuple[str, ...]] = {}
     for requirement in requires(PACKAGE) or ():
         if match := _REQUIREMENT.match(requirement):

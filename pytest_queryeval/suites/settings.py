@@ -70,7 +70,7 @@ class SuiteSettings:
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
     """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
 
-    Raise `SuiteError` with the problems of all their files, again for each file below them, and `MissingExtraError`
+    Raise `SuiteError` with the problems of all their files, for each suite file below them, and `MissingExtraError`
     where one of them requires an extra that is not installed.
     """
     below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
@@ -145,7 +145,7 @@ def resolve(values: Values) -> SuiteSettings:
     if "metrics" in values:
         metrics = tuple(name for name in values["metrics"] if applies_to(name, kind.name))
     thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
-    if "thresholds" in values:  # of a folder, some may be of other kinds' metrics
+    if "thresholds" in values:  # those of a folder may include metrics of other kinds
         thresholds = {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
     trials = values.get("trials", Trials(1))
     settings = Settings(

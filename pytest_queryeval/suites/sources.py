@@ -45,14 +45,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A `source` that is one text: a name in `sources`, perhaps of another file, or a path or URL."""
+    """A `source` that is a text: a name in `sources`, perhaps of another level, or a path or URL."""
 
     text: str
     node: Node
 
 
 def source_shape() -> Shape:
-    """Return the shape of a source: a text, or the name of an engine with its settings, in it or beside it."""
+    """Return the shape of a source: a text, or the name of an engine with its settings, under or beside the name."""
     return either(TEXT, *map(_engine_shape, ENGINES.names()))
 
 
@@ -79,7 +79,7 @@ def read_source(node: Node) -> Source | SourceText:
         **(engine_settings if isinstance(engine_settings, dict) else {}),
     }
     settings = expanded_settings(source_entries[engine], ENGINES[engine].text_setting)
-    # Those of SOURCE_KEYS may also be beside the name of the engine.
+    # Those of SOURCE_KEYS may also stand beside the name of the engine.
     settings |= {name: expanded_value(source_entries[name]) for name in source_entries if name != engine}
     _check_settings(engine, settings, nodes, source_entries[engine])
     return _source(_name_of(engine, settings), engine, settings, node)
@@ -185,7 +185,7 @@ def _check_engine(engine: str, node: Node) -> None:
 
 
 def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
-    """Return a name for a source without one: its path or URL, else its first setting, a list of texts joined."""
+    """Return a name for a source without one: its path or URL, else its first setting, or the engine."""
     first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
     if isinstance(first, list):
         return ", ".join(mask_credentials(str(item)) for item in first) or engine

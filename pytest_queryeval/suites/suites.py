@@ -123,14 +123,14 @@ def load_suite(
             for case in cases
             if case.settings.predictor and case.predicted is None and case.skip is None
         )
-        for predictor in {id(spec): spec for spec in predictor_specs}.values():  # cases share the object
+        for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     return Suite(path=file.path, cases=cases, folders=chain)
 
 
 def suite_files(path: Path) -> list[Path]:
-    """Return the suite files below a folder, in the order of their paths, or the path itself where it is none.
+    """Return the suite files below a folder, in the order of their paths, or the path itself if it is no folder.
 
     Raise `SuiteError` for a folder without suites, and for a file that is none.
     """
@@ -144,7 +144,7 @@ def suite_files(path: Path) -> list[Path]:
 
 
 def suites_below(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, which may have none, but for those in hidden folders."""
+    """Yield the suite files below a folder, except those in hidden folders."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (path for name in names if is_suite_file(path := Path(place, name)))

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in settings, and problems of settings in the words of the suite."""
+"""`${NAME}` and `${NAME:-default}` in settings; problems of settings quote them as the suite has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def expanded_text(node: Node) -> str:
-    """Read text with variables replaced; raise `CaseError` with the name of one that is missing."""
+    """Read a text with variables replaced; raise `CaseError` with the name of a missing one."""
     return _expand(text(node), node)
 
 
@@ -51,7 +51,7 @@ def settings_shape(validators: Mapping[str, SettingValidator] | None, single: st
     if validators is None:
         return ANYTHING
     settings = setting_shapes(validators)
-    # The text of a scalar that is no text is taken for one, as in `sqlite: 2024`.
+    # Other scalars are read as text, as in `sqlite: 2024`.
     return either(settings[single], {"type": ["number", "boolean"]}, mapping_shape(settings))
 
 
@@ -61,7 +61,7 @@ def setting_shapes(validators: Mapping[str, SettingValidator]) -> dict[str, Shap
 
 
 def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node], otherwise: Node) -> CaseError:
-    """Return the error of a setting at its own node, or at `otherwise`, whose key then is the name of `single`."""
+    """Return the error of a setting at its node, else at `otherwise`, whose key replaces `single` in the message."""
     problem = str(error)
     if error.setting == single and single not in nodes and otherwise.key:
         problem = problem.replace(f"'{single}'", f"'{otherwise.key}'")
@@ -75,7 +75,7 @@ def _as_written(message: str, node: Node) -> str:
     if isinstance(node.value, str):
         expanded = _expand(node.value, node) if "${" in node.value else ""
         message = message.replace(f"'{expanded}'", f"'{node.value}'")
-        # Shorter ones are parts of many words.
+        # Shorter values occur in many words.
         return message.replace(expanded, node.value) if len(expanded) >= MIN_SECRET else message
     for item in node.value.values() if isinstance(node.value, dict) else node.value:
         message = _as_written(message, item)

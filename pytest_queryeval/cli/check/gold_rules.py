@@ -141,7 +141,7 @@ def text_order(gold: GoldRun) -> Iterator[str]:
 
 
 def constant_result(gold: GoldRun) -> Iterator[str]:
-    """Find golds that read nothing, or that answer the same over empty tables: a constant would pass."""
+    """Find golds that read nothing, or answer the same over empty tables: a constant would pass."""
     if gold.query is None:
         return
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
@@ -165,7 +165,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
 
 
 def _as_text(cell: Cell) -> str | None:
-    """Return the text of a cell that is one and no number."""
+    """Return the text of a cell; None where the cell is no text."""
     if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
         return cell.lexical
     return cell if isinstance(cell, str) else None

@@ -1,4 +1,4 @@
-"""A gold of a case with its answer: what rules on golds are given."""
+"""A gold of a case with its answer, which the rules on golds examine."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ class GoldRun:
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
 
     def run(self, query: str) -> Table | None:
-        """Return the table that another query answers on the source of the case; None where it fails."""
+        """Return the answer of another query on the source of the case; None where it fails or is no table."""
         answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None

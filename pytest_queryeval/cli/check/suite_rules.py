@@ -16,7 +16,7 @@ from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, ignored_rules
 
-# Settings that cases of these kinds cannot use; of other kinds, such as installed ones, nothing is known.
+# Settings that cases of these kinds cannot use; kinds of other packages may use all of them.
 UNUSED_BY: Mapping[str, frozenset[str]] = {
     "source": frozenset({"json", "sdmx"}),
     "max_rows": frozenset({"json", "sdmx"}),
@@ -82,7 +82,7 @@ class Suites:
 
 
 SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
-KeyPath: TypeAlias = tuple[str, ...]  # a key, and where its entries have effects of their own, their names
+KeyPath: TypeAlias = tuple[str, ...]  # a key, and the names of entries below it that have effects of their own
 
 
 def stale_setting(suites: Suites) -> Iterator[Finding]:
@@ -116,7 +116,7 @@ def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
 
 
 def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> Iterator[tuple[KeyPath, Node]]:
-    """Yield the entries of a mapping, and instead of those at `merged` paths, whose entries are merged, their own."""
+    """Yield the entries of a mapping; those at `merged` paths are replaced by their own entries."""
     for name, value in entries(node).items():
         if (*path, name) in merged:
             yield from _entries_below(value, (*path, name), merged)
@@ -126,7 +126,7 @@ def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> It
 
 def _is_replaced(path: KeyPath, nearer: Sequence[Node]) -> bool:
     """Return whether one of the nearer levels has a value that replaces the one at a path."""
-    match path:  # these are replaced as a whole
+    match path:  # nearer levels replace these as a whole
         case ("options", _, _):
             path = path[:2]
         case ("metrics" | "thresholds", _):
@@ -169,7 +169,7 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
 
 
 def unknown_column(suites: Suites) -> Iterator[Finding]:
-    """Find columns with a tolerance of their own that no gold below has."""
+    """Find columns with their own tolerance that no gold below has."""
     for level in suites.levels():
         column_names = [suites.columns[case] for case in level.cases if case in suites.columns]
         for path, node in _settings(level.node) if column_names else ():

@@ -129,7 +129,7 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
 
 
 def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
-    """Write how many cases of each difficulty ended how; return the table without its last row, which is of all."""
+    """Write the outcomes by difficulty; return the table without its last row, the total."""
     levels = list(report["groups"]["difficulty"].items())
     names = [name for name in OUTCOME_COLOURS if report["totals"][name]]
     rows = [_counts(level, member["totals"], names) for level, member in levels[:MAX_LISTED]]

@@ -25,10 +25,10 @@ TITLE_POINTS = 24
 MIN_WIDTH = 8
 ONE_LINE = 12  # characters of a header that are not wrapped
 MAX_WIDTH = 40  # of a column of a block
-MAX_LINES = 8  # in sight of a text
+MAX_LINES = 8  # of a text that are visible
 PAGE_COLUMNS = 10  # that a paragraph goes over
 PAGE_CHARACTERS = 130
-A4 = 9  # as Excel numbers sizes of paper
+A4 = 9  # Excel's number of this paper size
 DECIMALS = {"score": 3, "share": 1, "seconds": 3, "count": 0}
 TEXTS = ("wrapped", "query", "outcome")
 OUTCOME_STYLES = {
@@ -114,7 +114,7 @@ class Sheet:
         return last + 2
 
     def paragraph(self, row: int, column: int, text: str) -> None:
-        """Write a text over the columns up to the last one of a page, in as many lines as it takes."""
+        """Write a text across the columns of a page, in as many lines as it takes."""
         self.worksheet.merge_range(row, column, row, PAGE_COLUMNS - 1, "", self.styles["wrapped"])
         self.put(row, column, text, "wrapped")
         lines = len(text) // (PAGE_CHARACTERS - 30 * bool(column)) + 1
@@ -181,7 +181,7 @@ class Sheet:
         return len(items) - last
 
     def set_up_page(self, last_row: int, last_column: int, *, pages: int = 0) -> None:
-        """Print the cells up to a row and a column, as wide as the paper, landscape; 0 `pages` are any number."""
+        """Print the cells up to a row and a column in landscape, as wide as the paper; 0 `pages` means any number."""
         self.worksheet.print_area(0, 0, last_row, last_column)
         self.worksheet.set_landscape()
         self.worksheet.set_paper(A4)
@@ -212,7 +212,7 @@ class Sheet:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
     def _fitting(self, text: str) -> str:
-        """Return the text, with a mark where it is cut, and such that XlsxWriter finds no markup of its own in it."""
+        """Return the text, with a mark where it is cut, in which XlsxWriter finds no markup of its own."""
         if text.startswith("<r>") and text.endswith("</r>"):
             text += " "  # else it is written as it is, for the parts of a rich text
         if len(text) > MAX_CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > MAX_CHARACTERS:

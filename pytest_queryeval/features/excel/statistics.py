@@ -103,7 +103,7 @@ def _spider_table(table: SpiderTable) -> list[list[Cell]]:
 def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """Return the header and a row for each value of the group, with mean and n of the metrics that any of them has."""
+    """Return the header and a row for each value of the group, with mean and n of each metric of any value."""
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [

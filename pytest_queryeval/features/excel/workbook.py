@@ -26,7 +26,7 @@ OPTIONS = {
     "strings_to_numbers": False,
     "nan_inf_to_errors": False,
 }
-CASES_LISTED = 20_000  # of more than fit in memory
+CASES_LISTED = 20_000  # where not all fit in memory
 Style: TypeAlias = Mapping[str, str | int | bool]
 TOP: Style = {"valign": "top"}
 WRAPPED: Style = {**TOP, "text_wrap": True}

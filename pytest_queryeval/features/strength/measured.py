@@ -1,4 +1,4 @@
-"""Cases with their strength: what `strength` and `strengthen` begin with."""
+"""Measures the strength of cases, for `strength` and `strengthen`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def measure_cases(
     tell: Callable[[str], None],
     variants_of: Callable[[Source], Sequence[Source]] | None = None,
 ) -> MeasuredCases:
-    """Measure the strength of every case of a suite, or of the suites in a folder; `tell` is called with progress.
+    """Measure the strength of every case of a suite, or of the suites in a folder; `tell` reports the progress.
 
     `variants_of` returns the variants of a source that count, by default all that it names. Raise `SuiteError` for
     suites that cannot be read.

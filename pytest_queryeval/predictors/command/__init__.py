@@ -91,7 +91,7 @@ class CommandOfLines:
     async def predict(self, case: CaseView, trial: int) -> Prediction:
         """Return a process's answer; raises `PredictorError` where it does not start, ends, or prints anything else.
 
-        A process that did not answer as it should is ended: what it says later must not meet the next case.
+        A process that did not answer as it should is ended: its later output must not answer the next case.
         """
         question = make_question(case, trial, sends_schema=self._sends_schema)
         start = perf_counter()

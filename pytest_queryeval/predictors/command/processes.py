@@ -36,7 +36,7 @@ class Process(asyncio.SubprocessProtocol):
     Its stdout is collected in `output`, and the end of its stderr in `errors`. It has `ended` once it is reaped and its
     children are gone; no signal is sent from then on, since its number may be another's.
 
-    The pipes are our own: with those of asyncio, a process has not exited while a child of it holds them. Callbacks do
+    The pipes are not those of asyncio, for which a process has not exited while a child of it holds them. Callbacks do
     all the work: tasks would be cancelled with those of the calls, and leave the process running.
     """
 
@@ -98,7 +98,7 @@ class Process(asyncio.SubprocessProtocol):
             self._loop.add_writer(self._stdin, self._write)
 
     async def until(self, condition: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait for the process to make a condition true, at most so many seconds; return whether it is."""
+        """Wait at most so many seconds until a condition is true; return whether it is."""
         deadline = self._loop.time() + seconds
         alarm = None if math.isinf(seconds) else self._loop.call_later(seconds, self._changed.set)
         try:
@@ -220,7 +220,7 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
-    """Return a pipe's reading and writing end, each closed with its owner."""
+    """Return the reading and the writing end of a pipe, each closed by its exit stack."""
     reads, writes = os.pipe()
     reader.callback(os.close, reads)
     writer.callback(os.close, writes)

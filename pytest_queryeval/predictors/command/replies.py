@@ -1,4 +1,4 @@
-"""The questions that a program reads, the answers that it prints, and the errors of its end."""
+"""The questions that a program reads, the answers that it prints, and the errors with which it ends."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ from pytest_queryeval.text.truncation import one_line
 NAMED_ENTRIES = 10
 NAMED_FIRST = 3
 MAX_ROW_DIGITS = 9  # of the number of a row
-MAX_COMPARISONS = 20_000  # of keys in a run, to find those that the keys without a prediction are like
+MAX_COMPARISONS = 20_000  # of keys in a run, to suggest similar keys for cases without a prediction
 _ALIKE = 0.6  # the share of equal characters
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _DIGITS = re.compile(r"[0-9]+")
@@ -162,7 +162,7 @@ class PredictionsFile:
         return {_letters(key): key for key in reversed(self._spare)}
 
     def _nearest(self, key: str) -> str:
-        """Return the spare key that differs in case and signs only, else the one that is most like it; or ""."""
+        """Return the spare key that differs in case and signs only, else the most similar one; or ""."""
         if same := self._spare_by_letters.get(_letters(key)):
             return same
         if len(self._spare) > self._comparisons:

@@ -278,7 +278,7 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
 
 
 def _guard(layout: RunColumns | None) -> str:
-    """Return what a table of this layout has before texts that a spreadsheet could take for a formula."""
+    """Return the prefix that a table of this layout has before texts that look like formulas."""
     return "'" if layout is REPORT_CSV else ""
 
 

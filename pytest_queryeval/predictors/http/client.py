@@ -33,7 +33,7 @@ IDLE_SECONDS = 30.0  # that a connection is kept for the next call
 ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
-RETRYABLE = (408, 429)  # and all from 500 on
+RETRYABLE = (408, 429)  # beside all from 500 on
 _RECEIVED = re.compile(r"received (\d+) bytes, expected (\d+)")  # in a message of h11
 AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
@@ -54,7 +54,7 @@ class Credentials(NamedTuple):
 
 
 def credentials(auth: Mapping[str, str] | None, headers: Mapping[str, str], url: str) -> Credentials:
-    """Return those of the setting `auth`, else of a header, else of the user info of the URL, else none."""
+    """Return the credentials of the setting `auth`, else of a header, else of the URL, else none."""
     if not auth and AUTHORIZATION in map(str.lower, headers):
         return Credentials("the header `Authorization` was sent")
     user_info = httpx2.URL(url).userinfo.decode("ascii")
@@ -248,7 +248,7 @@ class Client:
 
 
 def _protocol_problem(reason: str) -> str:
-    """Return what is wrong with an answer that is no whole one of HTTP, from the message of h11, with a remedy."""
+    """Return the problem of a malformed or incomplete HTTP response, from the message of h11, with a remedy."""
     if "Content-Length" in reason:
         remedy = "correct the configuration of the service, or of the proxy before it"
         return f"the answer has invalid headers ({reason}): {remedy}"

@@ -57,7 +57,7 @@ SETTINGS = {
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for settings that are not these, or do not go together."""
+    """Raise `SettingError` for settings that are unknown, invalid, or contradict each other."""
     for name in BESIDE:
         if name in settings:
             raise SettingError(name, f"'{name}' belongs beside `http`, not in it")
@@ -88,7 +88,7 @@ def is_known(name: str) -> bool:
 
 
 def body_of(settings: Mapping[str, Any]) -> Any:
-    """Return the template of what is sent; None for nothing. A mapping has the schema, too, if that is to be sent."""
+    """Return the template of the body, None without one; a mapping includes the schema if that is to be sent."""
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
     body = settings.get("body", default)
     if (

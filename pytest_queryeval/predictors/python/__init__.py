@@ -218,7 +218,7 @@ def _check_arguments(target: str, function: Callable[..., object]) -> None:
 
 
 def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
-    """Import a file under a name of its own, so that files of the same name in different folders differ."""
+    """Import a file under a unique name, so that files of the same name in different folders differ."""
     name = f"queryeval_predictor_{path.stem}_{sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():

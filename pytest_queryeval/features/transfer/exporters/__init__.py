@@ -32,7 +32,7 @@ class PredictionFile:
 
 
 class Exporter(Protocol):
-    """Writes predictions as a published tool reads them; raises `ReportError` for cases that it cannot be given."""
+    """Writes predictions as a published tool reads them; raises `ReportError` for cases that the tool cannot read."""
 
     def __call__(self, cases: Sequence[Exported]) -> PredictionFile:
         """Return the file."""

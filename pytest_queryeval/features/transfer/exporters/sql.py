@@ -32,7 +32,7 @@ def spider_file(cases: Sequence[Exported]) -> PredictionFile:
 
 
 def bird_file(cases: Sequence[Exported]) -> PredictionFile:
-    """Return the queries by position, each before the name of its database; a blank is the query of a missing one.
+    """Return the queries by position, each followed by the name of its database; a missing query is a blank.
 
     Positions are those of the cases, whatever their ids: BIRD's `question_id`s may have gaps.
     """
@@ -46,7 +46,7 @@ def bird_file(cases: Sequence[Exported]) -> PredictionFile:
 
 
 def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
-    """Return the cases in their order; None for those that ids from 0 on, which are positions, show to be missing."""
+    """Return the cases in their order; where ids are positions from 0 on, None for each missing position."""
     positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):
         return list(cases)

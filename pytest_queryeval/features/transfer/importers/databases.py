@@ -25,7 +25,7 @@ class Databases:
     """
 
     def __init__(self, request: ImportRequest, source: Path, beside: Sequence[str] = ()) -> None:
-        """Use the request's folder, or else the first of those `beside` the source that is there."""
+        """Use the folder of the request, else the first existing folder of those named `beside` the source."""
         self.settings: dict[str, JsonValue] = {}
         self._sources: dict[str, JsonValue] = {}
         self._output = request.output

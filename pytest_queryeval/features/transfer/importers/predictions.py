@@ -75,7 +75,7 @@ def read_predictions(path: Path | None) -> Predictions:
 
 
 def by_position(answers: Iterable[str]) -> Predictions:
-    """Return predictions of which each is the answer to the case at its position."""
+    """Return predictions, each for the case at its position."""
     return Predictions("position", {str(number): [{"predicted": answer}] for number, answer in enumerate(answers)})
 
 
@@ -104,7 +104,7 @@ def cases_of(
 def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:
     """Raise `QueryEvalError` where predictions cannot belong to cases by their position.
 
-    `empty` is what stands in place of one that is left out.
+    `empty` is what a file has in place of a missing prediction.
     """
     if predictions != cases:
         counts = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"

@@ -68,7 +68,7 @@ def check_size(value: object, level: int = 0) -> None:
 
 
 class RecordError(Exception):
-    """A record that no case can be made of, and why."""
+    """A record cannot become a case; the message says why."""
 
 
 def read_records(path: Path) -> Iterator[Record | Skipped]:

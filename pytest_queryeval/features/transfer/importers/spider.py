@@ -29,7 +29,7 @@ EMPTY = "an empty line"
 
 
 def import_spider(request: ImportRequest) -> Import:
-    """Return a case for each question, with its position as id, as its prediction is found by."""
+    """Return a case for each question. Its id is its position, by which its prediction is found."""
     check_request(request, kind="sql")
     source = request.source / "dev.json" if request.source.is_dir() else request.source
     records: list[Record | Skipped]

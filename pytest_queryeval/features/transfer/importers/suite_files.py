@@ -1,4 +1,4 @@
-"""Writer of suites: cases one by one, so that their number is not limited by the memory."""
+"""Writer of suites, case by case, so that memory does not limit their number."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ def _write_yaml(path: Path, schema: SchemaName, content: Mapping[str, JsonValue]
 
 
 class _Ids:
-    """The ids of the cases so far, each of which is one that a suite can have, and is used once."""
+    """The ids of the cases so far: valid in suites, and unique."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
         self._repeats: dict[str, int] = {}
 
     def new(self, original: str) -> str:
-        """Return the id of the next case: the original one as far as that is possible."""
+        """Return the id of the next case: the original one as far as possible."""
         fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
         while new_id in self._used:
             self._repeats[fit] = self._repeats.get(fit, 1) + 1

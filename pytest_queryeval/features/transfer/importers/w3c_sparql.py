@@ -100,7 +100,7 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
 
 
 def _listed(name: str, path: Path, graph: Any) -> list[Any]:
-    """Return the items of a manifest's lists of this name; raise `QueryEvalError` for one that has no end."""
+    """Return the items of a manifest's lists of this name; raise `QueryEvalError` for a cyclic list."""
     from rdflib import URIRef
     from rdflib.collection import Collection
 
@@ -232,7 +232,7 @@ def _quads(file: Path, root: Path) -> Iterator[Any]:
 
 
 def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
-    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows means something.
+    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows counts.
 
     Its name is not the manifest's: files that pytest or this plugin would run must not come from a data set.
     """
