@@ -155,7 +155,11 @@ def entry(**changes):
     } | changes
     nodeid = f"{known['path']}::{known['id']}"
     made = {name: value for name, value in unknown_case(nodeid=nodeid, message="").items() if name != "groups"} | known
-    return {"groups": {name: list(values) for name, values in groups_of(made).items() if values}} | made
+    return made | {"groups": changes.get("groups", _groups(made))}
+
+
+def _groups(case):
+    return {name: list(values) for name, values in groups_of(case).items() if values}
 
 
 class FakeEngine:

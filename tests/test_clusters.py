@@ -146,7 +146,7 @@ def test_scores_of_none_are_in_no_cluster():
 
 def test_groups_have_the_interval_of_their_own_clusters():
     scores = [(f"db{number % 6}", float(number % 6 > 1)) for number in range(60)]
-    cases = [case | {"tags": ["t"] * (at < 30)} for at, case in enumerate(cases_of(scores))]
+    cases = [case | {"groups": case["groups"] | {"tag": ["t"] * (at < 30)}} for at, case in enumerate(cases_of(scores))]
 
     groups = aggregate(cases, gates=(), about=HEAD)["groups"]
 

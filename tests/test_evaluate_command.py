@@ -351,7 +351,7 @@ def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
         (["good", "--report=a.jsn"], "--report: no report format '.jsn'"),
         (["good", "--workers=0"], "--workers: expected a whole number from 1, found 0"),
         (["good", "--workers=2", "--on=dask://a:1"], "not allowed with argument --workers"),
-        (["good", "--on=http://a:1"], "--on: expected dask://HOST:PORT"),
+        (["good", "--on=http://a:1"], "--on: expected the address of a cluster, dask://…, found 'http://a:1'"),
         (["timed", "--workers=2"], "cannot be measured with --workers: "),
         (["good", "--gates=maybe"], "invalid choice: 'maybe'"),
         (["good", "--cause=maybe"], "invalid choice: 'maybe'"),
