@@ -90,9 +90,9 @@ def run(arguments: argparse.Namespace) -> Result:
             board["baseline"] = {**baseline, "path": names.get(arguments.base, baseline["path"])}
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
-    written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](board, reports)))
-    lines = [*text_lines(leaderboard_blocks(board), shutil.get_terminal_size().columns), *written.lines()]
-    return Result(status=FAILED if written.problems else OK, lines=lines, data={**board, **written.data()})
+    written_files = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](board, reports)))
+    lines = [*text_lines(leaderboard_blocks(board), shutil.get_terminal_size().columns), *written_files.lines()]
+    return Result(status=FAILED if written_files.problems else OK, lines=lines, data={**board, **written_files.data()})
 
 
 def _without_answers(case: CaseReport) -> CaseReport:
@@ -122,12 +122,12 @@ def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def _named(read: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
+def _named(path_reports: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
     """Return the reports by the given names, else those of their runs; equal names get the time or path appended."""
-    names = [given_names.get(path, report["name"]) for path, report in read]
-    for additions in ([minute_of(report["created"]) for _, report in read], [path for path, _ in read]):
+    names = [given_names.get(path, report["name"]) for path, report in path_reports]
+    for additions in ([minute_of(report["created"]) for _, report in path_reports], [path for path, _ in path_reports]):
         numbers = Counter(names)
         names = [f"{name} ({more})" if numbers[name] > 1 else name for name, more in zip(names, additions, strict=True)]
     if len(set(names)) < len(names):  # a run has the name that an option gives to another one
-        names = [str(path) for path, _ in read]
-    return {name: report for name, (_, report) in zip(names, read, strict=True)}
+        names = [str(path) for path, _ in path_reports]
+    return {name: report for name, (_, report) in zip(names, path_reports, strict=True)}

@@ -49,10 +49,12 @@ def history_blocks(history: History) -> Iterator[Block]:
     yield from findings(history)
     yield runs_table(history)
     yield (NOTE,)
-    changed = [run for run in history["runs"] if run["step"] is not None and besides(run["step"])]
-    if len(changed) > CHANGED_RUNS:
-        yield (f"runs before which more changed than the system: {len(changed):,}, of which the last {CHANGED_RUNS}:",)
-    for run in changed[-CHANGED_RUNS:]:
+    changed_runs = [run for run in history["runs"] if run["step"] is not None and besides(run["step"])]
+    if len(changed_runs) > CHANGED_RUNS:
+        yield (
+            f"runs before which more changed than the system: {len(changed_runs):,}, of which the last {CHANGED_RUNS}:",
+        )
+    for run in changed_runs[-CHANGED_RUNS:]:
         if run["step"] is not None:
             yield ("changed besides the system in ", *_named(run), ": ", *besides(run["step"]))
     if history["cases"]:
@@ -85,7 +87,7 @@ def findings(history: History) -> Iterator[Sentence]:
             first = (", which was first evaluated in ", *_named(runs[since])) if since else ()
             yield ("no run has met the gate ", gate, *first)
             continue
-        changed = () if since in explained_runs else _what_changed(runs[since])
+        change = () if since in explained_runs else _what_changed(runs[since])
         yield (
             "the gate ",
             gate,
@@ -93,7 +95,7 @@ def findings(history: History) -> Iterator[Sentence]:
             *_named(runs[met]),
             " and is missed since ",
             *_named(runs[since]),
-            *changed,
+            *change,
         )
         explained_runs.add(since)
     if len(runs) > 1 and fall is None:
@@ -107,8 +109,8 @@ def _what_changed(run: PastRun) -> Sentence:
     if step is None:
         return ()
     counts = f"; against the run before it has {', '.join(side_counts(step).values())}; "
-    changed = besides(step)
-    return (counts, *(("besides the system changed: ", *changed) if changed else ("the suite did not change",)))
+    changes = besides(step)
+    return (counts, *(("besides the system changed: ", *changes) if changes else ("the suite did not change",)))
 
 
 def besides(step: Step) -> Sentence:

@@ -70,11 +70,11 @@ def run(arguments: argparse.Namespace) -> Result:
         more = f"; skipped: {skipped[0]}" if skipped else ""
         raise ReportError(f"no report below {' or '.join(map(str, arguments.paths))}{more}")
     skipped += [f"{path}: the same report as another one" for path in timeline["repeated"]]
-    written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](timeline)))
+    written_files = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](timeline)))
     width = shutil.get_terminal_size().columns
     lines = [*text_lines(history_blocks(timeline), width), *first_lines([f"skipped: {reason}" for reason in skipped])]
-    data = {**timeline, "skipped": skipped, **written.data()}
-    return Result(status=FAILED if written.problems else OK, lines=[*lines, *written.lines()], data=data)
+    data = {**timeline, "skipped": skipped, **written_files.data()}
+    return Result(status=FAILED if written_files.problems else OK, lines=[*lines, *written_files.lines()], data=data)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

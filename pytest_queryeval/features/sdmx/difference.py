@@ -26,14 +26,14 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
     At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
     """
     dimensions = match_dimensions(gold, predicted)
-    missing = [(name, term) for name, matched in dimensions.items() for term in matched.false_negatives]
+    missing_terms = [(name, term) for name, matched in dimensions.items() for term in matched.false_negatives]
     extra = [(name, term) for name, matched in dimensions.items() for term in matched.false_positives]
     shared = sum(len(matched.true_positives) for matched in dimensions.values())
     parts = []
-    if missing:
-        parts.append(f"missing {len(missing):,} of {pluralize(shared + len(missing), 'term')}")
+    if missing_terms:
+        parts.append(f"missing {len(missing_terms):,} of {pluralize(shared + len(missing_terms), 'term')}")
     if extra:
-        parts.append(f"{len(extra):,} extra" if missing else pluralize(len(extra), "extra term"))
+        parts.append(f"{len(extra):,} extra" if missing_terms else pluralize(len(extra), "extra term"))
 
     rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     datasets = {rename(dataset): dataset for dataset in dataset_ids(predicted)}
@@ -44,9 +44,9 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
     if extra_datasets:
         parts.append(f"extra datasets {list_names(extra_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
     return Difference(
-        missing=tuple(_rows(missing[:limit])),
+        missing=tuple(_rows(missing_terms[:limit])),
         extra=tuple(_rows(extra[:limit])),
-        counts=(len(missing), len(extra)),
+        counts=(len(missing_terms), len(extra)),
         summary=", ".join(parts),
         columns=COLUMNS,
     )
@@ -57,23 +57,25 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
     differences: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
-    extra, missing = (
+    extra_datasets, missing_datasets = (
         [dataset for dataset in these if dataset not in those]
         for these, those in ((predicted_ids, gold_ids), (gold_ids, predicted_ids))
     )
-    if extra or missing:
-        differences.append(("wrong-dataset", "", extra, missing))
+    if extra_datasets or missing_datasets:
+        differences.append(("wrong-dataset", "", extra_datasets, missing_datasets))
     for name, matched in match_dimensions(gold, predicted).items():
         extra_terms, missing_terms = matched.false_positives, matched.false_negatives
         # Of terms with the same id on both sides, the names differ.
         shared_ids = {term.id for term in extra_terms} & {term.id for term in missing_terms}
-        chosen, lacking = ([_shown(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms))
-        if not chosen and not lacking:
+        extra_names, missing_names = (
+            [_shown(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms)
+        )
+        if not extra_names and not missing_names:
             continue
         label: CauseLabel = "wrong-code"
-        if not matched.true_positives and not (chosen and lacking):
-            label = "missing-dimension" if lacking else "extra-dimension"
-        differences.append((label, name, chosen, lacking))
+        if not matched.true_positives and not (extra_names and missing_names):
+            label = "missing-dimension" if missing_names else "extra-dimension"
+        differences.append((label, name, extra_names, missing_names))
     differences.sort(key=lambda entry: _ORDER.index(entry[0]))
     edits = [
         CausingEdit(

@@ -57,8 +57,10 @@ def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        wrong = f"byte 0x{data[error.start]:02x} at {error.start:,}"
-        raise PredictorError(f"{by} printed {wrong}, which is not UTF-8: set PYTHONUTF8=1, or its like") from error
+        faulty_byte = f"byte 0x{data[error.start]:02x} at {error.start:,}"
+        raise PredictorError(
+            f"{by} printed {faulty_byte}, which is not UTF-8: set PYTHONUTF8=1, or its like"
+        ) from error
 
 
 def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float) -> Prediction:

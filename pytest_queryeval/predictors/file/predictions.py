@@ -287,18 +287,18 @@ def _check_header(table: Table, columns: Columns) -> None:
     needed = dict.fromkeys(columns.name(of) for of in (PREDICTED, columns.key, *columns.names) if of is not None)
     keys = [columns.name(key) for key in KEYS]
     has_key = not table.places.keys().isdisjoint(keys)
-    missing = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
-    if not missing:
+    missing_columns = [name for name in needed if name not in table.places] or ([] if has_key else keys[:1])
+    if not missing_columns:
         return
     place = f"beside `path`, or in short `{table.file.path.name}?header_row=…`"
-    if columns.header_row is None and (below := table.header_below(missing, place)):
+    if columns.header_row is None and (below := table.header_below(missing_columns, place)):
         raise below
-    if missing[0] not in needed:
+    if missing_columns[0] not in needed:
         hint = did_you_mean(keys[0], table.places)
         problem = f"there is no column 'id' or 'question'{hint}{_naming('id', table)}"
         raise table.file.problem(problem, table.header_row)
     add = "" if has_key else "add a header above the first row, or "
-    raise table.missing_column(missing[0], "" if columns.names else _naming(PREDICTED, table, add))
+    raise table.missing_column(missing_columns[0], "" if columns.names else _naming(PREDICTED, table, add))
 
 
 def _naming(key: str, table: Table, add: str = "") -> str:

@@ -213,8 +213,8 @@ def _check_arguments(target: str, function: Callable[..., object]) -> None:
         remedy = (
             f"write `def {target.rpartition(':')[2]}(case):`{', and read ' + ', '.join(of_case) if of_case else ''}"
         )
-        taken = ", ".join(map(str, signature.parameters))
-        raise PredictorError(f"{target}({taken}) is called with one argument, the case: {remedy}") from error
+        parameter_list = ", ".join(map(str, signature.parameters))
+        raise PredictorError(f"{target}({parameter_list}) is called with one argument, the case: {remedy}") from error
 
 
 def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:

@@ -55,11 +55,14 @@ def run(arguments: argparse.Namespace) -> Result:
     if os.path.lexists(target) and not arguments.force:
         raise ReportError(f"{target}: is there already: write elsewhere, or replace it with --force")
     write_whole(target, file.content)
-    missing = [*(case.id for case in cases if case.query is None), *file.fillers]
-    lines = [f"{arguments.format}: {target}", f"{pluralize(len(cases), 'case')}, {len(missing):,} without a prediction"]
-    lines += first_lines([f"no prediction: {name}" for name in missing])
-    data = {"file": str(target), "cases": len(cases), "missing": missing}
-    return Result(status=FINDINGS if missing else OK, lines=lines, data=data)
+    missing_ids = [*(case.id for case in cases if case.query is None), *file.fillers]
+    lines = [
+        f"{arguments.format}: {target}",
+        f"{pluralize(len(cases), 'case')}, {len(missing_ids):,} without a prediction",
+    ]
+    lines += first_lines([f"no prediction: {name}" for name in missing_ids])
+    data = {"file": str(target), "cases": len(cases), "missing": missing_ids}
+    return Result(status=FINDINGS if missing_ids else OK, lines=lines, data=data)
 
 
 def _check_complete(report: Report, path: Path) -> None:

@@ -110,10 +110,10 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
     else:
         databases.check_shared(kind)
     for key in ("skip", "allow_empty"):
-        written = record.text(fields[key]).strip()
-        flag = FLAGS.get(written.lower(), written)
+        source_text = record.text(fields[key]).strip()
+        flag = FLAGS.get(source_text.lower(), source_text)
         if key == "allow_empty" and flag not in ("true", "false", ""):
-            raise RecordError(f"'{fields[key]}' is '{one_line(written, 40)}': write TRUE or FALSE")
+            raise RecordError(f"'{fields[key]}' is '{one_line(source_text, 40)}': write TRUE or FALSE")
         if flag not in ("false", ""):
             keys[key] = True if flag == "true" else flag
     return keys

@@ -72,26 +72,26 @@ def run(arguments: argparse.Namespace) -> Result:
     )
     imported = IMPORTERS[arguments.format](request)
     imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)
-    written = write_suites(imported, request.output, force=arguments.force)
-    suites = [str(arguments.output / name) for name in written.suites]
-    left = one_line(", ".join(imported.not_read), COLUMNS_CHARACTERS)
+    written_suites = write_suites(imported, request.output, force=arguments.force)
+    suites = [str(arguments.output / name) for name in written_suites.suites]
+    unread_columns = one_line(", ".join(imported.not_read), COLUMNS_CHARACTERS)
     return Result(
-        status=FINDINGS if written.skipped else OK,
+        status=FINDINGS if written_suites.skipped else OK,
         lines=[
             *(f"suite: {path}" for path in suites),
-            f"{pluralize(written.cases, 'case')}, {len(written.skipped):,} skipped",
+            f"{pluralize(written_suites.cases, 'case')}, {len(written_suites.skipped):,} skipped",
             *(
                 [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES}"]
                 if "gates" in imported.settings
                 else []
             ),
-            *([f"columns not read: {left} (--map KEY=COLUMN reads one)"] if left else []),
-            *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written.skipped]),
+            *([f"columns not read: {unread_columns} (--map KEY=COLUMN reads one)"] if unread_columns else []),
+            *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written_suites.skipped]),
         ],
         data={
             "suites": suites,
-            "cases": written.cases,
-            "skipped": [entry._asdict() for entry in written.skipped],
+            "cases": written_suites.cases,
+            "skipped": [entry._asdict() for entry in written_suites.skipped],
             "not_read": list(imported.not_read),
         },
     )

@@ -47,8 +47,8 @@ def check_request(
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself"
             raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
     answers = {*ANSWERS, *(request.columns.get(key, key) for key in ANSWERS)}
-    if wrong := answers.intersection(metadata_fields(request.columns)):
-        raise QueryEvalError(f"--map metadata: '{min(wrong)}' is an answer, which predictors must not see")
+    if answer_fields := answers.intersection(metadata_fields(request.columns)):
+        raise QueryEvalError(f"--map metadata: '{min(answer_fields)}' is an answer, which predictors must not see")
 
 
 def metadata_fields(columns: Mapping[str, str]) -> list[str]:

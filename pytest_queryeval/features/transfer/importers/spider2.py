@@ -134,10 +134,10 @@ def _answer(
         names = [relative(path, output) for path, _ in zip(paths, columns, strict=False)]
         compare |= {"gold_columns": list(columns[0])} if columns[0] else {}
     else:  # answers of which other columns count
-        for path, chosen in zip(paths, columns, strict=False):
-            name = f"gold/{path.name}" if chosen else relative(path, output)
-            if chosen:
-                files[name] = _projected(path, chosen)
+        for path, answer_columns in zip(paths, columns, strict=False):
+            name = f"gold/{path.name}" if answer_columns else relative(path, output)
+            if answer_columns:
+                files[name] = _projected(path, answer_columns)
             names.append(name)
     gold: dict[str, JsonValue] = {"gold_file": names[0]}
     if len(names) > 1:
@@ -150,12 +150,12 @@ def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, 
     lists = conditions if isinstance(conditions, list) else []
     nested = [columns for columns in lists if isinstance(columns, list)]
     # As in the published tool, answers without a list do not count.
-    chosen = nested if any(nested) else [[] if nested else lists] * len(tables)
-    for columns, table in zip(chosen, tables, strict=False):
+    column_lists = nested if any(nested) else [[] if nested else lists] * len(tables)
+    for columns, table in zip(column_lists, tables, strict=False):
         for column in columns:
             if type(column) is not int or not 0 <= column < len(table.columns):
                 raise RecordError(f"a result has no column {one_line(str(column))}: it has {len(table.columns)}")
-    return [tuple(column for column in columns if isinstance(column, int)) for columns in chosen[: len(tables)]]
+    return [tuple(column for column in columns if isinstance(column, int)) for columns in column_lists[: len(tables)]]
 
 
 def _table(path: Path) -> Table:

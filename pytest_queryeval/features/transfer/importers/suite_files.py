@@ -92,25 +92,29 @@ def _taken(path: Path) -> QueryEvalError:
 
 
 def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
-    written, ids = WrittenSuites(), _Ids()
+    written_suites, ids = WrittenSuites(), _Ids()
     with ExitStack() as stack:
         files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
         for case in imported.cases:
             if isinstance(case, Skipped):
-                written.skipped.append(Skipped(case.id[:MAX_ID], case.reason))
+                written_suites.skipped.append(Skipped(case.id[:MAX_ID], case.reason))
             elif problem := _problem(case) or files.add(case, ids.new(case.id)):
-                written.skipped.append(Skipped(case.id[:MAX_ID], problem))
+                written_suites.skipped.append(Skipped(case.id[:MAX_ID], problem))
             else:
-                written.cases += 1
-        if not written.cases:
-            first = f": {written.skipped[0].id}: {written.skipped[0].reason}" if written.skipped else ": it is empty"
+                written_suites.cases += 1
+        if not written_suites.cases:
+            first = (
+                f": {written_suites.skipped[0].id}: {written_suites.skipped[0].reason}"
+                if written_suites.skipped
+                else ": it is empty"
+            )
             raise QueryEvalError(f"{imported.source or imported.name}: no case could be imported{first}")
-        written.suites = files.finish()
+        written_suites.suites = files.finish()
     predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
     _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
     if not imported.has_predictions:
         (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
-    return written
+    return written_suites
 
 
 def _write_yaml(path: Path, schema: SchemaName, content: Mapping[str, JsonValue]) -> None:
