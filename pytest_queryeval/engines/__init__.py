@@ -74,15 +74,15 @@ def prefix_source_errors(prefix: str) -> Iterator[None]:
 
 def described_schema(listing: Execution) -> Schema:
     """Return the schema that a listing of the columns describes; raises `SourceError` where the listing failed."""
-    return schema_of_columns(_listed_rows(listing))
+    return schema_of_columns(_rows_of_listing(listing))
 
 
 def ddl_text(listing: Execution) -> str:
     """Return the statements of a listing as one script; raises `SourceError` where the listing failed."""
-    return script_of(str(statement) for (statement,) in _listed_rows(listing))
+    return script_of(str(statement) for (statement,) in _rows_of_listing(listing))
 
 
-def _listed_rows(listing: Execution) -> Sequence[Sequence[Any]]:
+def _rows_of_listing(listing: Execution) -> Sequence[Sequence[Any]]:
     if not isinstance(listing.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listing.error.message if listing.error else 'no answer'}")
     return listing.answer.rows

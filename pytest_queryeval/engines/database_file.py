@@ -32,7 +32,7 @@ def script_remedy(problem: str) -> str:
 
 
 class DatabaseFile:
-    """The database at `path`; its driver is given the path. `folder`, if given, is removed on close."""
+    """The database at `path`, which its driver opens; `folder`, if any, is removed on close."""
 
     def __init__(self, name: str, path: Path, host: Host, *, folder: TemporaryDirectory[str] | None = None) -> None:
         self._name = name
@@ -43,7 +43,7 @@ class DatabaseFile:
 
     @classmethod
     def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
-        """Open a new database, which `write` makes at the path that it is given; it is removed on close.
+        """Open a new database that `write` creates at the path of its argument; it is removed on close.
 
         Raises `SourceError` where there is no folder for it, and what `write` raises.
         """

@@ -51,10 +51,10 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         raise Fault(f"{path}{':' + quotation[1] if quotation else ''}: {brief(error)}") from error
     transactions = any(kind(statement) == "TRANSACTION" for statement in statements)
     in_transaction = False
-    for line, statement in placed(text, statements):
+    for line, statement in locate_statements(text, statements):
         is_insert = kind(statement) == "INSERT" and not transactions
         try:
-            # One transaction for all inserts in a row: each by itself would wait for the disk.
+            # One transaction for all inserts in a row: separate ones would each wait for the disk.
             if is_insert != in_transaction:
                 connection.execute("BEGIN" if is_insert else "COMMIT")
                 in_transaction = is_insert
@@ -70,7 +70,7 @@ def kind(statement: duckdb.Statement) -> str:
     return str(statement.type).rpartition(".")[2]
 
 
-def placed(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int, duckdb.Statement]]:
+def locate_statements(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int, duckdb.Statement]]:
     """Yield each statement with the line of its first word."""
     at = 0
     for statement in statements:
@@ -83,7 +83,7 @@ def placed(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int,
 def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) -> None:
     """Make a table of each file; raises `Fault` with the name of the file that cannot be read."""
     for name, path, reader, delimiter in tables:
-        rows = counted_rows(path, delimiter) if delimiter else None
+        rows = count_rows(path, delimiter) if delimiter else None
         quoted_name = name.replace('"', '""')
         pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
         try:
@@ -95,7 +95,7 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
             raise Fault(f"{path}: DuckDB reads {row_count:,} of {rows:,} rows")
 
 
-def counted_rows(path: str, delimiter: str) -> int:
+def count_rows(path: str, delimiter: str) -> int:
     """Return the number of rows below the names; raises `Fault` with the line of a row that does not fit the names.
 
     DuckDB drops some of these silently. It skips empty lines, too, except where they are rows of one cell.

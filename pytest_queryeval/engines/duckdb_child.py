@@ -106,18 +106,18 @@ class Driver(driver.TableDriver):
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
         session = self._new_session(settings)
         self._alarm.set((timeout, session.interrupt))
-        return self._started(session, statement_of(session, query))
+        return self._start(session, statement_of(session, query))
 
     def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of all tables and views; raises like `run`.
 
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
-        return self._started(self._new_session(settings), DESCRIBED)
+        return self._start(self._new_session(settings), DESCRIBED)
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements of all tables and views, those of the schema main first; raises like `run`."""
-        return self._started(self._new_session(settings), STATEMENTS)
+        return self._start(self._new_session(settings), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
@@ -144,7 +144,7 @@ class Driver(driver.TableDriver):
                 return "failure", "invalid", text
         return "fault", f"{type(error).__name__}: {text}"
 
-    def _started(self, session: duckdb.DuckDBPyConnection, statement: Any) -> Answer:
+    def _start(self, session: duckdb.DuckDBPyConnection, statement: Any) -> Answer:
         session.execute(statement)
 
         def fetch(count: int) -> list[Any]:

@@ -106,7 +106,7 @@ class EndpointEngine:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
 
         A timeout, a server error or a refusal is the query's fault only if the endpoint then answers a trivial query;
-        raises `SourceError` otherwise, and for everything else that is no answer.
+        raises `SourceError` otherwise, and for any other lack of an answer.
         """
         if failure := self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
@@ -115,7 +115,7 @@ class EndpointEngine:
         return replace(with_terms(execution, read_query(question.text)), query=query)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
         for query in (gold, predicted):
             if failure := self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._engine)

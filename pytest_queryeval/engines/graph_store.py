@@ -64,18 +64,18 @@ def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None)
     file, and the line of a syntax error.
     """
     with suppress(OSError):  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
-        return _stored_in(cache_folder("graphs"), files, damaged_inode)
+        return _store_in(cache_folder("graphs"), files, damaged_inode)
     try:
         private = private_folder()
     except OSError as error:
         raise SourceError(f"no folder to keep parsed graphs in: {error}") from error
     try:
-        return _stored_in(private, files, damaged_inode)
+        return _store_in(private, files, damaged_inode)
     except OSError as error:
         raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {private}") from error
 
 
-def _stored_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
+def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
     """Return the store, in a folder for stores; raises OSError where that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
@@ -90,7 +90,7 @@ def _stored_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | Non
     if is_new and store.name != _key(files):
         # A file changed while it was parsed: the store must not be found by the old content.
         shutil.rmtree(store, ignore_errors=True)
-        return _stored_in(cache, files, damaged_inode)
+        return _store_in(cache, files, damaged_inode)
     return store
 
 

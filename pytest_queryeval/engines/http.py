@@ -103,7 +103,7 @@ class HTTPEngine:
         """Send `query` and wait at most `timeout` seconds for the whole answer with all its pages.
 
         A failure is the query's only if the service then answers a trivial query; raises `SourceError` otherwise, and
-        for everything else that is no answer.
+        for any other lack of an answer.
         """
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
@@ -115,7 +115,7 @@ class HTTPEngine:
         return replace(execution, answer=replace(table, has_header=False))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
         if failure := self._refusal(gold) or self._refusal(predicted):
             return Execution(query=None, error=failure, engine=self._engine)
         pair = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]

@@ -66,7 +66,7 @@ class Pages:
         """Yield pages of `page_size` rows, up to the first empty one: a shorter page may only have been truncated."""
         size = self._settings["page_size"]
         if not size:
-            yield from self._linked()
+            yield from self._linked_pages()
             return
         rows, number, previous_count = 0, 1, size
         while rows <= self._settings["max_rows"]:
@@ -81,7 +81,7 @@ class Pages:
                 return
             rows, number, previous_count = rows + row_count, number + 1, row_count
 
-    def _linked(self) -> Iterator[Page]:
+    def _linked_pages(self) -> Iterator[Page]:
         """Yield the first page, then each page that its predecessor links to as the next."""
         request = self._page_request(self._settings["max_rows"] + 1, 0, 1)
         followed_urls = {request.url}
@@ -117,22 +117,22 @@ class Pages:
         row_ids = {id(row) for row in rows or ()} if repeating_objects else set()
         if ambiguous_object := next((item for item in repeating_objects if id(item) not in row_ids), None):
             raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
-        next_urls = [url for url in _selected(self._settings["next"], document) if url]
+        next_urls = [url for url in _select(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
             raise Fault(f"`next` ({self._settings['next']}) selects {kind_of(next_urls[0])}, not a URL")
         return Page(rows, self._names(document), next_urls[0] if next_urls else None, shape(document))
 
     def _rows(self, document: Any) -> list[Any] | None:
         path = self._settings["rows"]
-        if not _checked(names_one, path):
+        if not _call_or_fault(names_one, path):
             raise Fault(f"`rows` ({path}) must select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
-        row_lists = [value for value in _selected(path, document) if value is not None]
+        row_lists = [value for value in _select(path, document) if value is not None]
         if row_lists and not isinstance(row_lists[0], list):
             raise Fault(f"`rows` ({path}) selects {kind_of(row_lists[0])} and no list: the answer is {shape(document)}")
         return row_lists[0] if row_lists else None
 
     def _names(self, document: Any) -> list[str] | None:
-        selection = _selected(self._settings["columns"], document)
+        selection = _select(self._settings["columns"], document)
         names = selection[0] if len(selection) == 1 and isinstance(selection[0], list) else selection
         if any(isinstance(name, dict | list) for name in names):
             path = self._settings["columns"]
@@ -160,12 +160,12 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
     if rows and settings["columns"] and not names:
         raise Fault(f"`columns` ({settings['columns']}) selects nothing: the answer is {answer_shape}")
     if settings["cells"]:
-        rows = [_selected(settings["cells"], row) for row in rows or []]
-    columns, cells = _aligned(rows or [], names)
+        rows = [_select(settings["cells"], row) for row in rows or []]
+    columns, cells = _align(rows or [], names)
     return tuple(name.partition(DUPLICATE_MARK)[0] for name in columns), cells
 
 
-def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _align(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns, and the rows with cells in that order; raises `Fault` for invalid rows."""
     if all(isinstance(row, dict) for row in rows):
         row_names = dict.fromkeys(name for row in rows for name in row)
@@ -186,18 +186,18 @@ def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], l
 
 def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
     """Raise `QueryFailed` where the document has an error, or a mark that the answer was cut."""
-    for value in _selected(settings["error"], document):
+    for value in _select(settings["error"], document):
         if value:
             raise QueryFailed("invalid", value if isinstance(value, str) else str(encode(value)))
-    if any(_selected(settings["truncated"], document)):
+    if any(_select(settings["truncated"], document)):
         raise QueryFailed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
 
 
-def _selected(path: str | None, document: Any) -> list[Any]:
-    return _checked(selected, path, document) if path else []
+def _select(path: str | None, document: Any) -> list[Any]:
+    return _call_or_fault(selected, path, document) if path else []
 
 
-def _checked(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call_or_fault(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except ValueError as error:

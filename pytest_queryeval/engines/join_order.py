@@ -1,8 +1,8 @@
 """The order in which rdflib matches the triples of a basic graph pattern.
 
 rdflib takes them almost as they are written: `?a a :Unit . ?b a :Sensor . ?a :feeds ?b` makes all pairs of units and
-sensors before it looks at what connects them. Here the next triple is one that shares a variable with those before, and
-of these the one with the fewest expected matches. Imported by a child process.
+sensors before it matches the triple that connects them. Here the next triple shares a variable with an earlier one if
+possible; among several candidates it is the one with the fewest expected matches. Imported by a child process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IsFixed: TypeAlias = Callable[[Any], bool]
 
 MAX_TRIPLES = 64  # of a pattern that is ordered; the time grows with their square
 MAX_OBJECTS = 1_000  # of a predicate whose triples are counted by object, such as rdf:type
-PATH_STEPS = 10.0  # how many times as many matches as a triple a path is expected to have
+PATH_STEPS = 10.0  # the expected matches of a path, as a multiple of those of a triple
 
 
 class PredicateCounts:
@@ -42,7 +42,7 @@ class PredicateCounts:
         self.by_object[object_] += 1
 
     def close(self) -> None:
-        """Keep the numbers only."""
+        """Reduce the sets of terms to their sizes."""
         self.subjects, self.objects = len(self._subjects), len(self.by_object)
         self._subjects = set()
         if self.objects > MAX_OBJECTS:
@@ -61,7 +61,7 @@ class TripleCounts:
         self._by_predicate[triple[1]].add(triple[0], triple[2])
 
     def close(self) -> None:
-        """Keep the numbers only; call it once all triples are counted."""
+        """Reduce the sets of terms to their sizes; to be called once all triples are counted."""
         for counts in self._by_predicate.values():
             counts.close()
         self._triples = sum(counts.triples for counts in self._by_predicate.values())
@@ -91,7 +91,7 @@ class JoinOrder:
 
     def __init__(self, counts: TripleCounts) -> None:
         self._counts = counts
-        # By the pattern, which is kept so that its id stays its own, and which of its variables are bound.
+        # By the id of the pattern, which is kept alive so that no other object gets this id, and its bound variables.
         self._orders: dict[tuple[int, frozenset[Any]], tuple[CompValue, list[Triple]]] = {}
         self._variables: dict[int, frozenset[Any]] = {}
 
@@ -119,14 +119,14 @@ class JoinOrder:
         span: list[Triple] = []
         for triple in sorted(triples, key=lambda triple: sum(term not in bound_variables for term in unknowns(triple))):
             if may_be_empty(triple[1]):
-                order += [*self._connected(span, bound_terms), triple]
+                order += [*self._connect(span, bound_terms), triple]
                 bound_terms.update(unknowns(triple))
                 span = []
             else:
                 span.append(triple)
-        return order + self._connected(span, bound_terms)
+        return order + self._connect(span, bound_terms)
 
-    def _connected(self, triples: list[Triple], bound_terms: set[Any]) -> list[Triple]:
+    def _connect(self, triples: list[Triple], bound_terms: set[Any]) -> list[Triple]:
         """Return the triples, each connected with earlier ones where possible; add their variables to `bound_terms`."""
 
         def is_fixed(term: Any) -> bool:

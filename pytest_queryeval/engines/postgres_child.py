@@ -77,7 +77,7 @@ _WORD = re.compile(r"[a-z_][a-z0-9_$]*")
 _WRITE = re.compile(r"\b(?:insert\s+into|delete\s+from|merge\s+into|update\s+(?:\S+\s+){1,4}set)\b", re.IGNORECASE)
 
 # By SQLSTATE, else by its class, else invalid. https://www.postgresql.org/docs/current/errcodes-appendix.html
-# None of them is the source's fault by itself, since a query can provoke every one: the parent asks about "rejected".
+# None of them proves a fault of the source, since a query can provoke each one: the parent probes after "rejected".
 VERDICTS = {
     "57014": "timeout",  # query_canceled
     "25P04": "timeout",  # transaction_timeout

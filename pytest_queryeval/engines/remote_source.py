@@ -44,9 +44,9 @@ def connection(source: Source) -> dict[str, Any]:
 class RemoteSource:
     """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
 
-    A coincidence may cause those of the kinds `lasting_failures`, such as a lost connection: where the service answers
-    the probe at once, the query is sent once more, and what happens then counts. A service that needs some time until
-    it answers again may have been brought down by the query, which then is not repeated.
+    Failures of the kinds `lasting_failures`, such as a lost connection, may be a coincidence: where the service answers
+    the probe at once, the query is sent once more, and the second outcome counts. Where the service needs some time to
+    recover, the query may have brought it down and is not repeated.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class RemoteSource:
         """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
         Raises `UnresponsiveSourceError` where the query ran past its limit and the service then answers nothing, and
-        `SourceError` for everything else that is no answer.
+        `SourceError` for any other lack of an answer.
         """
         with self._source_errors():
             execution, may_repeat = self._execute_once(question, timeout, max_rows)
             return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
 
     def _execute_once(self, question: Question, timeout: float, max_rows: int) -> tuple[Execution, bool]:
-        """Send a query, and return also whether to repeat it."""
+        """Send a query; return its execution and whether to repeat it."""
         began = time.monotonic()
         execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
         failure = execution.error
@@ -96,7 +96,7 @@ class RemoteSource:
             return ddl_text(self._host.ddl(settings, timeout=timeout))
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
-        """Time both with the way to the service and back; raises `SourceError`."""
+        """Time both, including the round trip to the service; raises `SourceError`."""
         with self._source_errors():
             return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)
 
@@ -106,7 +106,7 @@ class RemoteSource:
     def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:
         """Raise `SourceError` unless the service answers the probe after a query that failed in `elapsed` seconds.
 
-        Return whether it answers the first one.
+        Return whether it answers the first probe.
         """
         start_seconds = START_SECONDS if self._host.pid is None else 0.0
         problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)

@@ -1,4 +1,4 @@
-"""Databases by their SQLAlchemy URLs, queried from a child process: PostgreSQL has a driver of its own."""
+"""Databases by their SQLAlchemy URLs, queried from a child process: PostgreSQL has its own driver."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Guard:
             self._selecting = True
         if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second_argument).lower() in FORBIDDEN):
             return sqlite3.SQLITE_OK
-        # FTS5 reads it within a SELECT; as a query of its own it comes before any SELECT.
+        # FTS5 reads it within a SELECT; as a separate query it comes before any SELECT.
         if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument == "data_version":
             return sqlite3.SQLITE_OK
         objects = " ".join(text for text in (first_argument, second_argument) if text)

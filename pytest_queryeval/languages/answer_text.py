@@ -1,4 +1,4 @@
-"""The shared reader of kinds whose answers are text that is read and not run."""
+"""The shared reader of kinds whose answers are parsed, not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of golds and predictions: each kind has a reader for each suffix that it knows."""
+"""Files of golds and predictions: each kind has a reader for each suffix that it supports."""
 
 from __future__ import annotations
 

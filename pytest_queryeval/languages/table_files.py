@@ -24,8 +24,8 @@ def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str,
     return {
         ".sql": text_file,
         ".rq": text_file,
-        ".csv": lambda file: _separated(file, csv_cell),
-        ".tsv": lambda file: _separated(file, csv_cell),
+        ".csv": lambda file: _read_separated(file, csv_cell),
+        ".tsv": lambda file: _read_separated(file, csv_cell),
         ".json": lambda file: QueryOrAnswer(answer=read_table(read_json(file), stated_cell)),
         ".srj": _sparql_results,
         ".srx": _sparql_results,
@@ -41,7 +41,7 @@ def _sparql_results(file: File) -> QueryOrAnswer:
         raise file.problem(str(error)) from error
 
 
-def _separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
+def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
     text = file.text(MAX_STATED_BYTES)
     delimiter = "\t" if file.path.suffix.lower() == ".tsv" else ","
     if delimiter == "\t" and all(name.startswith("?") for name in text.partition("\n")[0].split("\t")):

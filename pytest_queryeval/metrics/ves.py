@@ -47,7 +47,7 @@ def ves(
     that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
     counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
-    return _scored(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
+    return _score(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
 
 
 @metric(check=check_iterations, max_score=MAX_REWARD)
@@ -66,7 +66,7 @@ def r_ves(
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0
-    return _scored(lambda ratio: math.sqrt(reward(ratio)), timer, iterations)
+    return _score(lambda ratio: math.sqrt(reward(ratio)), timer, iterations)
 
 
 @metric(check=check_iterations, max_score=MAX_REWARD, published=True)
@@ -126,7 +126,7 @@ def interval(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return golds[0] / predicteds[k - 1], golds[k - 1] / predicteds[0]
 
 
-def _scored(value_of: Callable[[float], float], timer: Timer, iterations: int) -> Score | None:
+def _score(value_of: Callable[[float], float], timer: Timer, iterations: int) -> Score | None:
     times = timer(iterations)
     if times is None:
         return None

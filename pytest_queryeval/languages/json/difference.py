@@ -137,11 +137,11 @@ def _compare_objects(
     for key in extra_keys:
         differences.add((path, key), predicted[key])
     if extra_keys:
-        missing_keys = {_normalized(key) for key in gold if key not in predicted}
-        differences.respelled += sum(_normalized(key) in missing_keys for key in extra_keys)
+        missing_keys = {_normalize(key) for key in gold if key not in predicted}
+        differences.respelled += sum(_normalize(key) in missing_keys for key in extra_keys)
 
 
-def _normalized(key: str) -> str:
+def _normalize(key: str) -> str:
     return key if key.isascii() or len(key) > MAX_NORMALIZED else normalize("NFC", key)
 
 

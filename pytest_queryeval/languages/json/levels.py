@@ -39,14 +39,14 @@ def levels(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Ob
     """
     gold_level = _level(gold.value, at)
     if isinstance(gold_level, str):
-        return _unscored(None, f"gold {gold_level}, so there is nothing to score")
+        return _no_score(None, f"gold {gold_level}, so there is nothing to score")
     predicted_level = _level(predicted.value, at)
     if isinstance(predicted_level, str):
-        return _unscored(0.0, f"predicted {predicted_level}, which scores 0")
+        return _no_score(0.0, f"predicted {predicted_level}, which scores 0")
     return gold_level, predicted_level
 
 
-def _unscored(value: float | None, reason: str) -> Score:
+def _no_score(value: float | None, reason: str) -> Score:
     return Score(value=value, details={"notes": [f"similarity: {reason}"]})
 
 

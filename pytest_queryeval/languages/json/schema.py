@@ -33,7 +33,7 @@ def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
     from pytest_queryeval.languages.json import schema_child
 
     try:
-        return _lines(schema_child.violations(_compiled(schema), answer.value))
+        return _lines(schema_child.violations(_compile(schema), answer.value))
     except Exception as error:
         # The schema was checked when it was read, so any other error is a limit of jsonschema.
         reason = str(error) if isinstance(error, schema_child.TooDeep) else f"{type(error).__name__}: {error}"
@@ -49,7 +49,7 @@ def check_untrusted(
     and where the process cannot be started.
     """
     try:
-        settings = {"schema": _packed(schema), "answer": marshal.dumps(answer.value)}
+        settings = {"schema": _pack(schema), "answer": marshal.dumps(answer.value)}
     except ValueError as error:
         return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
     host = hosts.shared(Host("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES))
@@ -72,12 +72,12 @@ def _lines(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
-def _compiled(schema: JsonSchema) -> Any:
+def _compile(schema: JsonSchema) -> Any:
     from pytest_queryeval.languages.json import schema_child
 
     return schema_child.compiled(schema.document, schema.resources)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
-def _packed(schema: JsonSchema) -> bytes:
+def _pack(schema: JsonSchema) -> bytes:
     return marshal.dumps((schema.document, dict(schema.resources)))

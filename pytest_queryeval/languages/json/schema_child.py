@@ -84,17 +84,19 @@ def shown(value: Any, room: int = MAX_SHOWN) -> str:
         case str():
             return repr(value[:room] + "…" * (len(value) > room))
         case list():
-            return f"[{_listed(value, shown, room)}]"
+            return f"[{_join_shown(value, shown, room)}]"
         case dict():
             entries = value.items()
-            return f"{{{_listed(entries, lambda entry, room: ': '.join(shown(part, room) for part in entry), room)}}}"
+            return (
+                f"{{{_join_shown(entries, lambda entry, room: ': '.join(shown(part, room) for part in entry), room)}}}"
+            )
         case int() if abs(value) >= MIN_LARGE:
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         case _:
             return repr(value)
 
 
-def _listed(items: Iterable[Any], write: Callable[[Any, int], str], room: int) -> str:
+def _join_shown(items: Iterable[Any], write: Callable[[Any, int], str], room: int) -> str:
     parts: list[str] = []
     for item in items:
         if room <= 0:
@@ -188,7 +190,7 @@ KEYWORDS = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items, "m
 
 
 @lru_cache
-def _strengthened(draft: Any) -> Any:
+def _strengthen(draft: Any) -> Any:
     return extend(  # type: ignore[no-untyped-call]
         draft, {name: check for name, check in KEYWORDS.items() if name in draft.VALIDATORS}
     )
@@ -202,14 +204,14 @@ def compiled(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
     draft: Any = validator_for(document, default=Draft202012Validator)
     rules = specification_with(draft.ID_OF(draft.META_SCHEMA))
     resources = [
-        (uri, Resource.from_contents(_prepared(content), rules)) for uri, content in referenced_documents.items()
+        (uri, Resource.from_contents(_prepare(content), rules)) for uri, content in referenced_documents.items()
     ]
     # The default registry would fetch unknown documents.
     registry: Registry[Any] = Registry().with_resources(resources)
-    return _strengthened(draft)(_prepared(document), registry=registry)
+    return _strengthen(draft)(_prepare(document), registry=registry)
 
 
-def _prepared(document: Any) -> Any:
+def _prepare(document: Any) -> Any:
     """Return the schema without the name of its draft, by which jsonschema would use its own keywords again."""
     copy = quiet(document)
     if isinstance(copy, dict):

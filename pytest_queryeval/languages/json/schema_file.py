@@ -65,14 +65,14 @@ class _Links:
 
     def __init__(self, file: File, document: JsonValue) -> None:
         self.resources: dict[str, JsonValue] = {}
-        self._draft = _checked_draft(document, file, Draft202012Validator)
+        self._draft = _check_draft(document, file, Draft202012Validator)
         self._name = self._draft.ID_OF(self._draft.META_SCHEMA)
         self._specification = specification_with(self._name)
         self._file = file
         self._seen: set[int] = set()
         self._same_value: dict[int, list[int]] = {}
         self._references: list[_Reference] = []
-        registry: Registry[Any] = Registry(retrieve=self._retrieved)  # type: ignore[call-arg]
+        registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
         self._registry = REGISTRY.combine(registry)
         root = self._specification.create_resource(document)
         # For a schema with an id, such as https://example.com/a.json, the files beside it have URIs of that site.
@@ -105,7 +105,7 @@ class _Links:
         for reference in self._references:  # which grows
             target = _target(reference)
             if id(target.contents) not in self._seen:
-                _checked_draft(target.contents, reference.file, self._draft)
+                _check_draft(target.contents, reference.file, self._draft)
                 self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
             self._same_value[reference.schema].append(id(target.contents))
         try:
@@ -116,7 +116,7 @@ class _Links:
             problem = f"`{reference.keyword}` '{reference.text}' leads back to itself without end"
             raise reference.file.problem(problem) from error
 
-    def _retrieved(self, uri: str) -> Resource[Any]:
+    def _retrieve(self, uri: str) -> Resource[Any]:
         """Return the content of the file that a URI refers to."""
         if uri not in self.resources:
             name = urlsplit(uri.removeprefix(self._base))
@@ -125,13 +125,13 @@ class _Links:
                 raise _Outside(uri)
             file = file_at(self._file.folder / path)
             self.resources[uri] = document = json_value(read_json(file))
-            _checked_draft(document, file, self._draft)
+            _check_draft(document, file, self._draft)
             resource = Resource.from_contents(document, self._specification)
             self._walk(resource, self._registry.resolver(uri), file)
         return Resource.from_contents(self.resources[uri], self._specification)
 
 
-def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
+def _check_draft(document: JsonValue, file: File, default: Any) -> Any:
     """Return the draft of a schema; raise `CaseError` where it is unknown, or its rules are broken."""
     if not isinstance(document, dict | bool):
         raise file.problem("a schema is an object, true or false")

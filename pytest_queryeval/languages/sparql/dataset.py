@@ -24,7 +24,7 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
 
     An IRI is resolved by the prologue; without a base, one that is relative stays so.
     """
-    base, prefixes = _declared(prologue)
+    base, prefixes = _read_prologue(prologue)
     for token, next_token in zip_longest(body, body[1:]):
         is_call = next_token is not None and next_token.text == "("
         is_name = token.text.partition(":")[0] in prefixes and (token.depth > 0 or is_call or form == "DESCRIBE")
@@ -36,7 +36,7 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
 
 def graphs_anywhere(text: str, prologue: Sequence[Token]) -> Iterator[str]:
     """Yield the IRIs of all text that looks like a clause, even within a string or a comment."""
-    base, prefixes = _declared(prologue)
+    base, prefixes = _read_prologue(prologue)
     for clause in _CLAUSE.finditer(text):
         yield _iri(clause, base, prefixes)
 
@@ -54,7 +54,7 @@ def _start_of_clause(token: Token, *, is_name: bool) -> int | None:
     return token.start if is_clause else None
 
 
-def _declared(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
+def _read_prologue(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
     """Return the base and the prefixes without colon, each resolved by the base before it.
 
     Duplicate declarations are ignored, since servers differ in which one counts: their IRIs stay relative.
@@ -74,18 +74,18 @@ def _declared(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
     for name, iris in iris_by_prefix.items():
         if len(iris) == 1:
             iri, is_behind_base = iris.pop()
-            prefixes[name] = _resolved(iri, base if is_behind_base else "")
+            prefixes[name] = _resolve(iri, base if is_behind_base else "")
     return base, prefixes
 
 
 def _iri(clause: re.Match[str], base: str, prefixes: Mapping[str, str]) -> str:
     if clause["iri"] is not None:
-        return _resolved(unescaped(clause["iri"]), base)
+        return _resolve(unescaped(clause["iri"]), base)
     prefix, _, local = clause["name"].partition(":")
     if prefix not in prefixes:
         return clause["name"]
     return prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
 
 
-def _resolved(iri: str, base: str) -> str:
+def _resolve(iri: str, base: str) -> str:
     return iri if _ABSOLUTE.match(iri) else urljoin(base, iri)

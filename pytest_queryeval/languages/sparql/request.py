@@ -1,6 +1,6 @@
 """A SPARQL query over HTTP: SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them.
 
-Only for child processes: SPARQLWrapper uses the opener that is installed in urllib, which is ours here.
+Only for child processes: SPARQLWrapper uses the opener that is installed in urllib, here `Opener`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Cache:
 
     def vectors(self, keys: Collection[bytes]) -> Vectors:
         """Return the vectors of those keys that the file has."""
-        return self._tried(lambda connection: _read(connection, keys)) if keys else {}
+        return self._attempt(lambda connection: _read(connection, keys)) if keys else {}
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
         """Store vectors, each with a checksum."""
@@ -57,7 +57,7 @@ class Cache:
                 connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
                 _trim(connection, day - KEPT_SECONDS // _DAY)
 
-        self._tried(write)
+        self._attempt(write)
         if not self._is_trimmed and self._path is not None:
             self._is_trimmed = True
             _drop_unused(self._path.parent)
@@ -69,10 +69,10 @@ class Cache:
         The wait ends when another process has added nothing for WAIT_SECONDS.
         """
         with ExitStack() as stack:
-            last_change, deadline = self._changed(), time.monotonic() + WAIT_SECONDS
-            while not self._entered(stack) and time.monotonic() < deadline:
+            last_change, deadline = self._last_write(), time.monotonic() + WAIT_SECONDS
+            while not self._enter_turn(stack) and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-                if (change := self._changed()) != last_change:
+                if (change := self._last_write()) != last_change:
                     last_change, deadline = change, time.monotonic() + WAIT_SECONDS
             yield
 
@@ -82,7 +82,7 @@ class Cache:
             self._connection.close()
             self._connection = None
 
-    def _entered(self, stack: ExitStack) -> bool:
+    def _enter_turn(self, stack: ExitStack) -> bool:
         """Return whether there is no other process to wait for."""
         if self._path is None:
             return True
@@ -94,24 +94,24 @@ class Cache:
             return True
         return True
 
-    def _changed(self) -> int:
+    def _last_write(self) -> int:
         """Return when the file was written to, in nanoseconds; 0 where there is none."""
         with suppress(OSError):
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         return 0
 
-    def _tried(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _attempt(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do the work on the file; on a new one if it is damaged; in memory from now on if that fails, too."""
         for fallback in (self._remove, self._leave):
             try:
-                return work(self._opened())
+                return work(self._open())
             except sqlite3.OperationalError:  # locked for too long, full, or not to be written
                 self._leave()
             except sqlite3.DatabaseError:
                 fallback()
-        return work(self._opened())
+        return work(self._open())
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             target = ":memory:" if self._path is None else str(self._path)
             # Used by one thread at a time, not always the one that opened it.

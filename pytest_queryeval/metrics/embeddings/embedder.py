@@ -64,18 +64,18 @@ class Embedder:
         texts_by_key = {_key(text): text for text in texts}
         if not texts_by_key:
             return {}
-        cache = self._opened()
+        cache = self._open_cache()
         vectors = cache.vectors(texts_by_key.keys())
         if len(vectors) < len(texts_by_key):
             with cache.turn():
                 vectors |= cache.vectors(texts_by_key.keys() - vectors.keys())
                 missing_texts = {key: text for key, text in texts_by_key.items() if key not in vectors}
-                vectors |= self._encoded(missing_texts, cache) if missing_texts else {}
+                vectors |= self._encode(missing_texts, cache) if missing_texts else {}
         return vectors
 
-    def _encoded(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
+    def _encode(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
         """Return the vectors of texts, and put them into the cache a batch at a time."""
-        model, keys, encoded_vectors = self._loaded(), list(texts), Vectors()
+        model, keys, encoded_vectors = self._get_model(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
         last_report = time.monotonic()
         for batch in model.batches([_readable(text) for text in texts.values()]):
@@ -87,17 +87,17 @@ class Embedder:
                 self._tell(f"texts embedded: {len(encoded_vectors):,} of {len(keys):,}")
         return encoded_vectors
 
-    def _opened(self) -> Cache:
+    def _open_cache(self) -> Cache:
         """Return the model's cache; load the model first where it can be identified only then."""
         if self._cache is None:
             name = self._once(lambda: identity(self._name))
             if name is None:
-                self._loaded()
+                self._get_model()
                 name = identity(self._name)
             self._cache = Cache(name, self._folder)
         return self._cache
 
-    def _loaded(self) -> Model:
+    def _get_model(self) -> Model:
         if self._model is None:
             self._model = self._once(self._load)
         return self._model

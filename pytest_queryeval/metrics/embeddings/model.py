@@ -36,7 +36,7 @@ class Model:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._library = _loaded(name)
+        self._library = _load(name)
         # Texts are untrusted, and such a model fetches texts that look like the URL or the path of an image.
         if media := sorted(map(str, set(getattr(self._library, "modalities", ())) - _TEXT_ONLY)):
             raise problem(name, f"it reads more than text ({', '.join(media)}), and would load what a text names")
@@ -47,13 +47,13 @@ class Model:
         Texts of about the same number of tokens go together, the longest first, so that little is padded. Raise
         `EmbeddingError` for a text that cannot be encoded.
         """
-        tokens = self._tried(self._tokens, texts)
+        tokens = self._attempt(self._tokens, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
         start = 0
         while start < len(places):
             batch = places[start : start + max(BATCH_TOKENS // max(tokens[places[start]], 1), 1)]
             start += len(batch)
-            vectors = self._tried(self._encoded, [texts[place] for place in batch])
+            vectors = self._attempt(self._encode, [texts[place] for place in batch])
             yield dict(zip(batch, vectors, strict=True))
 
     def _tokens(self, texts: list[str]) -> list[int]:
@@ -70,7 +70,7 @@ class Model:
         limit = self._library.max_seq_length or max(counts, default=0)
         return [min(count, limit) for count in counts]
 
-    def _encoded(self, texts: list[str]) -> list[bytes]:
+    def _encode(self, texts: list[str]) -> list[bytes]:
         embeddings = self._library.encode(
             texts, batch_size=len(texts), show_progress_bar=False, normalize_embeddings=True
         )
@@ -79,7 +79,7 @@ class Model:
             raise ValueError("the model gives a vector that is not finite")
         return [vector.tobytes() for vector in vectors]
 
-    def _tried(self, work: Callable[[list[str]], Result], texts: list[str]) -> Result:
+    def _attempt(self, work: Callable[[list[str]], Result], texts: list[str]) -> Result:
         try:
             with _quiet():
                 return work(texts)
@@ -87,7 +87,7 @@ class Model:
             raise problem(self._name, f"a text cannot be encoded: {error}") from error
 
 
-def _loaded(name: str) -> Library:
+def _load(name: str) -> Library:
     """Return the model, from this machine if it is there."""
     library = _library(name)
     try:

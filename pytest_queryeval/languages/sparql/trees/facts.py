@@ -135,7 +135,7 @@ class Facts:
         exchanges = {first_variable: second_variable, second_variable: first_variable}
         renamed_variant = renamed(variant, lambda term: exchanges.get(term, term))
         if self.policy.columns == "any" and not self.policy.gold_columns:
-            return _sorted(renamed_variant) == _sorted(self.tree)
+            return _sort_items(renamed_variant) == _sort_items(self.tree)
         return renamed_variant == self.tree
 
 
@@ -184,5 +184,5 @@ def _visible(group: Group) -> Iterator[str]:
                 yield from (key.variable for key in select.group) if isinstance(select, Select) else ()
 
 
-def _sorted(tree: Select) -> Select:
+def _sort_items(tree: Select) -> Select:
     return replace(tree, items=tuple(sorted(tree.items, key=repr)))

@@ -40,10 +40,11 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A tree and the IRIs of the prefixes that its text declares."""
+    """A query as a tree."""
 
     tree: Select
     prefixes: Mapping[str, str]
+    """The IRIs of the prefixes that the text declares."""
 
 
 def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Query:
@@ -76,7 +77,7 @@ def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[s
     spelled_terms: list[str] = []
     end = -1
     for token in query_tokens:
-        text, previous_term = _spelled(token, prefixes), spelled_terms[-1] if spelled_terms else ""
+        text, previous_term = _spell(token, prefixes), spelled_terms[-1] if spelled_terms else ""
         is_adjacent = token.start == end
         if token.kind == "language" and previous_term.startswith('"'):
             spelled_terms[-1] = previous_term + text.lower()
@@ -101,7 +102,7 @@ def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[s
     return spelled_terms
 
 
-def _spelled(token: Token, prefixes: Mapping[str, str]) -> str:
+def _spell(token: Token, prefixes: Mapping[str, str]) -> str:
     text = token.text
     match token.kind:
         case "variable":

@@ -120,7 +120,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A group graph pattern; equal to one that has the same elements in another order."""
+    """A group graph pattern; equal to a group with the same elements in any order."""
 
     elements: tuple[Element, ...]
 

@@ -34,7 +34,7 @@ class Writer:
         self._used: dict[str, None] = {}
 
     def query(self, tree: Select) -> str:
-        """Return the text of a query: the pattern on lines of its own, after the prefixes that it uses."""
+        """Return the text of a query: the prefixes that it uses, then the pattern on separate lines."""
         self._used.clear()
         text = self.select(tree, "")
         return "".join(f"PREFIX {name}: <{self._prefixes[name]}>\n" for name in self._used) + text
