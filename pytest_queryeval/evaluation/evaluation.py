@@ -62,7 +62,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
-    """Return the place in a suite where a fault can be fixed: that of the source, the gold or a setting at fault."""
+    """Return the location in a suite at which a fault can be fixed: that of the source, gold or setting at fault."""
     place = None
     if isinstance(fault, GoldError):
         place = fault.location
@@ -76,7 +76,7 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 
 def fault_text(case: Case, fault: Exception) -> str:
-    """Return the message of a fault with its place; only its first line starts where CI services read commands."""
+    """Return the message of a fault with its location; indent further lines, lest CI services run them as commands."""
     first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
     return "\n".join(
         (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))

@@ -42,7 +42,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
 
 
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
-    """Yield each gold with the prediction that is stated, or with itself where a predictor is to be called."""
+    """Yield each gold with the stated prediction, or with itself if a predictor is to be called."""
     golds = [gold.answer for gold in case.golds if gold.answer is not None]
     if case.predicted is None:
         yield from zip(golds, golds, strict=True)

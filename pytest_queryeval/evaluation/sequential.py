@@ -7,7 +7,7 @@ import math
 from pytest_queryeval.core.model import Threshold
 
 ALTERNATIVES = 12  # means on each side of a limit that are bet on
-ROUNDING = 1e-9  # what `Threshold.admits` forgives
+ROUNDING = 1e-9  # the tolerance of `Threshold.admits`
 
 
 class MeanTest:

@@ -91,7 +91,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop every child process and free every file, also where one of them raises; may be called again."""
+        """Stop every child process and close every file, even if one of them raises; may be called again."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
             for opened in (*self._engines.values(), *self._embedders.values(), self._predictors):
@@ -163,7 +163,7 @@ class Session:
         return self._predictors.prediction(case, trial)
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
+        """Return the system's answer if it needs no call, as when the suite states it; else None."""
         return self._predictors.prediction_at_hand(case)
 
     def execute(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:

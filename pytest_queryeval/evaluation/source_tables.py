@@ -57,7 +57,7 @@ class _Rows:
         return bool(columns) and self._returns_rows(select_key_faults(table, columns, self._dialect)) is False
 
     def have_nulls(self, table: str, column: str) -> bool:
-        """Return whether a column of a primary key has NULLs, as SQLite admits them."""
+        """Return whether a column of a primary key has NULLs, which only SQLite allows."""
         if self._dialect != "sqlite":
             return False
         return self._returns_rows(select_nulls(table, column, self._dialect)) is True
@@ -74,7 +74,7 @@ class _Rows:
         return orphans is False or (orphans is None and is_declared)
 
     def _spell(self, table: str, names: Sequence[str]) -> list[str]:
-        """Return the names of columns as the source spells them; empty where it lacks one of them."""
+        """Return the names of columns as the source spells them; empty if the table lacks one of them."""
         columns = self._columns.get(table, {})
         return [columns[name] for name in names] if columns.keys() >= set(names) else []
 

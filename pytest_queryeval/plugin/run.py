@@ -225,7 +225,7 @@ def _cases(items: list[pytest.Item]) -> list[Case]:
 
 
 def _concurrency_remedy(case: Case, workers: int) -> str:
-    """Return what to write so that a predictor may be called by this many workers."""
+    """Return how to allow a predictor as many calls at once as there are workers."""
     from pytest_queryeval.predictors import PREDICTORS
     from pytest_queryeval.text.credentials import mask_credentials
 
@@ -239,7 +239,7 @@ def _concurrency_remedy(case: Case, workers: int) -> str:
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:
-    """Return whether a marker may skip the item, so that its prediction is not started ahead."""
+    """Return whether a marker may skip the item, so that its prediction is not prefetched."""
     return any(
         marker.name in ("skip", "skipif") or (marker.name == "xfail" and marker.kwargs.get("run") is False)
         for marker in item.iter_markers()

@@ -22,5 +22,5 @@ def is_case(nodeid: str) -> bool:
 
 
 def is_case_item(item: pytest.Item) -> TypeGuard[CaseItem]:
-    """Return whether an item is one of this plugin's, without an import of its class."""
+    """Return whether an item is a case of this plugin, without importing its class."""
     return hasattr(item, "queryeval_result")

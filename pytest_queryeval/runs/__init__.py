@@ -1,1 +1,1 @@
-"""Runs of cases: without pytest, here or by workers, and what such runs share with those of pytest."""
+"""Runs of cases without pytest, in this process or in workers, and the parts that they share with runs of pytest."""

@@ -1,4 +1,4 @@
-"""Clusters that run cases: what `queryeval evaluate --on SCHEME://…` connects to."""
+"""Clusters that run cases, to which `queryeval evaluate --on SCHEME://…` connects."""
 
 from __future__ import annotations
 

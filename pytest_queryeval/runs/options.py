@@ -121,7 +121,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def predictor_spec(self) -> PredictorSpec | None:
-        """The predictor for all cases; that of the hook where plugins have one and no other is named."""
+        """The predictor for all cases; None without the option."""
         if not self.predictor:
             return None
         try:
@@ -159,7 +159,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def baseline_report(self) -> Report | None:
-        """The report to compare with, read before this run writes its own; None where none is given."""
+        """The report to compare with, read before this run writes its own; None without the option."""
         if not self.baseline:
             return None
         try:

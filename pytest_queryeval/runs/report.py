@@ -1,4 +1,4 @@
-"""The report of a run of suites: when and where it was, what was collected, the results with their gates."""
+"""The report of a run of suites: time and environment, collected suites, results and gates."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
     for source in {
         case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
     }.values():
-        with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
+        with suppress(QueryEvalError, PackageNotFoundError):  # their cases report what is missing
             versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
     return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}

@@ -13,7 +13,7 @@ POLL_SECONDS = 0.05  # while the clock stands still
 
 
 class CallClock:
-    """A clock that stands still while a source is listed: that is not what a predictor's `timeout` is for."""
+    """A clock that stands still while a source lists its tables, which a predictor's `timeout` does not cover."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant: a signal's handler reads the clock, too

@@ -47,7 +47,7 @@ class EventLoopThread:
         self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def blocked_seconds(self) -> float:
-        """Return for how long the loop has not reacted, as seen by who calls this now and then."""
+        """Return for how long the loop has not reacted, as seen by periodic calls of this method."""
         pinged_at = self._pinged_at
         if pinged_at is not None:
             return self._clock() - pinged_at
@@ -56,7 +56,7 @@ class EventLoopThread:
         return 0.0
 
     def stack(self) -> traceback.StackSummary:
-        """Return what the thread is doing just now."""
+        """Return the current call stack of the thread."""
         return traceback.extract_stack(sys._current_frames().get(self._thread.ident or 0))
 
     def _run(self) -> None:

@@ -70,13 +70,13 @@ class PredictorPool:
             raise PredictorError("the run was stopped before there was an answer")
         call = self._call(case, trial)
         if self._is_replay:
-            return cast("Prediction", call.find_recorded())  # it raises where nothing is recorded
+            return cast("Prediction", call.find_recorded())  # raises if there is no recorded prediction
         answer = self._runner(spec).prediction(call, self.tell_progress)
         self.tell_progress()
         return answer
 
     def is_at_hand(self, case: Case) -> bool:
-        """Return whether nothing is called for the answer to a case."""
+        """Return whether the answer to a case needs no call."""
         return not self._is_called(_spec_of(case))
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
@@ -138,7 +138,7 @@ class PredictorPool:
         return not isinstance(runner, PredictorRunner) or runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
-        """Return how many calls of its predictor are made at once; None where none are, or it cannot be opened."""
+        """Return how many calls of its predictor are made at once; None if it is not called, or cannot be opened."""
         spec = _spec_of(case)
         with suppress(QueryEvalError):
             if self._is_called(spec):
@@ -190,7 +190,7 @@ class PredictorPool:
         )
 
     def _runner(self, spec: PredictorSpec) -> PredictorRunner:
-        """Return what calls a predictor, opened once; raises `PredictorError`, the same one every time."""
+        """Return the runner of a predictor, opened once; raises `PredictorError`, the same one every time."""
         if spec.key not in self._runners:
             self._runners[spec.key] = capture_error(lambda: self._open_runner(spec), PredictorError)
         return unwrap(self._runners[spec.key])
@@ -204,7 +204,7 @@ class PredictorPool:
         )
 
     def _stored_predictions(self, spec: PredictorSpec) -> StoredPredictions:
-        """Return answers that are there already, opened once; raises `PredictorError`, the same one every time."""
+        """Return the stored answers of a predictor, opened once; raises `PredictorError`, the same one every time."""
         if spec.key not in self._stored:
             self._stored[spec.key] = capture_error(lambda: cast("StoredPredictions", self._open(spec)), PredictorError)
         return unwrap(self._stored[spec.key])

@@ -178,7 +178,7 @@ class PredictorRunner:
             call.has_begun = True
             with self.progress.counted():
                 if call.needs_schema and not call.list_schema.is_listed:
-                    with suppress(SourceError):  # raised again where the schema is read
+                    with suppress(SourceError):  # raised again when the schema is read
                         await asyncio.to_thread(call.list_schema)
                 return call.find_recorded() or call.record(await self._retry(call))
 

@@ -35,7 +35,7 @@ class SchemaText:
         return bool(self._outcomes)
 
     def __call__(self) -> str | None:
-        """Return the text, None where there is none; raises `SourceError`, the same one every time."""
+        """Return the text, None if there is no schema; raises `SourceError`, the same one every time."""
         if not self._outcomes:
             with self._clock.paused(), self._lock:
                 if not self._outcomes:

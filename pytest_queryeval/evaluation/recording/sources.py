@@ -57,7 +57,7 @@ class SourceKeys:
         self._addresses: dict[tuple[str, str, str], str] = {}
 
     def key(self, source: Source, **request: JsonValue) -> EntryKey:
-        """Return what the answer to a request depends on, without secrets and paths.
+        """Return the facts that the answer to a request depends on, without secrets and paths.
 
         The name of a source with files does not count; a service is identified by its name. Raise `SourceError` if the
         state cannot be determined, and if two services of one name and version have different addresses.

@@ -184,7 +184,7 @@ class EntryIndex(Generic[T]):
 
 
 def digest(value: JsonValue) -> str:
-    """Return 32 hexadecimal digits of what a JSON value says, whatever the order of its keys."""
+    """Return 32 hexadecimal digits of the hash of a JSON value, whatever the order of its keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX_DIGITS]
 

@@ -1,1 +1,1 @@
-"""Work in chunks on an executor: what is sent to workers, how it is done there, and what happens when one dies."""
+"""Work in chunks on an executor: calls to workers, their execution, and the retries when a worker dies."""

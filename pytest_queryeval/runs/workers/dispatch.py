@@ -1,4 +1,4 @@
-"""Work in chunks on an executor: how large they are, how many are under way, and what happens when one is lost."""
+"""The dispatch of chunks to an executor: their size, how many are under way, and the retries of lost ones."""
 
 from __future__ import annotations
 
