@@ -68,7 +68,10 @@ def registrations():
 
     Later tests would send it to their workers. A conftest.py that is still imported would not register it again.
     """
-    members_before = [(registry, dict(registry._members)) for registry in (*REGISTRIES.values(), PREDICTORS, REPORTS)]
+    registries = (*REGISTRIES.values(), PREDICTORS, REPORTS)
+    for registry in registries:
+        registry.names()  # reads entry points, which are read once
+    members_before = [(registry, dict(registry._members)) for registry in registries]
     modules_before = set(sys.modules)
     yield
     for registry, members in members_before:

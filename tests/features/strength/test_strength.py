@@ -18,7 +18,7 @@ from pytest_queryeval.languages.sql.kind import Sql
 from pytest_queryeval.results.report_file import read_weak_cases
 from pytest_queryeval.suites import load_cases
 
-PAGE = (Path(__file__).parent.parent / "docs" / "strength.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
 SCRIPT = """
 CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, country TEXT);
 INSERT INTO singer VALUES (1, 'Ann', 20, 'FR'), (2, 'Bob', 30, 'US'), (3, 'Cy', 30, 'FR'), (4, 'Di', 41, 'UK');
