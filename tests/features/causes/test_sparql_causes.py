@@ -2,7 +2,7 @@
 
 import pytest
 from samples import make_case
-from test_sparql_mutants import GOLDS, HEAD, made
+from sparql_golds import GOLDS, HEAD, made
 
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.evaluation.evaluation import evaluate_case
