@@ -12,9 +12,9 @@ from suites import write
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import MUTATORS
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.features.strength.mutant import Mutant
-from pytest_queryeval.languages.sql.kind import Sql
 from pytest_queryeval.results.report_file import read_weak_cases
 from pytest_queryeval.suites import load_cases
 
@@ -200,7 +200,7 @@ def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(tmp_path, mo
     write(HEAD + "  - {id: a, gold: SELECT 1, timeout: 0.05}\n")
     endless = "WITH RECURSIVE n(x) AS (SELECT {} UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     made = [Mutant(query=endless.format(n), operator="value", clause="SELECT", change=str(n)) for n in range(9)]
-    monkeypatch.setattr(Sql, "mutants", lambda *_: made)
+    monkeypatch.setitem(MUTATORS._members, "sql", lambda *_: made)
     (case,) = load_cases("s.queryeval.yaml", require_prediction=False)
 
     with Session() as session:
