@@ -338,7 +338,7 @@ def test_an_engine_that_only_lists_columns_will_do(monkeypatch):
         tables={"order": ("id",), "line": ("no", "of")}, foreign_keys=((("line", "of"), ("order", "id")),)
     )
     with Session() as session:
-        text = session._listed_ddl(fake_source())
+        text = session._list_ddl(fake_source())
 
     assert text == (
         'CREATE TABLE line (\n  no,\n  of,\n  FOREIGN KEY (of) REFERENCES "order" (id)\n);'
@@ -350,4 +350,4 @@ def test_an_engine_that_lists_nothing_has_no_schema(monkeypatch):
     install_engine(monkeypatch, {})
 
     with Session() as session:
-        assert session._listed_ddl(fake_source()) is None
+        assert session._list_ddl(fake_source()) is None

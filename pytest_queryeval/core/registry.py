@@ -119,5 +119,5 @@ class Registry(Mapping[str, T]):
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:
             self._entry_points_read = True
-            for point in entry_points(group=self._group):
+            for point in sorted(entry_points(group=self._group), key=lambda point: point.name):
                 self._members.setdefault(point.name, f"{point.module}:{point.attr}")
