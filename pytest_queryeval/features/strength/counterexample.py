@@ -15,8 +15,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.candidates import CandidateDatabases
-from pytest_queryeval.features.strength.rows import Rows
+from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
+from pytest_queryeval.features.strength.sql.rows import Rows
 
 PLAIN_SHARE = 1 / 3  # of the candidates, tried first: few rows, and NULL only where unavoidable
 PLAIN_SIZES = (4, 8)

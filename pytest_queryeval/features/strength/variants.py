@@ -14,10 +14,10 @@ from typing import TypeAlias
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.candidates import CandidateDatabases
 from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right
 from pytest_queryeval.features.strength.mutant import Mutant
-from pytest_queryeval.features.strength.rows import Rows
+from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
+from pytest_queryeval.features.strength.sql.rows import Rows
 
 MAX_VARIANTS = 10
 CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant

@@ -21,8 +21,8 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
-from pytest_queryeval.features.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
 from pytest_queryeval.features.strength.variants import build_variants
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 

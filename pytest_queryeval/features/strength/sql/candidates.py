@@ -9,14 +9,14 @@ from dataclasses import replace
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.rows import (
+from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.sql.rows import (
     RowGenerator,
     Rows,
     constraints_of,
     insertion_order,
     without_orphans,
 )
-from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
