@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
+from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
 
 Rows = list[tuple[object, ...]]

@@ -25,8 +25,7 @@ from pytest_queryeval.languages.sql import parsed_query
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published import grammar, names, normal
 from pytest_queryeval.languages.sql.trees import match
-from pytest_queryeval.metrics.exact_set_match import exact_set_match
-from pytest_queryeval.metrics.exact_set_match_spider import exact_set_match_spider
+from pytest_queryeval.metrics.exact_set_match import exact_set_match, exact_set_match_spider
 
 SETS = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
 COLUMNS = ("pairs", "judged", "right accepts", "false accepts", "right rejects", "false rejects")

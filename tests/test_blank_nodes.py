@@ -11,8 +11,8 @@ from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, TripleTerm
 from pytest_queryeval.languages.sparql.terms import graph_table
+from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 
 LINK = IRI("http://e/link")
 A, B = IRI("http://e/a"), Literal("b")

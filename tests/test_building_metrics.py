@@ -11,10 +11,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.metrics.arity_f1 import arity_f1
-from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
-from pytest_queryeval.metrics.exact_match_f1 import exact_match_f1
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
+from pytest_queryeval.metrics.building_qa import arity_f1, entity_set_f1, exact_match_f1, row_matching_f1
 from pytest_queryeval.sandbox.host import Hosts
 
 PEOPLE = [("Alice", "30"), ("Bob", "25"), ("Charlie", "35")]

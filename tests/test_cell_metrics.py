@@ -12,12 +12,8 @@ from pytest_queryeval.comparison.pandas_text import text_rows
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.metrics.cell_f1 import cell_f1
-from pytest_queryeval.metrics.soft_f1_bird import soft_f1_bird
-from pytest_queryeval.metrics.soft_f1_denodo import soft_f1_denodo
-from pytest_queryeval.metrics.subset_score import subset_score
-from pytest_queryeval.metrics.subset_score_denodo import subset_score_denodo
-from pytest_queryeval.metrics.value_overlap import value_overlap
+from pytest_queryeval.metrics.cells import cell_f1, subset_score, subset_score_denodo, value_overlap
+from pytest_queryeval.metrics.soft_f1 import soft_f1_bird, soft_f1_denodo
 
 OURS = ["cell_f1", "value_overlap", "subset_score"]
 PUBLISHED = ["soft_f1_bird", "soft_f1_denodo", "subset_score_denodo"]

@@ -25,11 +25,10 @@ from pytest_queryeval.core.table import BlankNode, Cell, Literal, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
+from pytest_queryeval.metrics.building_qa import entity_set_f1, row_matching_f1
+from pytest_queryeval.metrics.cells import value_overlap
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
-from pytest_queryeval.metrics.value_overlap import value_overlap
 from pytest_queryeval.suites import load_cases
 
 pytest_plugins = ["postgres"]

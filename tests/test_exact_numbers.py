@@ -14,8 +14,8 @@ from pytest_queryeval.comparison.numbers import is_close, widest
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.core.table import Literal, Table
+from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.sandbox.cells import decode_rows, encode_rows
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -13,7 +13,6 @@ from pytest_queryeval.core.metric import Score
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.metrics import exact_set_match as metrics
-from pytest_queryeval.metrics import partial_match
 
 UNREADABLE = "SELECT name FROM (("
 
@@ -23,7 +22,7 @@ def score(gold, predicted, **options):
 
 
 def component(name, gold, predicted):
-    return getattr(partial_match, f"partial_{name}_f1")(gold, predicted, dialect="sqlite", schema=TOWN)
+    return getattr(metrics, f"partial_{name}_f1")(gold, predicted, dialect="sqlite", schema=TOWN)
 
 
 def verdicts(gold, predicted, dialect, schema):

@@ -19,10 +19,8 @@ from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
-from pytest_queryeval.metrics.exact_match_f1 import exact_match_f1
+from pytest_queryeval.metrics.building_qa import entity_set_f1, exact_match_f1, row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 
 DEFAULT = Policy()
 TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accuracy]

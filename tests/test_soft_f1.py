@@ -23,8 +23,7 @@ from pytest_queryeval.comparison.row_pairs import pair_rows
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Table
-from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1
-from pytest_queryeval.metrics.soft_f1_bird import soft_f1_bird
+from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1, soft_f1_bird
 
 DEFAULT = Policy()
 TOKENS = st.lists(st.integers(0, 12), min_size=3, max_size=3, unique=True).map(tuple)

@@ -9,8 +9,7 @@ from samples import table
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS, applies_to
-from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.metrics.execution_accuracy_bird import execution_accuracy_bird
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy, execution_accuracy_bird
 from pytest_queryeval.metrics.ves import (
     MAX_ITERATIONS,
     check_iterations,

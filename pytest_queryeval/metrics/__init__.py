@@ -1,4 +1,4 @@
-"""The metrics by name. Each is a function `(gold, predicted) -> float | None` in a file of its own."""
+"""The metrics by name. Each is a function `(gold, predicted) -> float | None` of a module here."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better, Metric, describe_metric
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages import KINDS
 
 if TYPE_CHECKING:
@@ -52,65 +53,40 @@ METRICS = MetricRegistry(
     group="pytest_queryeval.metrics",
     members={
         "execution_accuracy": f"{__name__}.execution_accuracy:execution_accuracy",
-        "execution_accuracy_spider": f"{__name__}.execution_accuracy_spider:execution_accuracy_spider",
-        "execution_accuracy_bird": f"{__name__}.execution_accuracy_bird:execution_accuracy_bird",
-        "test_suite_accuracy": f"{__name__}.test_suite_accuracy:test_suite_accuracy",
-        "test_suite_accuracy_spider": f"{__name__}.test_suite_accuracy:test_suite_accuracy_spider",
-        "arity_f1": f"{__name__}.arity_f1:arity_f1",
-        "entity_set_f1": f"{__name__}.entity_set_f1:entity_set_f1",
-        "entity_precision": f"{__name__}.entity_set_f1:entity_precision",
-        "entity_recall": f"{__name__}.entity_set_f1:entity_recall",
-        "row_matching_f1": f"{__name__}.row_matching_f1:row_matching_f1",
-        "row_precision": f"{__name__}.row_matching_f1:row_precision",
-        "row_recall": f"{__name__}.row_matching_f1:row_recall",
-        "exact_match_f1": f"{__name__}.exact_match_f1:exact_match_f1",
+        "execution_accuracy_spider": f"{__name__}.execution_accuracy:execution_accuracy_spider",
+        "execution_accuracy_bird": f"{__name__}.execution_accuracy:execution_accuracy_bird",
+        "test_suite_accuracy": f"{__name__}.execution_accuracy:test_suite_accuracy",
+        "test_suite_accuracy_spider": f"{__name__}.execution_accuracy:test_suite_accuracy_spider",
+        "arity_f1": f"{__name__}.building_qa:arity_f1",
+        "entity_set_f1": f"{__name__}.building_qa:entity_set_f1",
+        "entity_precision": f"{__name__}.building_qa:entity_precision",
+        "entity_recall": f"{__name__}.building_qa:entity_recall",
+        "row_matching_f1": f"{__name__}.building_qa:row_matching_f1",
+        "row_precision": f"{__name__}.building_qa:row_precision",
+        "row_recall": f"{__name__}.building_qa:row_recall",
+        "exact_match_f1": f"{__name__}.building_qa:exact_match_f1",
         "soft_f1": f"{__name__}.soft_f1:soft_f1",
-        "soft_f1_bird": f"{__name__}.soft_f1_bird:soft_f1_bird",
-        "soft_f1_denodo": f"{__name__}.soft_f1_denodo:soft_f1_denodo",
-        "cell_f1": f"{__name__}.cell_f1:cell_f1",
-        "cell_precision": f"{__name__}.cell_f1:cell_precision",
-        "cell_recall": f"{__name__}.cell_f1:cell_recall",
-        "value_overlap": f"{__name__}.value_overlap:value_overlap",
-        "subset_score": f"{__name__}.subset_score:subset_score",
-        "subset_score_denodo": f"{__name__}.subset_score_denodo:subset_score_denodo",
-        "same_row_count": f"{__name__}.same_counts:same_row_count",
-        "same_column_count": f"{__name__}.same_counts:same_column_count",
+        "soft_f1_bird": f"{__name__}.soft_f1:soft_f1_bird",
+        "soft_f1_denodo": f"{__name__}.soft_f1:soft_f1_denodo",
+        "cell_f1": f"{__name__}.cells:cell_f1",
+        "cell_precision": f"{__name__}.cells:cell_precision",
+        "cell_recall": f"{__name__}.cells:cell_recall",
+        "value_overlap": f"{__name__}.cells:value_overlap",
+        "subset_score": f"{__name__}.cells:subset_score",
+        "subset_score_denodo": f"{__name__}.cells:subset_score_denodo",
+        "same_row_count": f"{__name__}.cells:same_row_count",
+        "same_column_count": f"{__name__}.cells:same_column_count",
         "exact_set_match": f"{__name__}.exact_set_match:exact_set_match",
-        "exact_set_match_spider": f"{__name__}.exact_set_match_spider:exact_set_match_spider",
-        "partial_select_f1": f"{__name__}.partial_match:partial_select_f1",
-        "partial_select_precision": f"{__name__}.partial_match:partial_select_precision",
-        "partial_select_recall": f"{__name__}.partial_match:partial_select_recall",
-        "partial_select_no_agg_f1": f"{__name__}.partial_match:partial_select_no_agg_f1",
-        "partial_select_no_agg_precision": f"{__name__}.partial_match:partial_select_no_agg_precision",
-        "partial_select_no_agg_recall": f"{__name__}.partial_match:partial_select_no_agg_recall",
-        "partial_where_f1": f"{__name__}.partial_match:partial_where_f1",
-        "partial_where_precision": f"{__name__}.partial_match:partial_where_precision",
-        "partial_where_recall": f"{__name__}.partial_match:partial_where_recall",
-        "partial_where_no_op_f1": f"{__name__}.partial_match:partial_where_no_op_f1",
-        "partial_where_no_op_precision": f"{__name__}.partial_match:partial_where_no_op_precision",
-        "partial_where_no_op_recall": f"{__name__}.partial_match:partial_where_no_op_recall",
-        "partial_group_no_having_f1": f"{__name__}.partial_match:partial_group_no_having_f1",
-        "partial_group_no_having_precision": f"{__name__}.partial_match:partial_group_no_having_precision",
-        "partial_group_no_having_recall": f"{__name__}.partial_match:partial_group_no_having_recall",
-        "partial_group_f1": f"{__name__}.partial_match:partial_group_f1",
-        "partial_group_precision": f"{__name__}.partial_match:partial_group_precision",
-        "partial_group_recall": f"{__name__}.partial_match:partial_group_recall",
-        "partial_order_f1": f"{__name__}.partial_match:partial_order_f1",
-        "partial_order_precision": f"{__name__}.partial_match:partial_order_precision",
-        "partial_order_recall": f"{__name__}.partial_match:partial_order_recall",
-        "partial_and_or_f1": f"{__name__}.partial_match:partial_and_or_f1",
-        "partial_and_or_precision": f"{__name__}.partial_match:partial_and_or_precision",
-        "partial_and_or_recall": f"{__name__}.partial_match:partial_and_or_recall",
-        "partial_iuen_f1": f"{__name__}.partial_match:partial_iuen_f1",
-        "partial_iuen_precision": f"{__name__}.partial_match:partial_iuen_precision",
-        "partial_iuen_recall": f"{__name__}.partial_match:partial_iuen_recall",
-        "partial_keywords_f1": f"{__name__}.partial_match:partial_keywords_f1",
-        "partial_keywords_precision": f"{__name__}.partial_match:partial_keywords_precision",
-        "partial_keywords_recall": f"{__name__}.partial_match:partial_keywords_recall",
+        "exact_set_match_spider": f"{__name__}.exact_set_match:exact_set_match_spider",
+        **{
+            f"partial_{component}_{figure}": f"{__name__}.exact_set_match:partial_{component}_{figure}"
+            for component in get_args(ComponentName)
+            for figure in ("f1", "precision", "recall")
+        },
         "ves": f"{__name__}.ves:ves",
         "r_ves": f"{__name__}.ves:r_ves",
         "r_ves_bird": f"{__name__}.ves:r_ves_bird",
-        "valid_query": f"{__name__}.valid_query:valid_query",
+        "valid_query": f"{__name__}.run_measures:valid_query",
         "json_equal": f"{__name__}.json_equal:json_equal",
         "structural_similarity": f"{__name__}.structural_similarity:structural_similarity",
         "semantic_similarity": f"{__name__}.semantic_similarity:semantic_similarity",

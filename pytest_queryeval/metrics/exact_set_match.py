@@ -1,16 +1,20 @@
-"""Exact set match of two SQL queries, clause by clause."""
+"""Exact set match of two SQL queries, clause by clause, with its ten components, and Spider's own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.report import ComponentName
 
+SQL = frozenset({"sql"})
 NO_SCHEMA = Schema()
 
 
-@metric(kinds=frozenset({"sql"}), input="queries")
+@metric(kinds=SQL, input="queries")
 def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score:
     """Return 1 if two queries agree in every clause apart from values, aliases and spelling, else 0.
 
@@ -25,12 +29,11 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
-    from pytest_queryeval.languages.sql.parsed_query import parse_query
     from pytest_queryeval.languages.sql.trees.match import match_queries
 
     match = match_queries(gold, predicted, dialect, schema)
     if match is None:
-        return Score(value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]})
+        return _unreadable_gold(gold, dialect)
     details: dict[str, Any] = {
         "partial_match": {
             name: [part.gold_total, part.pred_total, part.count] for name, part in match.components.items()
@@ -40,3 +43,80 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
         why = {"unreadable": match.broken} if match.broken else {}
         details["exact_set_match"] = {"differs": list(match.differs)} | why
     return Score(value=float(match.exact), details=details)
+
+
+def _unreadable_gold(gold: str, dialect: str) -> Score:
+    from pytest_queryeval.languages.sql.parsed_query import parse_query
+
+    return Score(value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]})
+
+
+@metric(kinds=SQL, input="queries", published=True)
+def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score:
+    """Return the published verdict, 1 or 0, by the published grammar with all its limits.
+
+    The grammar reads a part of SQLite's SQL; a prediction outside of it scores 0, and `details.spider` says where
+    it is. None where gold is outside of it, as a note says: it ends a run of the published tool. `details.spider` has
+    what the table of the published tool is made of: gold's hardness, and the totals of ten components. Kept to be
+    compared with papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
+
+    >>> exact_set_match_spider("SELECT count(*) FROM singer", "SELECT count(*) AS n FROM singer").value
+    0.0
+    """
+    from pytest_queryeval.languages.sql.published.match import match_as_published
+    from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+
+    try:
+        match = match_as_published(gold, predicted, schema)
+    except UnreadableQueryError as error:
+        return Score(value=None, details={"notes": [f"the published grammar does not read gold: {error}"]})
+    return Score(value=float(match.exact), details={"spider": match.to_json()})
+
+
+def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score], ...]:
+    """Return F1, precision and recall of one component of the exact set match as metrics."""
+
+    def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
+        from pytest_queryeval.languages.sql.trees.match import match_queries
+
+        match = match_queries(gold, predicted, dialect, schema)
+        if match is None:
+            return {}
+        part = match.components[name]
+        return Counts(part.count, part.pred_total - part.count, part.gold_total - part.count).as_dict()
+
+    def component_metric(figure: str) -> Callable[..., float | Score]:
+        @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))
+        def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | Score:
+            """Return how many items of one component are right.
+
+            The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
+            shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
+            0. None as `exact_set_match`, 0 where nothing of predicted can be read.
+            """
+            from pytest_queryeval.languages.sql.trees.match import match_queries
+
+            match = match_queries(gold, predicted, dialect, schema)
+            if match is None:
+                return _unreadable_gold(gold, dialect)
+            return 0.0 if match.unread else float(getattr(match.components[name], figure))
+
+        return component
+
+    return component_metric("f1"), component_metric("accuracy"), component_metric("recall")
+
+
+partial_select_f1, partial_select_precision, partial_select_recall = _component_metrics("select")
+partial_select_no_agg_f1, partial_select_no_agg_precision, partial_select_no_agg_recall = _component_metrics(
+    "select_no_agg"
+)
+partial_where_f1, partial_where_precision, partial_where_recall = _component_metrics("where")
+partial_where_no_op_f1, partial_where_no_op_precision, partial_where_no_op_recall = _component_metrics("where_no_op")
+partial_group_no_having_f1, partial_group_no_having_precision, partial_group_no_having_recall = _component_metrics(
+    "group_no_having"
+)
+partial_group_f1, partial_group_precision, partial_group_recall = _component_metrics("group")
+partial_order_f1, partial_order_precision, partial_order_recall = _component_metrics("order")
+partial_and_or_f1, partial_and_or_precision, partial_and_or_recall = _component_metrics("and_or")
+partial_iuen_f1, partial_iuen_precision, partial_iuen_recall = _component_metrics("iuen")
+partial_keywords_f1, partial_keywords_precision, partial_keywords_recall = _component_metrics("keywords")

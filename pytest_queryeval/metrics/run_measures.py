@@ -1,4 +1,4 @@
-"""What an answer costs: times, and numbers that the system reports of its call. Less is better."""
+"""What a run shows without gold: whether a query has an answer, times, and numbers that the system reports."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from pytest_queryeval.core.model import Execution, Prediction
 from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80
+
+
+@metric(answers=None, input="executions")
+def valid_query(gold: Execution, predicted: Execution) -> float:
+    """Return 1 if the predicted query has any answer; 0 if it is invalid, unsafe, too slow or too large.
+
+    0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks.
+    """
+    return float(predicted.error is None and not predicted.violations)
 
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower")
