@@ -28,7 +28,6 @@ COMMANDS: Registry[Command] = Registry(
             "init": "write a first suite, its settings, a predictor and a CI workflow",
             "schema": "print the JSON Schema of suites or settings, for editors",
             "evaluate": "evaluate suites without pytest, in several processes or on a cluster",
-            "check": "examine suites: do golds run, is each a test, has every setting an effect",
             "explain": "show everything about one case, or try another query against it",
             "accept": "add a reviewed prediction of a report to the golds of its case",
             "merge": "unite the reports of shards, evaluate the gates",

@@ -7,9 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.check.gold_rules import GOLD_RULES
-from pytest_queryeval.cli.check.gold_run import GoldRun
-from pytest_queryeval.cli.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
@@ -17,6 +14,9 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.check.gold_rules import GOLD_RULES
+from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line

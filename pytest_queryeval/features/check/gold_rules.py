@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.comparison.gold_columns import project
@@ -17,6 +16,7 @@ from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
+from pytest_queryeval.features.check.gold_run import GoldRun
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.text.formatting import format_score

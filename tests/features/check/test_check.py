@@ -9,15 +9,15 @@ from suites import problems, write
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.check.gold_rules import GOLD_RULES, gold_slow
-from pytest_queryeval.cli.check.gold_run import GoldRun
-from pytest_queryeval.cli.check.suite_rules import SUITE_RULES
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import CHECK_RULES
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.check.gold_rules import GOLD_RULES, gold_slow
+from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.features.check.suite_rules import SUITE_RULES
 from pytest_queryeval.suites.levels import read_levels
 from pytest_queryeval.suites.suites import load_suites
 
@@ -163,7 +163,7 @@ def test_long_runs_tell_their_progress_on_standard_error(check, capsys, monkeypa
 
 
 def test_the_example_suite_silences_what_it_means(shop, capsys, monkeypatch):
-    monkeypatch.chdir(Path(__file__).parent.parent / "example_suite")
+    monkeypatch.chdir(Path(__file__).parents[3] / "example_suite")
 
     for suite in ("sql/trips", "sparql/building"):
         assert main(["check", f"{suite}.queryeval.yaml", "--strict"]) == 0

@@ -164,7 +164,7 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
         return owner in requested
     if owner != kind:
         return False
-    of_metrics = any(option in METRICS[name].options for name in METRICS.names() if applies_to(name, kind))
+    of_metrics = any(option in METRICS[name].options for name in METRICS.available() if applies_to(name, kind))
     return not of_metrics or any(option in METRICS[name].options for name in requested)
 
 
