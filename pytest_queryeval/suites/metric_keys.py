@@ -46,8 +46,8 @@ WORD_METRICS = frozenset({"bleu", "rouge", "chrf", "meteor", "levenshtein", "edi
 
 def metric_shape(*other_names: str) -> Shape:
     """Return the shape of the name of a metric, or of one of the `other_names`."""
-    families = [name for name in METRICS.names() if METRICS[name].parameter]
-    names = [name for name in METRICS.names() if name not in families]
+    families = [name for name in METRICS.available() if METRICS[name].parameter]
+    names = [name for name in METRICS.available() if name not in families]
     pattern = _of_families(families)
     return either(one_of([*other_names, *names]), {"type": "string", "pattern": pattern})
 
@@ -60,7 +60,7 @@ def _of_families(names: Iterable[str]) -> str:
 def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
     """Return the shape of a mapping by names of metrics, with the shape that each of them has."""
     metric_shapes: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
-    for name in METRICS.names():
+    for name in METRICS.available():
         metric = METRICS[name]
         summary = (metric.function.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
         of_name = {"description": summary, **of_metric(metric)}
@@ -90,10 +90,10 @@ def _options_shape() -> Shape:
     """Return the shape of options by metrics and kinds; a kind has the options of the metrics that score it."""
     by_metric = _by_metric(lambda metric: mapping_shape(_with_paths(metric.option_shapes(), metric.paths)))
     kinds = {}
-    for name in KINDS.names():
+    for name in KINDS.available():
         kind = KINDS[name]
         of_metrics: dict[str, Shape] = {}
-        for metric in METRICS.names():
+        for metric in METRICS.available():
             if applies_to(metric, name):
                 of_metrics |= METRICS[metric].option_shapes()
         options = {option: of_metrics.get(option, ANYTHING) for option in sorted(kind.options)}
@@ -156,7 +156,7 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
         return f": did you mean '{near}'?"
     if near := nearest(name, _FOR_GATES):
         return f": did you mean '{near}'? That is for gates: {_FOR_GATES[near]}"
-    usual = dict.fromkeys(metric for kind in KINDS.names() for metric in KINDS[kind].default_metrics)
+    usual = dict.fromkeys(metric for kind in KINDS.available() for metric in KINDS[kind].default_metrics)
     remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
     return f": the usual ones are {', '.join(usual)}; {remedy}"
 

@@ -32,7 +32,7 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 
 def _shape() -> Shape:
     """Return the shape of a predictor: a text, or its name with its settings, and settings of all calls beside it."""
-    return either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.names()))
+    return either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.available()))
 
 
 def _predictor_shape(name: str) -> Shape:

@@ -206,7 +206,8 @@ def check_applicable(node: Node, level_values: Values, kind: str, problems: Prob
             metric_nodes = entries(at).items() if at.form == "mapping" else [(text(item), item) for item in items(at)]
             for name, value in metric_nodes:
                 if not applies_to(name, kind):
-                    kinds = ", ".join(sorted(kind_name for kind_name in KINDS.names() if applies_to(name, kind_name)))
+                    metric_kinds = (kind_name for kind_name in KINDS.available() if applies_to(name, kind_name))
+                    kinds = ", ".join(sorted(metric_kinds))
                     problems.append(
                         value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
                     )

@@ -53,7 +53,7 @@ class SourceText:
 
 def source_shape() -> Shape:
     """Return the shape of a source: a text, or the name of an engine with its settings, under or beside the name."""
-    return either(TEXT, *map(_engine_shape, ENGINES.names()))
+    return either(TEXT, *map(_engine_shape, ENGINES.available()))
 
 
 def _engine_shape(name: str) -> Shape:
