@@ -16,10 +16,10 @@ from samples import HEAD, entry
 from pytest_queryeval.cli import main
 from pytest_queryeval.cli.reported_case import find_reported, read_reported
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.page import render_html
 from pytest_queryeval.reports import REPORTS, write_files, write_report
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.csv import render_csv
-from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results import case_store, report_file
 from pytest_queryeval.results.aggregation import aggregate
@@ -348,7 +348,7 @@ def test_more_than_fifty_thousand_cases_go_to_a_file(tmp_path, monkeypatch):
 @pytest.fixture
 def listed(monkeypatch):
     """A page of a report with more than five cases lists four of them."""
-    monkeypatch.setattr("pytest_queryeval.reports.html.page.CASES_LISTED", 4)
+    monkeypatch.setattr("pytest_queryeval.features.page.page.CASES_LISTED", 4)
 
 
 OUTCOMES = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")

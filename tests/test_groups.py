@@ -12,7 +12,7 @@ from pytest_queryeval.groups import GROUPS, Group, group_values
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.csv import render_csv
 from pytest_queryeval.reports.explanation import explanation_lines
-from pytest_queryeval.reports.html.data import case_columns
+from pytest_queryeval.reports.html.case_list import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json

@@ -13,7 +13,7 @@ from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.code_quality import render_code_quality
 from pytest_queryeval.reports.explanation import explanation_lines
-from pytest_queryeval.reports.html.data import details
+from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.reports.markdown import render_markdown
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate

@@ -61,7 +61,6 @@ REPORTS = ReportRegistry(
         "md": f"{__name__}.markdown:render_markdown",
         "csv": f"{__name__}.csv:CSV",
         "codequality": f"{__name__}.code_quality:CODE_QUALITY",
-        "html": f"{__name__}.html:HTML",
     },
 )
 

@@ -10,7 +10,7 @@ import pytest
 from browser.chromium import MISSING, started
 from report_maker import make_report
 
-from pytest_queryeval.reports.html import render_html
+from pytest_queryeval.features.page import render_html
 
 AXE, AXE_VERSION = "selenium-axe-python", "2.2.0"  # carries axe-core 4.9.1
 

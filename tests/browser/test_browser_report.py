@@ -10,7 +10,7 @@ from samples import HEAD
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from pytest_queryeval.reports.html.page import page
+from pytest_queryeval.features.page.page import page
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.gates import EarlyDecision
 from pytest_queryeval.results.verdict import worst_first

@@ -18,10 +18,8 @@ from pytest_queryeval.features.history.leaderboard_blocks import (
     suite_differences,
 )
 from pytest_queryeval.reports.blocks import Untrusted
-from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.html.data import case_columns, details, json_text, pack, pieces
-from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
-from pytest_queryeval.reports.html.templates import line, template
+from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
+from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.text.formatting import minute_of, signed

@@ -11,9 +11,7 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.features.history.history_blocks import NOTE, besides, change_sentences, findings, gates_text
 from pytest_queryeval.features.history.past_runs import History, PastRun
 from pytest_queryeval.reports.blocks import Untrusted
-from pytest_queryeval.reports.html.charts import Scale
-from pytest_queryeval.reports.html.page import SCRIPT_FOLDER, assets
-from pytest_queryeval.reports.html.templates import line, template
+from pytest_queryeval.reports.html import SCRIPT_FOLDER, Scale, assets, line, template
 from pytest_queryeval.reports.sections import p_text
 from pytest_queryeval.results.aggregation import TOTAL_OF
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed

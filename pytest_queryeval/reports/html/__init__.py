@@ -1,17 +1,124 @@
-"""report.html: one file that needs no network, with charts, and a link to every case."""
+"""What HTML pages are made of: templates in which every text is escaped, style and scripts, axes, filters of cases."""
 
 from __future__ import annotations
 
-from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import ReportFormat
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.reports.sections import p_text, percent, points
+from pytest_queryeval.results.aggregation import reached
+from pytest_queryeval.text.escaping import escape_invisible
+from pytest_queryeval.text.formatting import format_amount, format_score
+from pytest_queryeval.text.truncation import escape_line
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+HERE = Path(__file__).parent
+SCRIPT_FOLDER = HERE / "script"
+# In the order in which they stand in a page.
+SCRIPTS = tuple(
+    SCRIPT_FOLDER / f"{name}.js"
+    for name in ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
+)
+LINE_CHARACTERS = 400
+DIGITS = (1, 2, 5, 10)  # of the steps of a scale
+HALVED_BADLY = 5  # half a step would have one more digit, as 0.025
+MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
 
 
-def render_html(report: Report) -> bytes:
-    """Return a page that needs no other file; without scripts it has all but the table of cases."""
-    from pytest_queryeval.reports.html.page import page
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A filter of the list of cases, and how many cases it shows."""
 
-    # A lone surrogate, as in a path that is no UTF-8, cannot be written as it is.
-    return page(report).encode(errors="backslashreplace")
+    name: str
+    words: str
+    count: int
+    is_first: bool
 
 
-HTML = ReportFormat(render=render_html, packages=("jinja2",), extra="html")
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis whose ends and middle are round: values become places from 0 to 100."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> Scale:
+        """Return the scale with the closest round ends around all values, whose middle is round as well.
+
+        A scale of shares stays within 0 and 1.
+
+        >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
+        (('0.66', '0.7', '0.74'), ('0', '0.5', '1'), ('130', '150', '170'))
+        """
+        lowest, highest = min(values), max(values)
+        is_share = lowest >= 0 and highest <= 1
+        span = next(size for size in (highest - lowest, abs(lowest), 1.0) if size >= MIN_SPAN)
+        power = 10 ** math.floor(math.log10(span / 4))
+        digit = next(digit for digit in DIGITS if digit * power >= span / 4)
+        step = digit * power
+        low, high = math.floor(lowest / step), math.ceil(highest / step)
+        if low == high:
+            high += 2
+        elif digit == HALVED_BADLY and (high - low) % 2:
+            high += 1
+        if is_share and (above := high - math.floor(1 / step + 1e-9)) > 0:
+            return cls((low - above) * step, (high - above) * step) if low >= above else cls(0.0, 1.0)
+        return cls(low * step, high * step)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value."""
+        return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
+
+    @property
+    def ticks(self) -> tuple[str, str, str]:
+        """The values at both ends and in the middle."""
+        low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
+        return low, middle, high
+
+
+def template(path: Path) -> Template:
+    """Return a template, which may use those of this folder; raise `ReportError` where jinja2 is not installed."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        raise ReportError("a page of HTML needs jinja2: pip install 'pytest-queryeval[html]'") from error
+    loader = FileSystemLoader([path.parent, HERE])
+    environment = Environment(
+        autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached}
+    environment.filters |= {"percent": percent, "points": points, "p": p_text, "amount": format_amount}
+    return environment.get_template(path.name)
+
+
+def line(text: object) -> str:
+    """Return a text as one visible line of at most LINE_CHARACTERS."""
+    return escape_line(str(text), LINE_CHARACTERS)
+
+
+def assets(*scripts: Path) -> dict[str, str]:
+    """Return the style and the script of a page, and the content policy that allows only these and loads nothing."""
+    from markupsafe import Markup
+
+    style = (HERE / "style.css").read_text(encoding="utf-8")
+    script = "\n".join(path.read_text(encoding="utf-8") for path in scripts)
+    # The icon, the one picture, is in the page.
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - our own
+
+
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

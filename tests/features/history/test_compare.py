@@ -24,7 +24,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.features.history.leaderboard import leaderboard
 from pytest_queryeval.features.history.leaderboard_blocks import leaderboard_csv, note, ranking_table
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.reports.html.charts import Scale
+from pytest_queryeval.reports.html import Scale
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
@@ -792,7 +792,7 @@ def test_a_page_is_made_of_any_scores(write, values):
 
 def test_a_page_leaves_out_the_answers_that_would_make_it_too_large(write, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.history.comparison_page.MAX_PACKED", 2_000)
-    monkeypatch.setattr("pytest_queryeval.reports.html.data.PIECE_CHARACTERS", 1_000)
+    monkeypatch.setattr("pytest_queryeval.reports.html.case_list.PIECE_CHARACTERS", 1_000)
     for name, value in (("a", 1.0), ("b", 0.0)):
         write(f"{name}.json", *(case(f"c{n}", value, predicted=predicted(f"SELECT {n}" * 9)) for n in range(100)))
 

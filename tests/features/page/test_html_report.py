@@ -12,10 +12,10 @@ import pytest
 from report_maker import HOSTILE, make_compared, make_report
 from samples import FINGERPRINT, HEAD, entry
 
+from pytest_queryeval.features.page import render_html
+from pytest_queryeval.features.page.charts import distribution, distributions
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.reports.html import render_html
-from pytest_queryeval.reports.html.bins import distribution, distributions
-from pytest_queryeval.reports.html.data import with_exact_numbers
+from pytest_queryeval.reports.html.case_list import with_exact_numbers
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.reports.sections import weaknesses
 from pytest_queryeval.results.aggregation import aggregate

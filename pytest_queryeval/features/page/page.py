@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
+from pytest_queryeval.features.page.charts import charts, is_unit
 from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.html.bins import is_unit
-from pytest_queryeval.reports.html.charts import charts
-from pytest_queryeval.reports.html.data import FLIPPED, packed_cases, views
-from pytest_queryeval.reports.html.templates import HERE, line, template
+from pytest_queryeval.reports.html import SCRIPTS, View, assets, line, template
+from pytest_queryeval.reports.html.case_list import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     amounts_table,
@@ -42,9 +38,6 @@ from pytest_queryeval.results.aggregation import totals as totals_of
 from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
 from pytest_queryeval.text.formatting import minute_of
 
-SCRIPT_FOLDER = HERE / "script"
-_NAMES = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
-SCRIPTS = tuple(SCRIPT_FOLDER / f"{name}.js" for name in _NAMES)
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
 WEAK_CASES_SHOWN = 50
@@ -73,22 +66,12 @@ VIEWS = {
 FIRST = ("regressions", "new-errors", "faults", "failed", "error", "missed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """A filter of the list of cases, and how many cases it shows."""
-
-    name: str
-    words: str
-    count: int
-    is_first: bool
-
-
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     baseline = report.get("baseline")
     excerpt = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
-    return template(HERE / "report.html.jinja").render(
+    return template(Path(__file__).parent / "report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
         name=line(report["name"]) or "queryeval",
@@ -121,20 +104,6 @@ def page(report: Report) -> str:
         weak_cases_shown=WEAK_CASES_SHOWN,
         **assets(*SCRIPTS),
     )
-
-
-def assets(*scripts: Path) -> dict[str, str]:
-    """Return the style and the script of a page, and the content policy that allows only these and loads nothing."""
-    from markupsafe import Markup
-
-    style = (HERE / "style.css").read_text(encoding="utf-8")
-    script = "\n".join(path.read_text(encoding="utf-8") for path in scripts)
-    # The icon, the one picture, is in the page.
-    policy = (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - our own
 
 
 def link(**state: str) -> str:
@@ -225,8 +194,3 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
         "metric_changes": changes_table(baseline),
         "metric_note": CHANGE_NOTE,
     }
-
-
-def _source(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

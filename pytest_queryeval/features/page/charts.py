@@ -3,63 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.html.bins import BANDS, Bin, Circle, bands, circles, distributions, is_unit, timed_scores
+from pytest_queryeval.core.report import CaseReport, MetricReport, Report, ScoreStatistics
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
+# The seconds of predictions, and the score of each.
+Timed: TypeAlias = "tuple[array[float], array[float]]"
+
+BINS = 10
+MIN_SECONDS = 1e-9  # a shorter time is no measurement
+STEPS = 4  # to each power of ten of seconds
+BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 
 METRICS_SHOWN = 48
 TIMED_METRICS = 4
 MIN_RADIUS, MAX_RADIUS = 1.5, 8.0
-DIGITS = (1, 2, 5, 10)  # of the steps of a scale
-HALVED_BADLY = 5  # half a step would have one more digit, as 0.025
-MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """An axis whose ends and middle are round: values become places from 0 to 100."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """How many scores lie from `low` to `high`."""
 
     low: float
     high: float
-
-    @classmethod
-    def over(cls, values: Sequence[float]) -> Scale:
-        """Return the scale with the closest round ends around all values, whose middle is round as well.
-
-        A scale of shares stays within 0 and 1.
-
-        >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
-        (('0.66', '0.7', '0.74'), ('0', '0.5', '1'), ('130', '150', '170'))
-        """
-        lowest, highest = min(values), max(values)
-        is_share = lowest >= 0 and highest <= 1
-        span = next(size for size in (highest - lowest, abs(lowest), 1.0) if size >= MIN_SPAN)
-        power = 10 ** math.floor(math.log10(span / 4))
-        digit = next(digit for digit in DIGITS if digit * power >= span / 4)
-        step = digit * power
-        low, high = math.floor(lowest / step), math.ceil(highest / step)
-        if low == high:
-            high += 2
-        elif digit == HALVED_BADLY and (high - low) % 2:
-            high += 1
-        if is_share and (above := high - math.floor(1 / step + 1e-9)) > 0:
-            return cls((low - above) * step, (high - above) * step) if low >= above else cls(0.0, 1.0)
-        return cls(low * step, high * step)
-
-    def at(self, value: float) -> float:
-        """Return the place of a value."""
-        return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
+    count: int
+    share: float
+    """The share of all scores, from 0 to 1."""
 
     @property
-    def ticks(self) -> tuple[str, str, str]:
-        """The values at both ends and in the middle."""
-        low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
-        return low, middle, high
+    def text(self) -> str:
+        """The limits as text."""
+        return f"{self.low:.4g} to {self.high:.4g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circle:
+    """How many cases have about this score, from 0 to 1, after a prediction of about so many seconds."""
+
+    seconds: float
+    score: float
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +165,69 @@ def _dots(metric: str, metric_circles: Sequence[Circle]) -> Plot:
             for circle in metric_circles
         ],
     )
+
+
+def is_unit(stats: ScoreStatistics) -> bool:
+    """Return whether all scores of a metric lie between 0 and 1."""
+    return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
+
+
+def distributions(metrics: Mapping[str, MetricReport], cases: Iterable[CaseReport]) -> dict[str, list[Bin]]:
+    """Return the `distribution` of each metric."""
+    scores: dict[str, array[float]] = {name: array("d") for name in metrics}
+    for case in cases:
+        for name, score in case["scores"].items():
+            if score is not None and name in scores:
+                scores[name].append(score)
+    return {name: distribution(stats, scores[name]) for name, stats in metrics.items()}
+
+
+def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
+    """Return the scores of a metric in ten bins between 0 and 1, or between the lowest and the highest score."""
+    low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
+    width = (high - low) / BINS or 1.0
+    # A report from another program may have other limits than those of its cases, or no score of a metric.
+    counts = Counter(int(min(max((score - low) / width, 0), BINS - 1)) for score in scores)
+    return [
+        Bin(
+            low=low + place * width,
+            high=low + (place + 1) * width,
+            count=counts[place],
+            share=counts[place] / max(len(scores), 1),
+        )
+        for place in range(BINS)
+    ]
+
+
+def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
+    """Return the seconds of predictions and their scores by metric; predictions without a time are left out."""
+    timed: defaultdict[str, Timed] = defaultdict(lambda: (array("d"), array("d")))
+    for case in cases:
+        seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
+        if seconds >= MIN_SECONDS:
+            for name, score in case["scores"].items():
+                if score is not None:
+                    timed[name][0].append(seconds)
+                    timed[name][1].append(score)
+    return timed
+
+
+def circles(timed: Timed) -> list[Circle]:
+    """Return the scores of a metric, those with about the same score and time together."""
+    counts = Counter(
+        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in zip(*timed, strict=True)
+    )
+    return [
+        Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
+        for (place, score), count in sorted(counts.items())
+    ]
+
+
+def bands(timed: Timed) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each power of ten of the seconds of predictions: how many scores of a metric are in each band."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for seconds, score in zip(*timed, strict=True):
+        place = 0 if score == 0 else 3 if score == 1 else 1 if score < 0.5 else 2
+        counts[math.floor(math.log10(seconds)), BANDS[place]] += 1
+    for power in sorted({power for power, _ in counts}):
+        yield f"{10.0**power:g} s to {10.0 ** (power + 1):g} s", *(f"{counts[power, band]:,}" for band in BANDS)
