@@ -32,7 +32,7 @@ def test_right_answers_that_fail_on_a_variant_are_counted(execution, test_suite,
     assert aggregate([case, entry()], gates=[], about=HEAD)["accidental"] == count
 
 
-def test_causes_are_counted_by_their_first_label_in_the_run_and_in_each_group():
+def test_causes_are_counted_by_each_of_their_labels_in_the_run_and_in_each_group():
     def wrong(*labels, **changes):
         edits = [{"label": label, "clause": "", "change": ""} for label in labels]
         return entry(outcome="failed", cause={"edits": edits, "repaired_query": None}, **changes)
@@ -40,16 +40,16 @@ def test_causes_are_counted_by_their_first_label_in_the_run_and_in_each_group():
     cases = [
         wrong("wrong-value", difficulty="easy"),
         wrong("wrong-limit", "wrong-value", difficulty="hard"),
-        wrong("wrong-limit", difficulty="hard"),
+        wrong("wrong-limit", "wrong-limit", difficulty="hard"),
         entry(difficulty="easy"),
     ]
 
     found = aggregate(cases, gates=[], about=HEAD)
 
-    assert [*found["causes"].items()] == [("wrong-limit", 2), ("wrong-value", 1)]
+    assert [*found["causes"].items()] == [("wrong-limit", 2), ("wrong-value", 2)]
     assert {name: group["causes"] for name, group in found["groups"]["difficulty"].items()} == {
         "easy": {"wrong-value": 1},
-        "hard": {"wrong-limit": 2},
+        "hard": {"wrong-limit": 2, "wrong-value": 1},
     }
 
 

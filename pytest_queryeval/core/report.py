@@ -118,7 +118,7 @@ class GroupReport(TypedDict):
     measures: dict[str, MeasureStatistics]
     """Times, tokens and costs by name."""
     causes: dict[str, int]
-    """The number of cases by the first label of their cause."""
+    """The number of cases by the labels of their causes; a cause of two edits may have two."""
 
 
 class TrialsReport(TypedDict):

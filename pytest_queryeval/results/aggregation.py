@@ -292,6 +292,11 @@ class CaseCounts:
         return {"cases": cases, "pass_at": means(pass_at), "pass_hat": means(pass_hat)}
 
 
+def cause_labels(case: CaseReport) -> list[str]:
+    """Return the labels of the edits of a case's cause, each once; none without a cause."""
+    return [] if case["cause"] is None else list(dict.fromkeys(edit["label"] for edit in case["cause"]["edits"]))
+
+
 def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
     """Yield what is counted of a case: the kind of number, its name, the number."""
     yield from (("scores", name, score) for name, score in case["scores"].items() if score is not None)
@@ -299,8 +304,7 @@ def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
     yield from (("missed", violation["metric"], 1) for violation in case["violations"])
     if case["outcome"] == "error" and case["fingerprint"] is not None:
         yield from (("errors", name, 1) for name in case["fingerprint"]["metrics"])
-    if case["cause"] is not None:
-        yield "causes", case["cause"]["edits"][0]["label"], 1
+    yield from (("causes", label, 1) for label in cause_labels(case))
     dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
     for name, dimension in dimensions.items() if isinstance(dimensions, dict) else ():
         if isinstance(dimension, dict):

@@ -13,7 +13,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.unknown_names import nearest_name, unknown_name_label
+from pytest_queryeval.languages.sql.unknown_names import name_label, nearest_name
 
 
 class Sql(QueryLanguage):
@@ -41,7 +41,7 @@ class Sql(QueryLanguage):
         return nearest_name(query, message, schema)
 
     def failure_label(self, failure: Failure) -> CauseLabel:
-        return (failure.kind == "invalid" and unknown_name_label(failure.message)) or super().failure_label(failure)
+        return (failure.kind == "invalid" and name_label(failure.message)) or super().failure_label(failure)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         return parse_query(query, dialect).difficulty

@@ -14,18 +14,25 @@ _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re
 _UNKNOWN = re.compile(
     r"no such|not found|not exist|doesn't exist|unknown|cannot find|could not be resolved", re.IGNORECASE
 )
+_AMBIGUOUS = re.compile(r"\bambiguous\b", re.IGNORECASE)
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
 
 
-def unknown_name_label(message: str) -> CauseLabel | None:
-    """Return what a database's message says is unknown, a table or a column; None where it is about neither.
+def name_label(message: str) -> CauseLabel | None:
+    """Return what a database's message says of a name: unknown, table or column, or ambiguous; None for other messages.
 
-    >>> unknown_name_label("no such column: nme"), unknown_name_label('relation "singers" does not exist')
+    >>> name_label("no such column: nme"), name_label('relation "singers" does not exist')
     ('unknown-column', 'unknown-table')
-    >>> unknown_name_label('near "FORM": syntax error')
+    >>> name_label('near "FORM": syntax error')
+    >>> name_label("ambiguous column name: id"), name_label("Column 'id' in field list is ambiguous")
+    ('ambiguous-column', 'ambiguous-column')
     """
     about = _TABLE_OR_COLUMN.search(message)
-    if about is None or not _UNKNOWN.search(message):
+    if about is None:
+        return None
+    if _AMBIGUOUS.search(message):
+        return "ambiguous-column"
+    if not _UNKNOWN.search(message):
         return None
     return "unknown-table" if about[1] else "unknown-column"
 

@@ -16,7 +16,7 @@ from pytest_queryeval.core.report import (
     Report,
     RunResults,
 )
-from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.aggregation import cause_labels, costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
 from pytest_queryeval.results.baseline.difference import run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
@@ -44,7 +44,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         if new["nodeid"] in flipped_nodeids:
             earlier[new["nodeid"]] = _earlier(old)
         for case, counts in zip((old, new), labels, strict=True):
-            counts.update([case["cause"]["edits"][0]["label"]] if case["cause"] is not None else [])
+            counts.update(cause_labels(case))
         for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
             pairs[name].add(score_of(name, old), score_of(name, new))
     old_labels, new_labels = labels

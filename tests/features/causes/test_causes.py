@@ -106,7 +106,7 @@ def test_the_cause_is_the_edit_after_which_the_answer_is_golds(cause_of):
         (JOIN, JOIN.replace("JOIN", "LEFT JOIN"), "wrong-join-type"),
         ("SELECT avg(age) FROM singer", "SELECT sum(age) FROM singer", "wrong-aggregate"),
         ("SELECT count(age) FROM singer", "SELECT count(*) FROM singer", "wrong-column"),
-        (f"{NAMES} WHERE country = 'fr'", f"{NAMES} WHERE country = 'FR'", "wrong-value"),
+        (f"{NAMES} WHERE country = 'fr'", f"{NAMES} WHERE country = 'FR'", "value-case"),
         (f"{NAMES} ORDER BY age LIMIT 2", f"{NAMES} ORDER BY age DESC LIMIT 2", "wrong-order"),
         ("SELECT id FROM singer", "SELECT id FROM concert", "wrong-table"),
     ],
@@ -201,7 +201,7 @@ def test_a_failure_is_its_own_cause(cause_of, predicted, label):
 
 
 def test_the_messages_of_other_databases_name_what_is_unknown():
-    from pytest_queryeval.languages.sql.unknown_names import unknown_name_label
+    from pytest_queryeval.languages.sql.unknown_names import name_label
 
     messages = {
         'Binder Error: Referenced column "nme" not found in FROM clause!': "unknown-column",
@@ -209,10 +209,10 @@ def test_the_messages_of_other_databases_name_what_is_unknown():
         'column "nme" does not exist': "unknown-column",
         "Unknown column 'nme' in 'field list'": "unknown-column",
         "Table 'music.singers' doesn't exist": "unknown-table",
-        "ambiguous column name: id": None,
+        "ambiguous column name: id": "ambiguous-column",
         'syntax error at or near "FORM"': None,
     }
-    assert {message: unknown_name_label(message) for message in messages} == messages
+    assert {message: name_label(message) for message in messages} == messages
 
 
 class Counting:

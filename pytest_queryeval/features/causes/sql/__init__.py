@@ -366,7 +366,7 @@ class SqlEdits:
                 else:
                     label = _OTHERWISE.get(clause, "wrong-expression")
                     if all(isinstance(part, exp.Literal) for part in (*(argument or ()), *(gold_argument or ()))):
-                        label = "wrong-value"
+                        label = parts.value_label(argument or (), gold_argument or ())
                     texts = [
                         ", ".join(self._text(part, within) for part in side or ()) for side in (argument, gold_argument)
                     ]

@@ -152,7 +152,7 @@ def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
     if query_within(node) is not None or query_within(gold_node) is not None:
         return "nesting"
     if _is_value(node) and _is_value(gold_node):
-        return "wrong-value"
+        return value_label([node], [gold_node])
     if _is_column(node) and _is_column(gold_node):
         return "wrong-column"
     if not isinstance(node, exp.AggFunc) and not isinstance(gold_node, exp.AggFunc):
@@ -165,6 +165,19 @@ def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
     if _is_column(argument(node)) and _is_column(argument(gold_node)):
         return "wrong-column"
     return "wrong-expression"
+
+
+def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> CauseLabel:
+    """Return the label of constants in the place of others: their own one where only letter case differs.
+
+    >>> value_label([exp.Literal.string("Cat")], [exp.Literal.string("cat")])
+    'value-case'
+    """
+    texts, gold_texts = (
+        [value.name.casefold() if isinstance(value, exp.Literal) and value.is_string else None for value in side]
+        for side in (values, gold_values)
+    )
+    return "value-case" if texts == gold_texts and None not in texts else "wrong-value"
 
 
 def without_common(
