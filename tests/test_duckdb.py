@@ -359,7 +359,7 @@ def test_empty_script_makes_an_empty_database(run, tmp_path):
 @pytest.fixture
 def build(hosts):
     """Opens a database in the memory of the child process, and returns what executes a query there."""
-    return lambda script: partial(ENGINES["duckdb"].build(script, hosts).execute, timeout=10, max_rows=1000)
+    return lambda script: partial(ENGINES["duckdb"].build(script, {}, hosts).execute, timeout=10, max_rows=1000)
 
 
 def test_a_database_in_memory_is_made_again_after_another_one(build):

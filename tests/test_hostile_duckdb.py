@@ -46,7 +46,9 @@ def battery(request, tmp_path_factory):
     with Hosts() as hosts:
         source = Source(name="music", engine="duckdb", settings={"path": "concerts.duckdb"}, folder=folder)
         duckdb_engine = ENGINES["duckdb"]
-        engine = duckdb_engine.open(source, hosts) if request.param == "file" else duckdb_engine.build(SCHEMA, hosts)
+        engine = (
+            duckdb_engine.open(source, hosts) if request.param == "file" else duckdb_engine.build(SCHEMA, {}, hosts)
+        )
         yield engine, folder
         engine.close()
     assert contents(folder) == before

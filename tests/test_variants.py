@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,25 @@ def test_variants_of_duckdb_are_asked_too(folder):
     result = scored(source, OLDER, OLDER_OR_30, dialect="duckdb")
 
     assert result.scores["test_suite_accuracy"] == 0.0
+
+
+GRAPH = "@prefix : <http://e/> . :ann :age 20 . :bo :age 40 ."
+RDF_SETTINGS = {"prefixes": {"": "http://e/"}, "variants": "variants/*.t*"}
+
+
+@pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
+def test_a_graph_has_variants_which_are_read_as_the_source_is(folder, engine):
+    (folder / "people.ttl").write_text(GRAPH, encoding="utf-8")
+    (folder / "variants/1.ttl").write_text(GRAPH.replace("40", "31"), encoding="utf-8")
+    (folder / "variants/2.trig").write_text("@prefix : <http://e/> . :g { :ann :age 30 }", encoding="utf-8")
+    settings = {"files": ["people.ttl"], "engine": engine, "default_graph": "union", **RDF_SETTINGS}
+    source = Source(name="people.ttl", engine="rdf", settings=settings, folder=folder)
+    older = "SELECT ?x { ?x :age ?age FILTER (?age > 30) }"
+
+    wrong = scored(source, older, older.replace(">", ">="), kind="sparql", metrics=TEST_SUITE[:2])
+    right = scored(source, older, older.replace("?x", "?y"), kind="sparql", metrics=TEST_SUITE[:2])
+
+    assert wrong.scores == {"execution_accuracy": 1.0, "test_suite_accuracy": 0.0}
+    assert wrong.details["notes"][-1] == "test suite: the answers differ on variants/2.trig"
+    assert right.scores["test_suite_accuracy"] == 1.0
+    assert known_state(source) != known_state(replace(source, settings={**settings, "variants": "variants/*.ttl"}))

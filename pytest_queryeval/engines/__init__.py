@@ -105,8 +105,27 @@ class Opener(Protocol):
 class Builder(Protocol):
     """Makes a small database; raises `SourceError` where the script fails, at once or at the first query."""
 
-    def __call__(self, script: str, hosts: Hosts) -> Engine:
-        """Open a new database made by `script`, which needs no other files."""
+    def __call__(self, script: str, settings: Settings, hosts: Hosts) -> Engine:
+        """Open a new database made by `script`, which needs no other files, as a source with these settings is.
+
+        `settings` are those of its `SourceFingerprint`.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFormat:
+    """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
+
+    suffix: Callable[[Settings], str] = lambda _: ".sql"
+    """Return the suffix of the scripts by the settings of the source."""
+    comment: str = "--"
+    """What begins a comment."""
+    unit: str = "row"
+    """What a script holds many of."""
+    settings: Callable[[Settings, str], Settings] = lambda _, name: {
+        "script" if name.endswith(".sql") else "path": name
+    }
+    """Return the settings of a variant by those of its source and the name of its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +169,8 @@ class EngineType:
     """What recorded answers depend on."""
     build: Builder | None = None
     """Build small databases that distinguish queries; None where the engine cannot."""
+    variants: VariantFormat = VariantFormat()
+    """How such databases are kept as variants of a source."""
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
         """Check the settings and open the source; raises `SourceError`."""

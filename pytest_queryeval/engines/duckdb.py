@@ -79,7 +79,7 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
     return DuckDBFile.build(source.name, host, partial(build_tables, source.folder, source.settings["tables"]))
 
 
-def build_duckdb(script: str, hosts: Hosts) -> DuckDBInMemory:
+def build_duckdb(script: str, settings: Settings, hosts: Hosts) -> DuckDBInMemory:
     """Open a database in the memory of the child, which the first query makes by `script`."""
     return DuckDBInMemory(script, _host(hosts))
 

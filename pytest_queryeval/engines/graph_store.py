@@ -56,6 +56,11 @@ class GraphFile:
         return FORMATS[suffix]
 
 
+def names_graphs(name: str) -> bool:
+    """Return whether a file of this name has a format that names graphs itself."""
+    return FORMATS.get(Path(name.lower().removesuffix(COMPRESSED)).suffix) in _DATASETS
+
+
 def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None) -> Path:
     """Return the folder of the store that holds all `files` together, built if there is none yet.
 

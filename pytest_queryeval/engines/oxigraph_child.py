@@ -1,4 +1,4 @@
-"""Oxigraph in a child process: a read-only store on disk, and no way out of the process while a query runs.
+"""Oxigraph in a child process: a read-only store, and no way out of the process while a query runs.
 
 Loaded by `host_child.py`.
 """
@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, Store
+from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, RdfFormat, Store
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
@@ -31,15 +31,21 @@ SENTENCE = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
 
 class Driver(driver.Driver):
-    """Keeps the last 16 stores open; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
+    """Keeps the last 16 stores open, and one in memory.
+
+    `settings` are `default_graph`, which rdf.py describes, and either `store`, its absolute path, or `content`, a small
+    graph in TriG.
+    """
 
     def __init__(self) -> None:
         os.environ["RUST_BACKTRACE"] = "0"  # so that the last line of stderr is the reason why the process ended
         self._open: OrderedDict[str, tuple[Store, int]] = OrderedDict()
+        self._memory: Store | None = None
+        self._content = ""  # of the store in memory
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SyntaxError, or any other error of Oxigraph."""
-        store, files = self._store(settings["store"])
+        store, files = self._store(settings["store"]) if "store" in settings else (self._parsed(settings["content"]), 0)
         with guarded(files):
             answer = store.query(query, **dataset(store, settings))
         columns, rows = rows_of(answer)
@@ -59,6 +65,17 @@ class Driver(driver.Driver):
             self._open.clear()  # the store may be built again at its path
             return "fault", f"{DAMAGED}: {text}" if text.startswith(DAMAGE) else text
         return "failure", "invalid", brief(text)
+
+    def _parsed(self, content: str) -> Store:
+        """Return the store that holds a small graph; raise `Fault` for a syntax error."""
+        if self._memory is None or content != self._content:
+            store = Store()
+            try:
+                store.load(input=content.encode(), format=RdfFormat.TRIG, lenient=True)
+            except SyntaxError as error:
+                raise Fault(str(error)) from error
+            self._memory, self._content = store, content
+        return self._memory
 
     def _store(self, path: str) -> tuple[Store, int]:
         """Return the store, and how many files it may still open while a query runs."""

@@ -25,10 +25,18 @@ from pytest_queryeval.core.setting_validators import (
     texts,
 )
 from pytest_queryeval.core.shapes import either, list_shape
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, prefix_source_errors, settings_among
+from pytest_queryeval.engines import (
+    EngineType,
+    Settings,
+    SourceFingerprint,
+    VariantFormat,
+    prefix_source_errors,
+    settings_among,
+)
 from pytest_queryeval.engines.files import absolute
-from pytest_queryeval.engines.graph_store import GraphFile, graph_store
+from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_graphs
 from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
@@ -72,6 +80,7 @@ SETTINGS = {
         shape=TEXTS,
     ),
     "prefixes": PREFIXES,
+    VARIANTS: VARIANTS_SETTING,
 }
 
 
@@ -93,38 +102,28 @@ def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
     a file that cannot be read.
     """
     settings = source.settings
-    engine_hosts = []
-    for name in texts(settings.get("engine", "oxigraph")):
-        driver, packages, memory = EVALUATORS[name]
-        engine_hosts.append(hosts.shared(Host(name, driver, packages=packages, memory=memory)))
     files = [GraphFile(absolute(source.folder, name)) for name in texts(settings["files"])]
     files += [GraphFile(absolute(source.folder, name), graph) for graph, name in settings.get("graphs", {}).items()]
-    default = settings.get("default_graph", [])
-    default_graph = UNION if default == UNION else list(texts(default))
-    return RdfEngine(source.name, files, engine_hosts, default_graph, declared_prefixes(settings))
+    return RdfEngine(source.name, files, settings, hosts)
 
 
-class RdfEngine:
-    """A parsed graph, and the hosts that are tried in turn until one of them accepts the query."""
+class GraphEngine:
+    """Graphs, and the hosts that are tried in turn until one of them accepts the query.
 
-    def __init__(
-        self,
-        name: str,
-        files: Sequence[GraphFile],
-        hosts: Sequence[Host],
-        default_graph: list[str] | str,
-        prefixes: Mapping[str, str],
-    ) -> None:
+    `data` is what the children read: the `content` of a small graph, or a `store` and its `files`. `settings` are
+    `engine`, `default_graph` and `prefixes` of a source.
+    """
+
+    def __init__(self, name: str, data: Mapping[str, Any], settings: Settings, hosts: Hosts) -> None:
         self._name = name
-        self._files = files
-        self._hosts = hosts
-        self._default_graph = default_graph
-        self._prefixes = prefixes
-        with self._source_errors():
-            self._store = graph_store(files)
-        self._inode = self._store.stat().st_ino
-        self._is_rebuilt = False
-        self._loaded_by: dict[str, int | None] = {}
+        self._data = data
+        self._hosts = []
+        for evaluator in texts(settings.get("engine", "oxigraph")):
+            driver, packages, memory = EVALUATORS[evaluator]
+            self._hosts.append(hosts.shared(Host(evaluator, driver, packages=packages, memory=memory)))
+        default = settings.get("default_graph", [])
+        self._default_graph = UNION if default == UNION else list(texts(default))
+        self._prefixes = declared_prefixes(settings)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
@@ -158,6 +157,32 @@ class RdfEngine:
             failure = Failure(kind=failures[-1][1].kind, message=messages)
         return replace(failed_executions[0], error=failure)
 
+    def close(self) -> None:
+        """Do nothing: the hosts, and a store, outlive this source."""
+
+    def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
+        """Run on one host."""
+        with self._source_errors():
+            return host.execute(self._settings(query), query, timeout=timeout, max_rows=max_rows)
+
+    def _settings(self, query: str) -> dict[str, Any]:
+        states_dataset = read_query(query).states_dataset
+        return {**self._data, "default_graph": self._default_graph, "states_dataset": states_dataset}
+
+    def _source_errors(self) -> AbstractContextManager[None]:
+        return prefix_source_errors(f"source '{self._name}'")
+
+
+class RdfEngine(GraphEngine):
+    """Graphs that were parsed into a store."""
+
+    def __init__(self, name: str, files: Sequence[GraphFile], settings: Settings, hosts: Hosts) -> None:
+        super().__init__(name, {}, settings, hosts)
+        self._files = files
+        self._inode = self._find_store()
+        self._is_rebuilt = False
+        self._loaded_by: dict[str, int | None] = {}
+
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
         full_queries = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
@@ -170,9 +195,6 @@ class RdfEngine:
                     break
         return execution
 
-    def close(self) -> None:
-        """Do nothing: the store stays for the next run, and the hosts belong to others."""
-
     def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
         """Run on one host; a damaged store is built again, once."""
         settings = self._settings(query)
@@ -184,17 +206,16 @@ class RdfEngine:
             if self._is_rebuilt or DAMAGED not in str(error):
                 raise
         self._is_rebuilt = True
-        with self._source_errors():
-            self._store = graph_store(self._files, damaged_inode=self._inode)
+        self._find_store(damaged_inode=self._inode)
         return self._run(host, query, timeout, max_rows)
 
-    def _settings(self, query: str) -> dict[str, Any]:
-        return {
-            "store": str(self._store),
-            "files": [(str(file.path), file.format, file.graph) for file in self._files],
-            "default_graph": self._default_graph,
-            "states_dataset": read_query(query).states_dataset,
-        }
+    def _find_store(self, damaged_inode: int | None = None) -> int:
+        """Find or build the store, and return its inode."""
+        with self._source_errors():
+            store = graph_store(self._files, damaged_inode=damaged_inode)
+        files = [(str(file.path), file.format, file.graph) for file in self._files]
+        self._data = {"store": str(store), "files": files}
+        return store.stat().st_ino
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
         """Let a new child load the graph before a query, so that this does not count as the query's time."""
@@ -204,8 +225,10 @@ class RdfEngine:
                 raise SourceError(f"{host.name} cannot load the graph: {answer.error.message}")
             self._loaded_by[host.name] = host.pid
 
-    def _source_errors(self) -> AbstractContextManager[None]:
-        return prefix_source_errors(f"source '{self._name}'")
+
+def has_named_graphs(settings: Settings) -> bool:
+    """Return whether a source may have named graphs: files of them, or files that name graphs themselves."""
+    return bool(settings.get("graphs")) or any(map(names_graphs, texts(settings["files"])))
 
 
 def versions(settings: Settings) -> str:
@@ -228,5 +251,19 @@ FINGERPRINT = SourceFingerprint(
     version=versions,
 )
 RDF = EngineType(
-    opener=open_rdf, kind="sparql", text_setting="files", check=check, settings=SETTINGS, fingerprint=FINGERPRINT
+    opener=open_rdf,
+    kind="sparql",
+    text_setting="files",
+    check=check,
+    settings=SETTINGS,
+    fingerprint=FINGERPRINT,
+    variants=VariantFormat(
+        suffix=lambda settings: ".trig" if has_named_graphs(settings) else ".ttl",
+        comment="#",
+        unit="triple",
+        settings=lambda settings, name: {
+            "files": [name],
+            **settings_among("engine", "default_graph", "prefixes")(settings),
+        },
+    ),
 )

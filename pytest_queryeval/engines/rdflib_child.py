@@ -48,10 +48,10 @@ CASTS = (
 
 
 class Driver(driver.Driver):
-    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`.
+    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`, or `content` in place of files.
 
     Each of `files` is a path, its format and the named graph that it fills, if any; `store` is the path of Oxigraph's
-    store, which changes with the files; `default_graph` is that of rdf.py.
+    store, which changes with the files; `default_graph` is that of rdf.py; `content` is a small graph in TriG.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,12 @@ class Driver(driver.Driver):
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or any error of rdflib."""
-        path, graphs = settings["store"], settings["default_graph"]
+        small_graph, graphs = settings.get("content", ""), settings["default_graph"]
+        path = settings.get("store", small_graph)
         default_iris = frozenset() if graphs == UNION else frozenset(graphs)
         if (path, default_iris) not in self._datasets:
-            self._datasets[path, default_iris] = loaded(settings["files"], default_iris)
+            files = settings.get("files", [("", "TRIG", None)])
+            self._datasets[path, default_iris] = loaded(files, default_iris, small_graph)
         self._datasets.move_to_end((path, default_iris))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
@@ -112,9 +114,9 @@ class Terms(dict[Any, Any]):
 
 
 def loaded(
-    files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str]
+    files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str], small_graph: str = ""
 ) -> tuple[rdflib.Dataset, TripleCounts]:
-    """Return the files as a dataset, and the counts of its triples.
+    """Return the files as a dataset, and the counts of its triples; a file without a path is `small_graph`.
 
     The default graph holds the graphs named `default_iris`, or the unnamed graph if there are none.
     """
@@ -124,8 +126,9 @@ def loaded(
         format_ = getattr(pyoxigraph.RdfFormat, format_name)
         file_graph = pyoxigraph.NamedNode(graph) if graph else None
         try:
-            content: dict[str, Any] = {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}  # noqa: SIM115
-            for quad in pyoxigraph.parse(**content, format=format_, lenient=True, rename_blank_nodes=True):
+            for quad in pyoxigraph.parse(
+                **file_content(path, small_graph), format=format_, lenient=True, rename_blank_nodes=True
+            ):
                 triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
                 counts.add(triple)
                 name = file_graph or quad.graph_name
@@ -145,6 +148,13 @@ def loaded(
             raise Fault(f"default_graph: the files have no graph <{iri}>")
     counts.close()
     return dataset, counts
+
+
+def file_content(path: str, small_graph: str) -> dict[str, Any]:
+    """Return the argument with which pyoxigraph reads a file, or `small_graph` where it has no path."""
+    if not path:
+        return {"input": small_graph.encode()}
+    return {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}
 
 
 def rdflib_term(term: Any) -> Any:

@@ -38,7 +38,7 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
-def build_sqlite(script: str, hosts: Hosts) -> DatabaseFile:
+def build_sqlite(script: str, settings: Settings, hosts: Hosts) -> DatabaseFile:
     """Open a new database made by the SQL of `script`; raises `SourceError` with the line that fails.
 
     What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.

@@ -7,6 +7,7 @@ import glob
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, is_text
+from pytest_queryeval.engines import ENGINES
 
 VARIANTS = "variants"
 VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as variants/*.sqlite", True, shape=TEXT)
@@ -15,8 +16,8 @@ VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as v
 def variants_of(source: Source) -> list[Source]:
     """Return the variants that a source names by the pattern `variants`, sorted by file name; none without one.
 
-    The pattern is relative to the source's folder, and `**` matches any folders. A file with the suffix `.sql` is a
-    script that makes the database. Raises `SourceError` for a pattern that matches no file.
+    The pattern is relative to the source's folder, and `**` matches any folders. What a file is depends on the engine,
+    by its `VariantFormat`. Raises `SourceError` for a pattern that matches no file.
     """
     pattern = source.settings.get(VARIANTS)
     if pattern is None:
@@ -30,7 +31,7 @@ def variants_of(source: Source) -> list[Source]:
         Source(
             name=name,
             engine=source.engine,
-            settings={"script" if name.endswith(".sql") else "path": name},
+            settings=dict(ENGINES[source.engine].variants.settings(source.settings, name)),
             folder=source.folder,
             location=source.location,
         )

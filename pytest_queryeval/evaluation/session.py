@@ -134,21 +134,24 @@ class Session:
         self.variants(source)
         return ENGINES[source.engine].open(source, self._hosts)
 
-    def build(self, engine: str, script: str) -> Source:
-        """Make a small database by a script, and return it as a source of this session until the next one is made.
+    def build(self, source: Source, script: str) -> Source:
+        """Make a small database in place of that of `source` by a script.
 
-        Raise `SourceError` where the script fails; some engines run it at the first query, which then raises.
+        Return it as a source of this session until the next one is made. Raise `SourceError` where the script fails;
+        some engines run it at the first query, which then raises.
         """
-        build = ENGINES[engine].build
+        engine_type = ENGINES[source.engine]
+        build = engine_type.build
         assert build is not None
         digest = hashlib.sha256(script.encode()).hexdigest()  # for caches, which outlive the database
-        source = Source(name="script", engine=engine, settings={"digest": digest}, folder=Path())
+        settings = engine_type.fingerprint.settings(source.settings)
+        source = Source(name="script", engine=source.engine, settings={**settings, "digest": digest}, folder=Path())
         with self._opening:
             if self._built != source:
                 if self._built is not None:
                     unwrap(self._engines.pop(self._built.key)).close()
                     self._built = None
-                self._engines[source.key] = build(script, self._hosts)
+                self._engines[source.key] = build(script, settings, self._hosts)
                 self._built = source
         return source
 
@@ -183,7 +186,7 @@ class Session:
     def _run(self, query: str, case: Case, *, is_derived: bool) -> Execution:
         """Run a query, or return its recorded execution."""
         limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
-        if self.recording is None or case.settings.source is None:
+        if self.recording is None or case.settings.source in (None, self._built):
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
         execution = self.recording.load_execution(query, case.settings.source, **limits)
         if execution is None:

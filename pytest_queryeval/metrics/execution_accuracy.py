@@ -120,7 +120,7 @@ def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[
     return alignment is not None and alignment.matched == len(gold_rows)
 
 
-@metric(input="executions", kinds=frozenset({"sql"}))
+@metric(input="executions", kinds=frozenset({"sql", "sparql"}))
 def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy` is 1 on the source and on each of its variants, else 0.
 

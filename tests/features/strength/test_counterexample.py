@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from samples import make_case, query
@@ -42,7 +43,9 @@ def counterexample_to(tmp_path):
 )
 def test_a_small_database_reaches_no_other_file_and_is_soon_there(statement, tmp_path):
     with Session() as session, pytest.raises(SourceError, match=r"too many attached databases|interrupted"):
-        session.build("sqlite", statement.format(file=tmp_path / "made.db"))
+        session.build(
+            Source(name="s", engine="sqlite", settings={}, folder=Path()), statement.format(file=tmp_path / "made.db")
+        )
 
     assert not [*tmp_path.iterdir()]
 

@@ -21,8 +21,9 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
-from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
+from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, fitted, insertion_order
 from pytest_queryeval.features.strength.variants import build_variants
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
@@ -455,7 +456,10 @@ def test_a_database_that_is_built_lasts_until_the_next_one(tmp_path, monkeypatch
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Session() as session:
         for number in (1, 2, 2, 3):
-            source = session.build("sqlite", f"CREATE TABLE t AS SELECT {number} AS a;")
+            source = session.build(
+                Source(name="s", engine="sqlite", settings={}, folder=Path()),
+                f"CREATE TABLE t AS SELECT {number} AS a;",
+            )
             answered = session.execute(query("SELECT a FROM t"), make_case(source=source))
             assert answered.answer.rows == [(number,)]
             assert len(list(tmp_path.iterdir())) == 1

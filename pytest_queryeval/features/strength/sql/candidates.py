@@ -32,7 +32,6 @@ class CandidateDatabases:
     def __init__(self, case: Case, session: Session) -> None:
         self._case = case
         self._session = session
-        self._engine = case.settings.source.engine if case.settings.source else ""
         source_tables = session.source_tables(case)
         self.tables = source_tables.tables
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", source_tables.ddl)
@@ -70,7 +69,8 @@ class CandidateDatabases:
 
     def source_of(self, rows: Rows) -> Source:
         """Return a database of these rows, open until the next call; raise `SourceError` as `Session.build` does."""
-        return self._session.build(self._engine, self.script(rows))
+        assert self._case.settings.source is not None  # or it would have no tables
+        return self._session.build(self._case.settings.source, self.script(rows))
 
     def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""

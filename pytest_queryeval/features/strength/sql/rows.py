@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from random import Random
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
@@ -229,25 +230,6 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
                 ]
         if sum(map(len, valid_rows.values())) == count:
             return valid_rows
-
-
-def neighbours(value: str | float) -> list[Cell]:
-    """Return a value with those just below and above it, for numbers, ISO dates, and texts of whole numbers.
-
-    >>> neighbours(30)
-    [30, 29, 31]
-    >>> neighbours("2020-03-01")
-    ['2020-03-01', '2020-02-29', '2020-03-02']
-    """
-    if not isinstance(value, str):
-        step = 1 if isinstance(value, int) else 0.5
-        return [value, value - step, value + step]
-    if value.isascii() and value.isdigit():
-        return [value, *(str(int(value) + step) for step in (-1, 1))]
-    with suppress(ValueError, OverflowError):
-        day = date.fromisoformat(value)
-        return [value, *((day + timedelta(days=step)).isoformat() for step in (-1, 1))]
-    return [value]
 
 
 def fitted(value: Cell, declared: str, *, is_strict: bool) -> list[Cell]:
