@@ -14,9 +14,10 @@ import report_maker
 from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.reported_case import find_reported, read_reported
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.page import render_html
+from pytest_queryeval.features.report_files.merging import merge
+from pytest_queryeval.features.review.named_case import find_reported, read_reported
 from pytest_queryeval.reports import REPORTS, write_files, write_report
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.csv import render_csv
@@ -26,7 +27,6 @@ from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.case_store import StoredCases
 from pytest_queryeval.results.gates import evaluate_gates
-from pytest_queryeval.results.merging import merge
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.report_schema import report_schema
 from pytest_queryeval.results.verdict import with_worst_cases

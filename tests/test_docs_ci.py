@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 GATING = (DOCS / "gating.md").read_text(encoding="utf-8")
 GITHUB = yaml.safe_load((DOCS / "ci/github-actions.yml").read_text(encoding="utf-8"))
 GITLAB = yaml.safe_load((DOCS / "ci/gitlab-ci.yml").read_text(encoding="utf-8"))
-STARTER = Path(pytest_queryeval.__file__).parent / "cli/starter"
+STARTER = Path(pytest_queryeval.__file__).parent / "features/starter/files"
 STARTERS = {
     name: yaml.safe_load((STARTER / f"{name}.yml").read_text(encoding="utf-8").replace("FOLDER", "queries"))
     for name in ("github", "gitlab")

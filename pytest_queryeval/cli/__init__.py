@@ -25,13 +25,8 @@ COMMANDS: Registry[Command] = Registry(
     members={
         name: Command(module=f"{__name__}.{name}", summary=summary)
         for name, summary in {
-            "init": "write a first suite, its settings, a predictor and a CI workflow",
             "schema": "print the JSON Schema of suites or settings, for editors",
             "evaluate": "evaluate suites without pytest, in several processes or on a cluster",
-            "explain": "show everything about one case, or try another query against it",
-            "accept": "add a reviewed prediction of a report to the golds of its case",
-            "merge": "unite the reports of shards, evaluate the gates",
-            "render": "render a report.json in other formats",
         }.items()
     },
 )

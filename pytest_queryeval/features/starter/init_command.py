@@ -25,7 +25,7 @@ from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, schema_comment, 
 
 EXAMPLE = "queryeval init queries --kind sql --predictor python --ci github"
 OK = 0
-STARTER = Path(__file__).with_name("starter")
+STARTER = Path(__file__).with_name("files")
 SUITE, SETTINGS, ANSWERS, PREDICTOR = "books.queryeval.yaml", "queryeval.yaml", "answers.jsonl", "predict.py"
 CI_FILES = {"github": ".github/workflows/queries.yml", "gitlab": ".gitlab-ci.yml"}
 # The first of each is the default.

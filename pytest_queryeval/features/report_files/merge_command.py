@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.features.report_files.merging import merge, repeated_nodeids
 from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import first_names
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
-from pytest_queryeval.results.merging import merge, repeated_nodeids
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.text.formatting import pluralize

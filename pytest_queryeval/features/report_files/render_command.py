@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result
+from pytest_queryeval.features.report_files.joining import join
 from pytest_queryeval.reports import LAYOUTS, PUBLISHED, report_files, write_files, write_report
-from pytest_queryeval.results.joining import join
 from pytest_queryeval.results.report_file import read_report, read_weak_cases
 
 EXAMPLE = "queryeval render report.json -o report.html"

@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, write_in_place
-from pytest_queryeval.cli.reported_case import case_of, find_reported, read_suite
 from pytest_queryeval.core.cache_folder import locked, private_folder
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite
+from pytest_queryeval.features.review.new_gold import BY_HAND, with_gold
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.answer_text import answer_text
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
@@ -26,7 +27,6 @@ from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.case_tables import TO_YAML
-from pytest_queryeval.suites.new_gold import BY_HAND, with_gold
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line

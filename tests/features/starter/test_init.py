@@ -11,7 +11,7 @@ import yaml
 from editor_schemas import objections
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.init import CHOICES
+from pytest_queryeval.features.starter.init_command import CHOICES
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.report_schema import report_schema
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text

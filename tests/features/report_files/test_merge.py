@@ -18,9 +18,9 @@ from trees import trees
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.report_files.merging import merge, repeated_nodeids
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.gates import EarlyDecision
-from pytest_queryeval.results.merging import merge, repeated_nodeids
 from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 
 GATE = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}

@@ -13,8 +13,8 @@ from suites import write
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import CaseError, Location
+from pytest_queryeval.features.review.new_gold import with_gold
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.suites.new_gold import with_gold
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
 HEAD = "kind: sql   # of the shop\nsource: {sqlite: {script: shop.sql}}\n\n"
@@ -380,7 +380,7 @@ def test_commands_at_the_same_time_lose_no_gold(report, monkeypatch):
             both_have_read.wait(timeout=0.2)  # all are here, unless one at a time is
         return with_gold(text, *others)
 
-    monkeypatch.setattr("pytest_queryeval.cli.accept.with_gold", slow)
+    monkeypatch.setattr("pytest_queryeval.features.review.accept_command.with_gold", slow)
     with ThreadPoolExecutor(len(ids)) as pool:
         assert list(pool.map(lambda id_: main(["accept", path, id_]), ids)) == [0] * len(ids)
 

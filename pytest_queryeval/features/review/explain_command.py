@@ -16,7 +16,6 @@ from pathlib import Path
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
-from pytest_queryeval.cli.reported_case import case_of, one_of, read_reported, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
@@ -27,7 +26,8 @@ from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, MAX_DATABASES
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
+from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
+from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
 from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.suites.keys import KEYS

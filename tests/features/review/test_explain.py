@@ -9,8 +9,8 @@ from suites import write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
+from pytest_queryeval.features.review.explanation import explanation_lines
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.reports.explanation import explanation_lines
 from pytest_queryeval.results.aggregation import aggregate
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), (NULL, 5);"
