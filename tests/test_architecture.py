@@ -143,9 +143,9 @@ OWNERS = {
     "jsonpath": {"core.json_path"},
     "jinja2": {"reports.html"},
     "markupsafe": {"reports.html"},
-    "jsonschema": {"languages.json.schema_child", "languages.json.schema_file"},
+    "jsonschema": {"features.json.schema_child", "features.json.schema_file"},
     "msgspec": {"results.report_schema"},
-    "referencing": {"languages.json.schema_child", "languages.json.schema_file"},
+    "referencing": {"features.json.schema_child", "features.json.schema_file"},
     "xlsxwriter": {f"features.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
     "numpy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
     "scipy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
@@ -165,7 +165,7 @@ CHILDREN = {
     "engines.postgres_child": {"psycopg", "sqlalchemy"},
     "engines.sqlalchemy_child": {"sqlalchemy"},
     "features.scale.spark_child": {"py4j", "pyspark"},
-    "languages.json.schema_child": {"jsonschema", "referencing"},
+    "features.json.schema_child": {"jsonschema", "referencing"},
 }
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {

@@ -22,7 +22,7 @@ def structure(code):
 
 
 def schemas_of(**schemas):
-    extra = {"structure": schemas.pop("structure")} if "structure" in schemas else {}
+    extra = {name: schemas.pop(name) for name in ("structure", "json_schema") if name in schemas}
     return case_fingerprint(make_case(**schemas, extra=extra), None)["schemas"]
 
 

@@ -311,7 +311,7 @@ def test_an_entry_with_odd_types_or_keys_is_none(more):
 def test_a_json_schema_is_shown_as_its_file_says_it():
     schema = JsonSchema(Path("s.json"), {"type": "object", "description": "größer"})
 
-    text = SchemaTexts().of(make_case(kind="json", json_schema=schema))()
+    text = SchemaTexts().of(make_case(kind="json", extra={"json_schema": schema}))()
 
     assert json.loads(text) == schema.document
     assert "größer" in text

@@ -11,7 +11,7 @@ from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.core.table import Table
@@ -129,8 +129,6 @@ class Settings:
     policy: Policy
     dialect: str
     """What sqlglot calls the language of the queries; empty where it has no name for it."""
-    json_schema: JsonSchema | None = None
-    """What JSON answers have to keep."""
     on_miss: Literal["fail", "xfail"] = "fail"
     on_miss_location: Location | None = field(default=None, compare=False)
     """Where a suite states `on_miss`."""

@@ -49,7 +49,7 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
         return
     with suppress(QueryEvalError):  # which is reported when the case is evaluated
         # Whether the prediction conforms to a schema does not matter here.
-        unchecked = replace(case, settings=replace(case.settings, json_schema=None))
+        unchecked = replace(case, extra={})
         execution = KINDS[case.settings.kind].read_without_running(case.predicted, unchecked, Hosts())
         if execution is not None and execution.answer is not None:
             yield from ((gold, execution.answer) for gold in golds)

@@ -12,7 +12,6 @@ KINDS: Registry[Kind] = Registry(
     members={
         "sql": f"{__name__}.sql.kind:SQL",
         "sparql": f"{__name__}.sparql.kind:SPARQL",
-        "json": f"{__name__}.json.kind:JSON",
     },
 )
 

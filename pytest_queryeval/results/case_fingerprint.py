@@ -34,7 +34,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     """
     settings = case.settings
     messages = [[message.role, message.content] for message in case.conversation]
-    schemas = {"json_schema": settings.json_schema, "db_schema": case.db_schema, **case.extra}
+    schemas = {"db_schema": case.db_schema, **case.extra}
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,

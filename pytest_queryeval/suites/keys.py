@@ -65,7 +65,6 @@ from pytest_queryeval.suites.db_schema import read_db_schema
 from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS
 from pytest_queryeval.suites.env_files import ENV_FILE, read_env_file
 from pytest_queryeval.suites.gates import read_gates
-from pytest_queryeval.suites.json_schema import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
     read_metrics,
@@ -428,7 +427,6 @@ _KEYS = (
         levels=_ALL,
         read=read_db_schema,
     ),
-    Key(name="json_schema", description="a file with the JSON Schema of answers", levels=_ALL, read=read_json_schema),
     _own("conversation", "a list of messages; each one with a target is a case", read_messages),
 )
 KEYS: Registry[Key] = Registry("key", group="pytest_queryeval.keys", members={key.name: key for key in _KEYS})

@@ -157,7 +157,6 @@ def resolve(values: Values) -> SuiteSettings:
         thresholds=thresholds,
         policy=_policy(kind, values.get("compare", {})),
         dialect=_dialect(kind, source, values),
-        json_schema=values.get("json_schema"),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
         gold_columns_location=values.get("compare", {}).get("gold_columns_location"),

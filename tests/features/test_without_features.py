@@ -68,3 +68,13 @@ def test_a_report_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
 
     assert done.returncode == 4
     assert "report format 'xlsx' needs the feature excel, which is not installed" in done.stderr
+
+
+def test_a_suite_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
+    suite = "kind: json\npredictor: inline\ncases:\n  - {id: a, gold: {a: 1}, predicted: {a: 1}}\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    done = run_without(["json"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
+
+    assert done.returncode == 2
+    assert "a.queryeval.yaml:1: kind 'json' needs the feature json, which is not installed" in done.stdout

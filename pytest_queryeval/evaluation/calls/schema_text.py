@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.table_definition import (
     ColumnDefinition,
@@ -54,8 +55,8 @@ class SchemaTexts:
     def of(self, case: Case) -> SchemaText:
         """Return the schema that a case's predictor sees: what the suite states, else for SQL that of its source."""
         db_schema, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
-        json_schema = case.settings.json_schema if case.settings.kind == "json" else None
-        if json_schema is not None:
+        json_schema = case.extra.get("json_schema") if case.settings.kind == "json" else None
+        if isinstance(json_schema, JsonSchema):
             return self._text(id(json_schema), lambda: json.dumps(json_schema.document, indent=2, ensure_ascii=False))
         if case.settings.kind == "sql" and db_schema is not None:
             return self._text((id(db_schema), dialect), lambda: schema_script(db_schema, dialect))

@@ -161,7 +161,7 @@ def _gold(query: str, case: Case) -> JsonValue:
     if KINDS[case.settings.kind].has_queries:
         return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
     predicted = QueryOrAnswer(query=query)
-    unchecked = replace(case, settings=replace(case.settings, json_schema=None), extra={})
+    unchecked = replace(case, extra={})
     execution = KINDS[case.settings.kind].read_without_running(predicted, unchecked, Hosts())
     if execution is None or not isinstance(execution.answer, JsonAnswer):
         return answer_text(query)[0].strip()

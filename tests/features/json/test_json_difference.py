@@ -9,9 +9,8 @@ from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turn
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_path import selected
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.languages.json.difference import difference
-from pytest_queryeval.languages.json.equality import equal
-from pytest_queryeval.languages.json.paths import path_text
+from pytest_queryeval.features.json.difference import difference
+from pytest_queryeval.features.json.values import equal, path_text
 
 
 def differing(gold, predicted, limit=20):

@@ -22,8 +22,8 @@ from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.languages.json.paths import path_text
-from pytest_queryeval.languages.json.schema_child import TooDeep, deep_stack, quiet
+from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, quiet
+from pytest_queryeval.features.json.values import path_text
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")

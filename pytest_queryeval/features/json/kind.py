@@ -15,11 +15,11 @@ from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryO
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
+from pytest_queryeval.features.json.difference import difference, difference_cause
+from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
+from pytest_queryeval.features.json.similarity import check_options
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.files import stated_file, text_file
-from pytest_queryeval.languages.json.difference import difference, difference_cause
-from pytest_queryeval.languages.json.options import check_options
-from pytest_queryeval.languages.json.schema import check_untrusted, violations
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -67,17 +67,16 @@ class Json(Kind):
                 raise ValueError(f"gold cannot be read: {execution.error.message}")
             gold = replace(gold, answer=execution.answer)
         assert isinstance(gold.answer, JsonAnswer)
-        if case.settings.json_schema is not None and (problems := violations(gold.answer, case.settings.json_schema)):
-            raise ValueError(f"gold breaks {case.settings.json_schema.file.name}: {problems[0]}")
+        schema = schema_of(case)
+        if schema is not None and (problems := violations(gold.answer, schema)):
+            raise ValueError(f"gold breaks {schema.file.name}: {problems[0]}")
         return gold
 
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        execution = _read(query_or_answer)
-        if case.settings.json_schema is None or not isinstance(execution.answer, JsonAnswer):
+        execution, schema = _read(query_or_answer), schema_of(case)
+        if schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
-        violations_or_failure = check_untrusted(
-            execution.answer, case.settings.json_schema, hosts, timeout=case.settings.timeout
-        )
+        violations_or_failure = check_untrusted(execution.answer, schema, hosts, timeout=case.settings.timeout)
         if isinstance(violations_or_failure, Failure):
             # An execution with an error has no answer, so one that is given as a value is kept as the query.
             query = self.text(execution.answer) if execution.query is None else execution.query

@@ -13,10 +13,9 @@ from pytest_queryeval.core.errors import CaseError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.languages.json import schema as schema_module
-from pytest_queryeval.languages.json.schema import check_untrusted, violations
+from pytest_queryeval.features.json import schema as schema_module
+from pytest_queryeval.features.json.schema import check_untrusted, read_json_schema, violations
 from pytest_queryeval.sandbox.host import Host, Hosts
-from pytest_queryeval.suites.json_schema import read_json_schema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -1,4 +1,4 @@
-"""The check of JSON answers against their JSON Schema."""
+"""The JSON Schema of answers: the key `json_schema` of suites, and the check of answers against it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.errors import CaseError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
-from pytest_queryeval.core.model import Failure
+from pytest_queryeval.core.model import Case, Failure
+from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.json.paths import path_text
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.values import required_text
+from pytest_queryeval.features.json.values import path_text
 from pytest_queryeval.sandbox.host import Host, Hosts
+from pytest_queryeval.suites.changes import modification_time
+from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.text.truncation import one_line
 
 DRIVER = Path(__file__).with_name("schema_child.py")
@@ -24,13 +29,52 @@ MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objec
 MAX_LINE = 300  # characters
 
 
+@shape(TEXT)
+def read_json_schema(node: Node) -> JsonSchema:
+    """Read `file.json`, relative to the file that names it.
+
+    Raise `CaseError` at the node, also for a problem in the file. All nodes that name a file share one object, so that
+    the schema is compiled once.
+    """
+    path = file_at(node.file.folder / required_text(node)).path
+    schema = _schema(path, modification_time(path))
+    if isinstance(schema, str):
+        raise node.problem(schema)
+    return schema
+
+
+@lru_cache(maxsize=16)
+def _schema(path: Path, _: int) -> JsonSchema | str:
+    """Return the schema of a file, or the problem, which is cached too: a large file is read once."""
+    from pytest_queryeval.features.json.schema_file import read_schema  # jsonschema takes long to import
+
+    try:
+        return read_schema(file_at(path))
+    except CaseError as error:
+        return str(error)
+
+
+JSON_SCHEMA = Key(
+    name="json_schema",
+    description="a file with the JSON Schema of answers",
+    levels=("folder", "file", "case"),
+    read=read_json_schema,
+)
+
+
+def schema_of(case: Case) -> JsonSchema | None:
+    """Return the JSON Schema that the answers of a case have to keep, if any."""
+    schema = case.extra.get("json_schema")
+    return schema if isinstance(schema, JsonSchema) else None
+
+
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
     """Return the first rules that a trusted answer breaks, at most ten, by path: `$.query.limit: reason`.
 
     There is no time limit: untrusted answers are for `check_untrusted`. Raise `SourceError` where the schema or the
     answer is too deep, or jsonschema fails.
     """
-    from pytest_queryeval.languages.json import schema_child
+    from pytest_queryeval.features.json import schema_child
 
     try:
         return _lines(schema_child.violations(_compile(schema), answer.value))
@@ -73,7 +117,7 @@ def _lines(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _compile(schema: JsonSchema) -> Any:
-    from pytest_queryeval.languages.json import schema_child
+    from pytest_queryeval.features.json import schema_child
 
     return schema_child.compiled(schema.document, schema.resources)
 

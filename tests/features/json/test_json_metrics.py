@@ -10,9 +10,8 @@ from json_values import HOSTILE_KEYS, VALUES, nested, turned
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import describe_metric
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.json.equality import canonical_text, equal
-from pytest_queryeval.metrics.json_equal import json_equal
-from pytest_queryeval.metrics.path_f1 import path_f1
+from pytest_queryeval.features.json.metrics import json_equal, path_f1
+from pytest_queryeval.features.json.values import canonical_text, equal
 
 
 def same(gold, predicted):

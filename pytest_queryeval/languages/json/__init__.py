@@ -1,1 +1,0 @@
-"""Comparison of JSON answers: the level that is scored, the paths that they share, their differences."""
