@@ -71,6 +71,20 @@ lines\"\"\", '5'^^e:t ; . # } comment {
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "iri"),
+    [
+        ("BASE <http://e/a/b> ASK { ?s <p> ?o }", "http://e/a/p"),
+        ("BASE <http://e/a/> PREFIX n: <b#> BASE <http://f/> ASK { ?s n:p ?o }", "http://e/a/b#p"),
+        ("BASE <http://e/> BASE <a/> ASK { ?s <p> ?o }", "http://e/a/p"),
+        ("BASE <http://[> ASK { ?s <p> ?o }", "p"),
+        ("ASK { ?s <p> ?o }", "p"),
+    ],
+)
+def test_relative_iris_are_resolved(text, iri):
+    assert read_tree(text).tree.where == Group((Triple("?s", (f"<{iri}>",), "?o"),))
+
+
 def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
     assert written("SELECT * { ?s ex:p ?o }") == "SELECT * WHERE {\n  ?s ex:p ?o .\n}"
     assert read_tree("ASK { ?s ex:p ?o }", {"ex": "http://e/"}).tree.where == Group(
@@ -99,7 +113,6 @@ def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
             "ASK { << a b c >> }",
         ),
         *(
-            "BASE <http://e/> ASK { ?s <p> ?o }",
             "ASK { SERVICE <http://e/> { ?s ?p ?o } }",
             "INSERT DATA { <a> <b> <c> }",
         ),

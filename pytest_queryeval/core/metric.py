@@ -26,8 +26,10 @@ Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[floa
 # The values of another metric, each behind the name of the variant of the database on which both queries have it; the
 # first is that on the source itself, without a name.
 States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
+# The terms of a query that the case's source does not have, each in a sentence; None where that cannot be told.
+UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
 # Arguments of metrics that the evaluation passes and suites do not set.
-INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states"})
+INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states", "unknown_terms"})
 
 
 def unchecked(_: Mapping[str, JsonValue]) -> None:
@@ -59,10 +61,11 @@ class Metric:
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
     raises `SettingError` for the first of them whose value cannot be right. The arguments in `injected` come from the
     evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
-    a `Timer`, the `similarity` of texts, and the `States` of the database; a metric with the latter decides itself what
-    a failed prediction scores. `extra` is the extra of this package that the metric needs, and `paths`
-    are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
-    one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
+    a `Timer`, the `similarity` of texts, the `UnknownTerms` of queries, and the `States` of the database; a metric with
+    the latter decides itself what a failed prediction scores. `extra` is the extra of this package that the metric
+    needs, and `paths` are those of its options that may name a file, relative to the file that sets them. A metric with
+    a `parameter` is one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands
+    in brackets.
     Scores lie from 0 to `max_score`, which may be infinite; None where it is not known. `better` tells whether higher
     scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
     A metric that is `published` follows a published evaluator and not the case's `compare`: it is given all columns of

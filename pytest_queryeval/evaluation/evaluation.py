@@ -141,8 +141,9 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     scores = {name: best.value(name) for name in names}
     best.note_unproven_alignment()
     for name, threshold in case.settings.thresholds.items():
-        has_no_worst = predicted.error is not None and METRICS[name].worst_score is None
-        if scores[name] is None and not has_no_worst:
+        metric = METRICS[name]
+        is_unscored_failure = metric.worst_score is None or metric.input == "predictions"
+        if scores[name] is None and not (predicted.error is not None and is_unscored_failure):
             place = f"{threshold.option}: " if threshold.option else ""
             why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
             raise QueryEvalError(f"{place}metric '{name}' does not apply to this case, but has a threshold{why}")

@@ -122,6 +122,8 @@ class Scoring:
                 return self._session.similarity
             case "states":
                 return self._states()
+            case "unknown_terms":
+                return self._unknown_terms
             case _:
                 return self._time_queries
 
@@ -132,6 +134,10 @@ class Scoring:
         if iterations not in self._times:
             self._times[iterations] = self._session.times(gold, predicted, self._case, iterations)
         return self._times[iterations]
+
+    def _unknown_terms(self, query: str) -> Sequence[str] | None:
+        terms = self._session.unknown_terms(query, self._case)
+        return None if terms is None else [term.text for term in terms]
 
     def _states(self) -> States | None:
         """Return the function that scores a metric in every state of the database; None without variants or a query."""

@@ -33,11 +33,14 @@ from pytest_queryeval.text.redaction import register_secrets
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
     from pytest_queryeval.evaluation.source_tables import SourceTables
+    from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm
     from pytest_queryeval.metrics.embeddings import Embedder
 
 CACHE_CELLS = 1_000_000
 LISTING_SECONDS = 60.0  # for a source to list its tables, whatever the timeout of a case
 CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
+LOOKUP_SECONDS = 10.0  # for a source to look up a term, or to list its terms
+LOOKUP_ROWS = 100_000
 
 
 class Limits(TypedDict):
@@ -80,6 +83,7 @@ class Session:
         self._variants: dict[tuple[str, str], list[Source]] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
         self._source_tables: dict[tuple[object, ...], SourceTables | SourceError] = {}
+        self._source_terms: dict[tuple[str, str], SourceTerms] = {}
         self._source_states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
@@ -294,6 +298,33 @@ class Session:
                 raise
             declared_ddl = ""
         return source_tables(declared_ddl, stated_ddl or "", case.settings.dialect, returns_rows)
+
+    def unknown_terms(self, query: str, case: Case) -> Sequence[UnknownTerm] | None:
+        """Return the terms in the patterns of a SPARQL query that the case's source does not have.
+
+        None where that cannot be told. Raise `SourceError` if the source cannot be queried.
+        """
+        from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+        from pytest_queryeval.languages.sparql.source_terms import SourceTerms
+
+        source = case.settings.source
+        if source is None:
+            return None
+        if source.key not in self._source_terms:
+            settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
+            lookup_case = replace(case, settings=settings)
+
+            def run(lookup: str) -> Table | None:
+                try:
+                    answer = self.execute(QueryOrAnswer(query=lookup), lookup_case, is_derived=True).answer
+                except UnresponsiveSourceError:
+                    return None
+                return answer if isinstance(answer, Table) else None
+
+            is_local = bool(ENGINES[source.engine].fingerprint.files(source))
+            self._source_terms[source.key] = SourceTerms(run, declared_prefixes(source.settings), is_local=is_local)
+        golds = [gold.query for gold in case.golds if gold.query is not None]
+        return self._source_terms[source.key].unknown_terms(query, golds)
 
     def _list_schema(self, source: Source, timeout: float) -> Schema:
         schema = None if self.recording is None else self.recording.load_schema(source)

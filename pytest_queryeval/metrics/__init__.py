@@ -87,6 +87,7 @@ METRICS = MetricRegistry(
         "r_ves": f"{__name__}.ves:r_ves",
         "r_ves_bird": f"{__name__}.ves:r_ves_bird",
         "valid_query": f"{__name__}.run_measures:valid_query",
+        "known_terms": f"{__name__}.run_measures:known_terms",
         "prediction_seconds": f"{__name__}.run_measures:prediction_seconds",
         "execution_seconds": f"{__name__}.run_measures:execution_seconds",
         "metadata": f"{__name__}.run_measures:metadata",

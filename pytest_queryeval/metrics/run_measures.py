@@ -1,10 +1,10 @@
-"""What a run shows without gold: whether a query has an answer, times, and numbers that the system reports."""
+"""What a run shows without gold: valid queries, terms that the source has, times, numbers that the system reports."""
 
 from __future__ import annotations
 
 import math
 
-from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.metric import Score, UnknownTerms, metric
 from pytest_queryeval.core.model import Execution, Prediction
 from pytest_queryeval.text.truncation import one_line
 
@@ -18,6 +18,23 @@ def valid_query(gold: Execution, predicted: Execution) -> float:
     0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks.
     """
     return float(predicted.error is None and not predicted.violations)
+
+
+@metric(input="predictions", kinds=frozenset({"sparql"}))
+def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: UnknownTerms) -> Score:
+    """Return 1 if every IRI in a triple pattern of predicted occurs in the source's data, else 0.
+
+    A note names each that does not, with the nearest one that does. Variables, datatypes, functions, graphs, and the
+    IRIs of VALUES, FILTER, BIND and templates do not count. None for an answer without a query, for a query that cannot
+    be parsed, and where the source does not answer a lookup.
+    """
+    is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
+    sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)
+    if sentences is None:
+        return Score(
+            value=None, details={"notes": ["known_terms: predicted has no query whose terms can be looked up"]}
+        )
+    return Score(value=float(not sentences), details={"notes": [*sentences]})
 
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower")

@@ -74,18 +74,25 @@ def _read_prologue(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
     for name, iris in iris_by_prefix.items():
         if len(iris) == 1:
             iri, is_behind_base = iris.pop()
-            prefixes[name] = _resolve(iri, base if is_behind_base else "")
+            prefixes[name] = resolve(iri, base if is_behind_base else "")
     return base, prefixes
 
 
 def _iri(clause: re.Match[str], base: str, prefixes: Mapping[str, str]) -> str:
     if clause["iri"] is not None:
-        return _resolve(unescaped(clause["iri"]), base)
+        return resolve(unescaped(clause["iri"]), base)
     prefix, _, local = clause["name"].partition(":")
     if prefix not in prefixes:
         return clause["name"]
     return prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
 
 
-def _resolve(iri: str, base: str) -> str:
-    return iri if _ABSOLUTE.match(iri) else urljoin(base, iri)
+def resolve(iri: str, base: str) -> str:
+    """Return an IRI resolved by a base; without one that is a URL, a relative IRI stays so."""
+    if _ABSOLUTE.match(iri):
+        return iri
+    path, mark, fragment = iri.partition("#")  # `urljoin` drops an empty fragment, with which many prefixes end
+    try:
+        return f"{urljoin(base, path)}{mark}{fragment}"
+    except ValueError:  # of brackets around a host
+        return iri

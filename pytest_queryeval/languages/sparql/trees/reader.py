@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_queryeval.languages.sparql.dataset import resolve
 from pytest_queryeval.languages.sparql.query import FORMS, MODIFIERS, read_query
 from pytest_queryeval.languages.sparql.tokens import Token, tokens
 from pytest_queryeval.languages.sparql.trees.tree import (
@@ -35,7 +36,7 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class UnreadableError(Exception):
-    """The text is not a query, or has what trees do not represent: collections, quoted triples, BASE, SERVICE."""
+    """The text is not a query, or has what trees do not represent: collections, quoted triples, SERVICE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +60,25 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Qu
         raise UnreadableError(text)
     all_tokens = tokens(outline.text)
     prologue = all_tokens[: len(all_tokens) - len(outline.tokens)]
-    prefixes: dict[str, str] = {}
+    base, prefixes = "", dict[str, str]()
     for place, token in enumerate(prologue):
-        if token.is_word("BASE"):
-            raise UnreadableError(text)
+        if token.is_word("BASE") and place + 1 < len(prologue):
+            base = resolve(prologue[place + 1].text.strip("<>"), base)
         if token.is_word("PREFIX") and place + 2 < len(prologue):
-            prefixes[prologue[place + 1].text.rstrip(":")] = prologue[place + 2].text.strip("<>")
-    reader = _Reader(_terms(outline.tokens, {**(source_prefixes or {}), **prefixes}))
+            prefixes[prologue[place + 1].text.rstrip(":")] = resolve(prologue[place + 2].text.strip("<>"), base)
+    reader = _Reader(_terms(outline.tokens, {**(source_prefixes or {}), **prefixes}, base))
     tree = reader.select()
     if reader.next:
         raise UnreadableError(text)
     return Query(tree, prefixes)
 
 
-def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[str]:
+def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:
     """Return tokens in one spelling; literals with their language or datatype, and operators, as one token."""
     spelled_terms: list[str] = []
     end = -1
     for token in query_tokens:
-        text, previous_term = _spell(token, prefixes), spelled_terms[-1] if spelled_terms else ""
+        text, previous_term = _spell(token, prefixes, base), spelled_terms[-1] if spelled_terms else ""
         is_adjacent = token.start == end
         if token.kind == "language" and previous_term.startswith('"'):
             spelled_terms[-1] = previous_term + text.lower()
@@ -102,9 +103,11 @@ def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> list[s
     return spelled_terms
 
 
-def _spell(token: Token, prefixes: Mapping[str, str]) -> str:
+def _spell(token: Token, prefixes: Mapping[str, str], base: str) -> str:
     text = token.text
     match token.kind:
+        case "iri":
+            return f"<{resolve(text[1:-1], base)}>"
         case "variable":
             return f"?{text[1:]}"
         case "name":

@@ -1,0 +1,158 @@
+"""`known_terms`: the IRIs in the patterns of a prediction that its source does not have, and the nearest ones."""
+
+import pytest
+import servers
+from samples import make_case
+
+from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sparql.source_terms import MAX_FAILED_LOOKUPS, MAX_LOOKUPS, SourceTerms
+
+pytestmark = pytest.mark.process
+
+TURTLE = """@prefix b: <http://example.org/brick#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+b:Air_Handling_Unit a owl:Class . b:VAV a owl:Class ; rdfs:label "Variable Air Volume Box"@en .
+b:u1 a b:Air_Handling_Unit ; b:feeds b:v1 ; b:size "5"^^b:inch . b:v1 a b:VAV ; b:hasPoint b:s1 .
+"""
+NAMED = "<http://example.org/u2> <http://example.org/only> <http://example.org/o2> <http://example.org/graph> .\n"
+HEAD = "PREFIX b: <http://example.org/brick#> PREFIX n: <http://example.org/> "
+GOLD = f"{HEAD}SELECT ?u {{ ?u a b:Air_Handling_Unit ; b:feeds ?v }}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("terms")
+    (folder / "g.ttl").write_text(TURTLE, encoding="utf-8")
+    (folder / "n.nq").write_text(NAMED, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scored(folder):
+    """A function that evaluates a predicted query on the files, by oxigraph unless told otherwise."""
+    with Session() as session:
+
+        def evaluate(predicted, engine="oxigraph", **changes):
+            settings = {"files": ["g.ttl", "n.nq"], "engine": engine, "prefixes": {"src": "http://example.org/brick#"}}
+            source = Source(name="g", engine="rdf", settings=settings, folder=folder)
+            case = sparql_case(source, predicted, **changes)
+            return evaluate_case(case, session)
+
+        yield evaluate
+
+
+def sparql_case(source, predicted, **changes):
+    contents = {"golds": (QueryOrAnswer(query=GOLD),), "predicted": QueryOrAnswer(query=predicted)}
+    settings = {"metrics": ("execution_accuracy", "known_terms"), "thresholds": {}, "timeout": 20.0, "max_rows": 100}
+    return make_case(kind="sparql", source=source, **contents, **{**settings, **changes})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { ?s a b:Air_Handling_Unit ; b:feeds ?v }",
+        "SELECT * { b:u1 ?p b:v1 }",
+        "SELECT * { GRAPH n:nowhere { ?s n:only ?o } }",
+        "SELECT * FROM n:graph { n:u2 n:only n:o2 }",
+        "SELECT * { ?s b:size ?v FILTER (?v = '7'^^b:foot && ?s != b:u9) }",
+        "SELECT * { VALUES ?c { b:Nothing } ?s a ?c }",
+        "SELECT * { ?s b:feeds ?v BIND (b:Nothing AS ?n) BIND (<http://www.w3.org/2001/XMLSchema#string>(?v) AS ?f) }",
+        "CONSTRUCT { ?s b:madeUp b:Nothing } WHERE { ?s b:feeds ?v }",
+        "SELECT * { ?s src:feeds ?v }",
+        "DESCRIBE b:Nothing",
+        "ASK { }",
+    ],
+)
+def test_what_occurs_or_is_no_term_of_the_data(scored, query):
+    trial = scored(HEAD + query).shown
+
+    assert trial.scores["known_terms"] == 1
+    assert not [note for note in trial.details.get("notes", ()) if "is not in the graph" in note]
+
+
+@pytest.mark.parametrize(
+    ("query", "sentences"),
+    [
+        ("SELECT * { ?s a b:Air_Handler_Unit }", ["b:Air_Handler_Unit is not in the graph; b:Air_Handling_Unit is"]),
+        ("SELECT * { ?s b:feed ?v }", ["b:feed is not in the graph; b:feeds is"]),
+        ("SELECT * { ?s a n:VAV }", ["n:VAV is not in the graph; b:VAV is"]),
+        ("SELECT * { ?s a b:VariableAirVolumeBox }", ["b:VariableAirVolumeBox is not in the graph; b:VAV is"]),
+        ("SELECT * { ?s b:zzz 1 }", ["b:zzz is not in the graph"]),
+        ("SELECT * { ?s b:feeds+/b:hasPoints ?p }", ["b:hasPoints is not in the graph; b:hasPoint is"]),
+        ("SELECT * { ?v a b:VAV MINUS { ?v b:hasPoints ?p } }", ["b:hasPoints is not in the graph; b:hasPoint is"]),
+        ("BASE <http://example.org/> SELECT * { ?s <brick#feed> ?v }", ["b:feed is not in the graph; b:feeds is"]),
+        ("SELECT * FROM n:graph { ?s b:feeds ?o }", ["b:feeds is not in the graph of FROM, but in another"]),
+        ("ASK { ?s src:feed ?v }", ["src:feed is not in the graph; src:feeds is"]),
+    ],
+)  # fmt: skip
+def test_an_unknown_term_has_a_sentence_with_the_nearest_one(scored, query, sentences):
+    trial = scored(query.replace("SELECT", f"{HEAD}SELECT", 1)).shown
+
+    assert trial.scores["known_terms"] == 0
+    assert [note for note in trial.details["notes"] if "is not in the graph" in note] == sentences
+
+
+def test_rdflib_finds_the_same(scored):
+    for query in ("SELECT * { ?s b:feed ?v }", "SELECT * { GRAPH ?g { ?s n:only ?o } }"):
+        by_oxigraph, by_rdflib = (scored(HEAD + query, engine=engine).shown for engine in ("oxigraph", "rdflib"))
+
+        assert by_oxigraph.scores == by_rdflib.scores
+        assert by_oxigraph.details.get("notes") == by_rdflib.details.get("notes")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT ?x WHERE ?x a b:VAV", "", "INSERT DATA { b:a b:b b:c }", "SELECT * { ?s undeclared:p ?o }"]
+)
+def test_a_query_that_cannot_be_parsed_has_no_score_and_misses_a_threshold_on_no_account(scored, query):
+    limits = {"known_terms": Threshold(minimum=1.0), "execution_accuracy": Threshold(minimum=1.0)}
+
+    result = scored((HEAD + query) if query else "", thresholds=limits)
+
+    assert result.scores["known_terms"] is None
+    assert not result.shown.passed
+
+
+def test_a_threshold_on_known_terms_decides_a_case(scored):
+    limits = {"known_terms": Threshold(minimum=1.0)}
+
+    assert scored(f"{HEAD}SELECT ?v {{ ?u b:feeds ?v }}", thresholds=limits).shown.passed
+    assert not scored(f"{HEAD}SELECT ?v {{ ?u b:feed ?v }}", thresholds=limits).shown.passed
+
+
+def test_an_endpoint_is_asked_and_the_terms_of_gold_are_the_nearest(folder):
+    with servers.oxigraph(folder / "store", [folder / "g.ttl"]) as url, Session() as session:
+        source = Source(name="live", engine="endpoint", settings={"url": url}, folder=folder)
+
+        trial = evaluate_case(sparql_case(source, f"{HEAD}SELECT ?u {{ ?u a b:Air_Handler_Unit }}"), session).shown
+
+    assert trial.scores["known_terms"] == 0
+    assert trial.details["notes"] == ["b:Air_Handler_Unit is not in the graph; b:Air_Handling_Unit is"]
+
+
+@pytest.mark.parametrize(("answer", "most"), [(None, MAX_FAILED_LOOKUPS), (True, MAX_LOOKUPS)])
+def test_a_service_is_asked_within_a_budget_and_each_term_once(answer, most):
+    from pytest_queryeval.core.table import Table
+
+    queries = []
+
+    def run(query):
+        queries.append(query)
+        return None if answer is None else Table(columns=("",), rows=[(answer,)])
+
+    terms = SourceTerms(run, {}, is_local=False)
+    for number in range(2 * most):
+        terms.unknown_terms(f"ASK {{ ?s <http://example.org/p{number}> ?o }}", ())
+        terms.unknown_terms(f"ASK {{ ?s <http://example.org/p{number}> ?o }}", ())
+
+    assert len(queries) == len(set(queries)) == most
+
+
+def test_no_text_of_a_term_gets_into_a_lookup():
+    queries = []
+    terms = SourceTerms(lambda query: queries.append(query), {}, is_local=True)
+
+    terms.unknown_terms(r"PREFIX e: <http://e/> ASK { ?s e:a\>\ \}\ \{ ?o }", ())
+
+    assert queries == []
