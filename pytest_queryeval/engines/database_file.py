@@ -1,4 +1,4 @@
-"""A database in one file, queried by a host's child: the base of the engines of such databases."""
+"""Databases that a host's child queries, in one file or in its memory: the base of the engines of such databases."""
 
 from __future__ import annotations
 
@@ -88,3 +88,18 @@ class DatabaseFile:
 
     def _source_errors(self) -> AbstractContextManager[None]:
         return prefix_source_errors(f"source '{self._name}': {self._path}")
+
+
+class DatabaseInMemory:
+    """A database that the child makes by a script, and again after it made another one."""
+
+    def __init__(self, script: str, host: Host) -> None:
+        self._settings = {"script": script}
+        self._host = host
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
+        return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
+
+    def close(self) -> None:
+        """Leave the database to its child, which frees it for the next one."""

@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.database_file import DatabaseFile, script_remedy
+from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, script_remedy
 from pytest_queryeval.engines.files import absolute, file_path, require_file
 from pytest_queryeval.engines.settings import TABLES, check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
@@ -88,19 +88,12 @@ def _host(hosts: Hosts) -> Host:
     return hosts.shared(Host("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES))
 
 
-class DuckDBInMemory:
-    """A DuckDB database that its child makes by a script, and again after it made another one."""
-
-    def __init__(self, script: str, host: Host) -> None:
-        self._settings = {"script": script}
-        self._host = host
+class DuckDBInMemory(DatabaseInMemory):
+    """One DuckDB database in memory; its child encodes the cells that are no plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
-        return with_cells(self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows))
-
-    def close(self) -> None:
-        """Leave the database to its child, which frees it for the next one."""
+        return with_cells(super().execute(query, timeout=timeout, max_rows=max_rows))
 
 
 class DuckDBFile(DatabaseFile):

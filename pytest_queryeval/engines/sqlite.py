@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
-from pytest_queryeval.engines.database_file import DatabaseFile, next_statement, script_remedy
+from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
 from pytest_queryeval.engines.files import file_path
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
@@ -23,7 +23,6 @@ from pytest_queryeval.text.truncation import one_line
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 DRIVER = Path(__file__).with_name("sqlite_child.py")
-MAX_STEPS = 10_000_000  # of SQLite's machine, that a statement of a small database may take
 
 
 def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
@@ -38,13 +37,12 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
-def build_sqlite(script: str, settings: Settings, hosts: Hosts) -> DatabaseFile:
-    """Open a new database made by the SQL of `script`; raises `SourceError` with the line that fails.
+def build_sqlite(script: str, settings: Settings, hosts: Hosts) -> DatabaseInMemory:
+    """Open a database in the memory of the child, which the first query makes by `script`.
 
     What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
     """
-    build = partial(run_statements, script, "script", is_trusted=False)
-    return DatabaseFile.build("script", hosts.shared(Host("sqlite", DRIVER)), build)
+    return DatabaseInMemory(script, hosts.shared(Host("sqlite", DRIVER)))
 
 
 def run_script(script: Path, database: Path) -> None:
@@ -57,14 +55,11 @@ def run_script(script: Path, database: Path) -> None:
     run_statements(text, str(script), database)
 
 
-def run_statements(text: str, name: str, database: Path, *, is_trusted: bool = True) -> None:
+def run_statements(text: str, name: str, database: Path) -> None:
     """Make `database` by SQL that messages call `name`; raises `SourceError` with the line that fails."""
     start = 0
     try:
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-            if not is_trusted:
-                connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
-                connection.set_progress_handler(lambda: True, MAX_STEPS)
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA journal_mode = MEMORY")
             for position, statement in _statements(text):

@@ -130,16 +130,23 @@ class Guard:
 
 
 class Driver(driver.TableDriver):
-    """Keeps the last 64 databases open; `settings` of a request is `{"path": absolute path}`."""
+    """Keeps the last 64 databases open, and one in memory.
+
+    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory.
+    """
 
     def __init__(self) -> None:
         self._guard = Guard()
         self._open: OrderedDict[str, tuple[object, sqlite3.Connection]] = OrderedDict()
+        self._memory: tuple[str, sqlite3.Connection] | None = None  # the script that made it, and the database
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
-        connection = self._connection(settings["path"], timeout)
+        if "script" in settings:
+            connection = self._in_memory(settings["script"])
+        else:
+            connection = self._connection(settings["path"], timeout)
         statement = without_end(query)
         connection.text_factory = str
         cursor = connection.execute(statement)
@@ -193,7 +200,7 @@ class Driver(driver.TableDriver):
         refused_action, self._guard.refused = self._guard.refused, ""
         if refused_action:
             # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
-            self._open.popitem()[1][1].close()
+            self._close_all()
             return "failure", "unsafe", f"only reading is allowed: {refused_action}"
         if "one statement at a time" in text:
             return "failure", "unsafe", "more than one statement"
@@ -203,6 +210,33 @@ class Driver(driver.TableDriver):
             text = ""
         text = QUOTED_TWICE.sub(r"near \1:", text)
         return ("fault", text) if verdict == "fault" else ("failure", verdict, text)
+
+    def _close_all(self) -> None:
+        for _, connection in (*self._open.values(), *filter(None, [self._memory])):
+            connection.close()
+        self._open.clear()
+        self._memory = None
+
+    def _in_memory(self, script: str) -> sqlite3.Connection:
+        """Return a connection that only reads the database made by a script, which replaces the last one.
+
+        The script may come from another database: it reaches no file, and is stopped when the time of the query ends.
+        """
+        if self._memory is None or self._memory[0] != script:
+            if self._memory is not None:
+                self._memory[1].close()
+                self._memory = None
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            try:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
+                connection.set_progress_handler(self._guard.is_late, STEPS)
+                connection.executescript(script)
+                protect(connection, self._guard)
+            except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+                connection.close()
+                raise Fault(str(error)) from error
+            self._memory = script, connection
+        return self._memory[1]
 
     def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
         try:
@@ -241,17 +275,22 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
     # The wait for a lock must end before the query's time does: a locked database is not the query's fault.
     connection = sqlite3.connect(address(path), timeout=timeout * 0.8, uri=True, isolation_level=None)
     try:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA query_only = ON")
-        touch_virtual_tables(connection)
-        connection.set_progress_handler(guard.is_late, STEPS)
-        connection.set_authorizer(guard.authorize)
+        protect(connection, guard)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def protect(connection: sqlite3.Connection, guard: Guard) -> None:
+    """Let a connection only read from now on, within the time that its guard knows."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA query_only = ON")
+    touch_virtual_tables(connection)
+    connection.set_progress_handler(guard.is_late, STEPS)
+    connection.set_authorizer(guard.authorize)
 
 
 def address(path: str) -> str:

@@ -42,10 +42,12 @@ def counterexample_to(tmp_path):
     ],
 )
 def test_a_small_database_reaches_no_other_file_and_is_soon_there(statement, tmp_path):
-    with Session() as session, pytest.raises(SourceError, match=r"too many attached databases|interrupted"):
-        session.build(
+    with Session() as session:
+        source = session.build(
             Source(name="s", engine="sqlite", settings={}, folder=Path()), statement.format(file=tmp_path / "made.db")
         )
+        with pytest.raises(SourceError, match=r"too many attached databases|interrupted"):
+            session.execute(query("SELECT 1"), make_case(source=source, timeout=0.3))
 
     assert not [*tmp_path.iterdir()]
 
