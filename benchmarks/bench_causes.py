@@ -36,7 +36,7 @@ SET_OPERATIONS = {exp.Union: exp.Intersect, exp.Intersect: exp.Except, exp.Excep
 # Of operators of `queryeval strength` that make an error of one sort.
 SPARQL_LABELS = {
     "pattern-dropped": "missing-pattern",
-    "direction": "wrong-predicate",
+    "direction": "swapped",
     "path": "wrong-predicate",
     "filter-dropped": "missing-condition",
     "condition-dropped": "missing-condition",

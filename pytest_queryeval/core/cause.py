@@ -39,6 +39,8 @@ CauseLabel: TypeAlias = Literal[
     "missing-pattern",
     "extra-pattern",
     "wrong-predicate",
+    "wrong-class",
+    "swapped",
     "wrong-filter",
     "optional",
     "missing-member",

@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
+from typing import TypeAlias, TypeVar
 
-from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
+from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.features.causes.sparql.aligned import normal, operands, with_names_of
-from pytest_queryeval.features.causes.sparql.changes import (
-    Make,
-    adding_arm,
-    inserting,
-    inserting_item,
-    replacing,
-    setting,
-    setting_parts,
+from pytest_queryeval.features.causes.sparql.aligned import (
+    NODE,
+    Chain,
+    chains,
+    links_of,
+    normal,
+    operands,
+    readable,
+    turned,
+    with_names_of,
+    with_paths,
 )
-from pytest_queryeval.features.causes.sparql.parts import (
-    alike,
-    components,
-    label_of,
+from pytest_queryeval.features.causes.sparql.labels import (
+    CONNECTORS,
+    label_of_element,
+    label_of_ends,
     label_of_expressions,
-    label_of_tokens,
-    optional_groups,
-    products,
-    take,
+    label_of_heads,
 )
 from pytest_queryeval.languages.sparql.trees.facts import lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
-    COUNTING,
     Bind,
     Block,
     Element,
     Expr,
     Filter,
     Group,
+    Item,
     Node,
     Select,
     Triple,
     Union,
     changed,
+    is_constant,
     is_variable,
+    terms,
     variables,
     walk,
 )
@@ -53,8 +56,9 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
 MAX_NODES = 1_500  # of the trees of both queries
-MAX_COMBINATIONS = 2_000  # many of them make the same query, or none
-MAX_PARTS = 3  # of an expression that are changed one by one
+MAX_COMBINATIONS = 500  # many of them make the same query, or none
+MAX_PAIRED = 12  # edits of which two are made together, the smallest ones
+MAX_ADDED = 3  # triples that one edit adds or leaves out
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {
@@ -63,31 +67,43 @@ _OTHERWISE: dict[str, CauseLabel] = {
     "SELECT": "wrong-expression",
     "HAVING": "wrong-having",
 }
+# How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
+_OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
+Make: TypeAlias = Callable[[Node], "Node | tuple[Node, ...] | None"]
+Side: TypeAlias = "Node | str | tuple[Node, ...] | Sequence[Element] | None"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Edit:
-    """What becomes of nodes, by their ids; `whole` edits replace a group or a clause of the query `within`."""
+    """What becomes of nodes, by their ids."""
 
     shown: CausingEdit
-    within: int
-    whole: bool
+    size: int
     makes: tuple[tuple[int, Make], ...]
 
 
 class SparqlEdits:
-    """The edits that lead from a predicted query to gold, those of single patterns before those of whole groups."""
+    """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one."""
 
     def __init__(self, predicted: Select, gold: Select, writer: Writer) -> None:
         self._tree = predicted
-        gold = with_names_of(gold, predicted)
+        self._gold = with_names_of(gold, predicted)
         self._writer = writer
-        self._lost = lost_variables(self._tree) | lost_variables(gold)
-        self._products = max(products(self._tree), products(gold))
-        self._variables = set(variables(self._tree))
+        self._lost = lost_variables(predicted) | lost_variables(self._gold)
+        self._products = max(_products(predicted), _products(self._gold))
+        self._links, self._gold_links = links_of(predicted), links_of(self._gold)
+        self._names = _shown_names({*variables(predicted), *variables(self._gold)})
         self._found: list[_Edit] = []
-        self._selects(self._tree, gold)
-        self._found.sort(key=lambda edit: (edit.whole, CLAUSES.index(edit.shown.clause), edit.shown.change))
+        self._selects(predicted, self._gold)
+        merged: dict[tuple[CauseLabel, str], _Edit] = {}
+        for edit in self._found:
+            key = edit.shown.label, edit.shown.change
+            same = merged.get(key)
+            merged[key] = replace(same, makes=(*same.makes, *edit.makes)) if same is not None else edit
+        self._found = sorted(
+            merged.values(), key=lambda edit: (edit.size, CLAUSES.index(edit.shown.clause), edit.shown.change)
+        )
 
     @property
     def edits(self) -> Sequence[CausingEdit]:
@@ -95,14 +111,17 @@ class SparqlEdits:
         return [edit.shown for edit in self._found]
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together."""
-        areas = [(edit.within, edit.shown.clause) for edit in self._found]
-        return islice(in_order(areas, [edit.whole for edit in self._found]), MAX_COMBINATIONS)
+        """Yield which edits to make together: each alone, then pairs, the smallest first."""
+        sizes = [edit.size for edit in self._found]
+        numbers = range(len(sizes))
+        pairs = sorted(combinations(numbers[:MAX_PAIRED], 2), key=lambda pair: sizes[pair[0]] + sizes[pair[1]])
+        yield from islice((*((number,) for number in numbers), *pairs), MAX_COMBINATIONS)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None where it returns what it does not match, or multiplies patterns.
 
-        That is to have patterns without a common variable, which is slow, where neither predicted nor gold does.
+        That is to have patterns without a common variable, which is slow, where neither predicted nor gold does. None
+        too where it returns fewer columns than gold.
         """
         makes: defaultdict[int, list[Make]] = defaultdict(list)
         for number in numbers:
@@ -110,253 +129,300 @@ class SparqlEdits:
                 makes[target].append(make)
 
         def change(old: Node, new: Node) -> Node | tuple[Node, ...] | None:
-            found: Node | tuple[Node, ...] | None = new
+            replacement: Node | tuple[Node, ...] | None = new
             for make in makes.get(id(old), ()):
-                if found is None or isinstance(found, tuple):
+                if replacement is None or isinstance(replacement, tuple):
                     break
-                found = make(found)
-            return found
+                replacement = make(replacement)
+            return replacement
 
         tree = changed(self._tree, change)
-        if tree is None or not lost_variables(tree) <= self._lost or products(tree) > self._products:
+        if tree is None or not lost_variables(tree) <= self._lost or _products(tree) > self._products:
             return None
-        return self._writer.query(tree)
+        if not tree.selects_all and not self._gold.selects_all and len(tree.items) < len(self._gold.items):
+            return None
+        return self._writer.query(readable(tree, self._names))
+
+    def _line(self, side: Side) -> str:
+        """Return the text of one side of a change, with paths where they were taken apart."""
+        if isinstance(side, str):
+            return one_line(side, MAX_CHANGE)
+        nodes: Sequence[Node] = side if isinstance(side, tuple | list) else () if side is None else (side,)
+        triples = [node for node in nodes if isinstance(node, Triple)]
+        if triples and len(triples) == len(nodes):
+            nodes = with_paths(triples, [name for name in links_of(Group(tuple(triples))) if name.startswith(NODE)])
+        text = self._writer.line(nodes)
+        for name, shown in self._names.items():
+            text = text.replace(name, shown)
+        return one_line(text, MAX_CHANGE)
 
     def _add(
         self,
         label: CauseLabel,
         clause: str,
-        change: tuple[Node | str | Sequence[Node] | None, Node | str | Sequence[Node] | None],
+        change: tuple[Side, Side],
         *makes: tuple[Node, Make],
-        within: Select,
-        whole: bool = False,
+        size: int = _OF_AN_ELEMENT,
     ) -> None:
-        old, new = (
-            one_line(side if isinstance(side, str) else self._writer.line(side), MAX_CHANGE) if side else NOTHING
-            for side in change
-        )
+        old, new = (self._line(side) if side else NOTHING for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
         ids = tuple((id(node), make) for node, make in makes)
-        self._found.append(_Edit(shown=shown, within=id(within), whole=whole, makes=ids))
+        self._found.append(_Edit(shown=shown, size=size, makes=ids))
 
-    def _selects(self, mine: Select, other: Select) -> None:
+    def _selects(self, predicted: Select, gold: Select) -> None:
         """Add the edits of a query."""
-        if mine.dataset != other.dataset:
-            texts = (" ".join(mine.dataset), " ".join(other.dataset))
-            self._add("wrong-table", "FROM", texts, (mine, setting(other, "dataset")), within=mine)
-        if mine.where is not None and other.where is not None:
-            self._groups(mine.where, other.where, mine)
-        if mine.form != other.form or mine.template != other.template:
-            texts = (mine.form, other.form) if mine.form != other.form else ("template", "template of gold")
-            head = ("form", "modifier", "items", "template")
-            self._add("wrong-column", "SELECT", texts, (mine, setting(other, *head)), within=mine)
+        if predicted.dataset != gold.dataset:
+            texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
+            self._add("wrong-table", "FROM", texts, (predicted, _setting(gold, "dataset")))
+        if predicted.where is not None and gold.where is not None:
+            self._groups(predicted.where, gold.where)
+        if predicted.form != gold.form or predicted.template != gold.template:
+            is_form = predicted.form != gold.form
+            texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
+            make = _setting(gold, "form", "modifier", "items", "template")
+            self._add("wrong-column", "SELECT", texts, (predicted, make), size=_OF_A_CLAUSE)
         else:
-            self._items(mine, other)
-        if mine.group != other.group:
-            change = mine.group, other.group
-            self._add("wrong-grouping", "GROUP", change, (mine, setting(other, "group")), within=mine)
-        if len(mine.having) == len(other.having):
-            for one, gold_one in zip(mine.having, other.having, strict=True):
-                self._expression(one, gold_one, "HAVING", mine)
+            self._items(predicted, gold)
+        if predicted.group != gold.group:
+            change = predicted.group, gold.group
+            self._add("wrong-grouping", "GROUP", change, (predicted, _setting(gold, "group")), size=_OF_A_CLAUSE)
+        if len(predicted.having) == len(gold.having):
+            for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
+                self._expression(condition, gold_condition, "HAVING")
         else:
-            label: CauseLabel = "wrong-having" if mine.having else "missing-having"
-            change_of_having = mine.having, other.having
-            self._add(label, "HAVING", change_of_having, (mine, setting(other, "having")), within=mine)
-        if mine.order != other.order:
-            label = "wrong-order" if mine.order else "missing-order"
-            self._add(label, "ORDER", (mine.order, other.order), (mine, setting(other, "order")), within=mine)
-        if (mine.limit, mine.offset) != (other.limit, other.offset):
-            limits = (_limit(mine), _limit(other))
-            self._add("wrong-limit", "LIMIT", limits, (mine, setting(other, "limit", "offset")), within=mine)
-        if mine.values != other.values:
-            self._add(
-                "wrong-value",
-                "WHERE",
-                (mine.values, other.values),
-                (mine, setting(other, "values")),
-                within=mine,
-            )
+            label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
+            having = predicted.having, gold.having
+            self._add(label, "HAVING", having, (predicted, _setting(gold, "having")), size=_OF_A_CLAUSE)
+        if predicted.order != gold.order:
+            label = "wrong-order" if predicted.order else "missing-order"
+            order = predicted.order, gold.order
+            self._add(label, "ORDER", order, (predicted, _setting(gold, "order")), size=_OF_A_CLAUSE)
+        if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
+            limits = _limit(predicted), _limit(gold)
+            self._add("wrong-limit", "LIMIT", limits, (predicted, _setting(gold, "limit", "offset")))
+        if predicted.values != gold.values:
+            values = predicted.values, gold.values
+            self._add("wrong-value", "WHERE", values, (predicted, _setting(gold, "values")), size=_OF_A_CLAUSE)
 
-    def _items(self, mine: Select, other: Select) -> None:
+    def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
-        if mine.modifier != other.modifier:
-            label: CauseLabel = "extra-distinct" if mine.modifier else "missing-distinct"
-            change = mine.modifier, other.modifier
-            self._add(label, "SELECT", change, (mine, setting(other, "modifier")), within=mine)
-        values, gold_values = [item.value for item in mine.items], [item.value for item in other.items]
-        left = [item for item in mine.items if not take(gold_values, item.value)]
-        right = [item for item in other.items if not take(values, item.value)]
-        for one, gold_one in zip(left, right, strict=False):
-            aggregates = [[part for part in item.value.parts if part in COUNTING][:1] for item in (one, gold_one)]
-            if all(len(item.value.parts) > 1 for item in (one, gold_one)):
-                self._expression(one.value, gold_one.value, "SELECT", mine)
+        if predicted.modifier != gold.modifier:
+            label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
+            change = predicted.modifier, gold.modifier
+            self._add(label, "SELECT", change, (predicted, _setting(gold, "modifier")), size=_OF_A_TERM)
+        only_predicted, only_gold = _without_common(predicted.items, gold.items, lambda item: item.value)
+        for item, gold_item in zip(only_predicted, only_gold, strict=False):
+            if item.value.arguments and gold_item.value.arguments:
+                self._expression(item.value, gold_item.value, "SELECT")
             else:
-                label = "wrong-column" if aggregates[0] == aggregates[1] else "wrong-aggregate"
-                self._add(label, "SELECT", (one, gold_one), (one, replacing(gold_one)), within=mine)
-        for one in left[len(right) :]:
-            self._add("extra-column", "SELECT", (one, None), (one, replacing(None)), within=mine)
-        for gold_one in right[len(left) :]:
-            place = other.items.index(gold_one)
-            self._add(
-                "missing-column",
-                "SELECT",
-                (None, gold_one),
-                (mine, inserting_item(gold_one, place)),
-                within=mine,
-            )
-        if len(left) + len(right) > 1:
-            label = "wrong-column" if len(left) == len(right) else "missing-column" if right else "extra-column"
-            change_of_items = mine.items, other.items
-            self._add(label, "SELECT", change_of_items, (mine, setting(other, "items")), within=mine, whole=True)
+                label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
+                label = label if label == "wrong-aggregate" else "wrong-column"
+                self._add(label, "SELECT", (item, gold_item), (item, _replacing(gold_item)))
+        for item in only_predicted[len(only_gold) :]:
+            self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)))
+        for item in only_gold[len(only_predicted) :]:
+            make = _inserting_item(item, gold.items.index(item))
+            self._add("missing-column", "SELECT", (None, item), (predicted, make))
+        if len(only_predicted) + len(only_gold) > 1:
+            difference = len(gold.items) - len(predicted.items)
+            label = "missing-column" if difference > 0 else "extra-column" if difference < 0 else "wrong-column"
+            items = predicted.items, gold.items
+            self._add(label, "SELECT", items, (predicted, _setting(gold, "items")), size=_OF_A_CLAUSE)
 
-    def _groups(self, mine: Group, other: Group, within: Select) -> None:
+    def _groups(self, predicted: Group, gold: Group) -> None:
         """Add the edits of a group."""
-        elements, gold_elements = list(mine.elements), list(other.elements)
-        left = [each for each in mine.elements if not take(gold_elements, each)]
-        right = [each for each in other.elements if not take(elements, each)]
-        if not left and not right:
-            return
-        before = len(self._found)
-        self._connectors(left, right, within)
-        self._optional(left, right, within)
-        for one, gold_one in alike(left, right):
-            left = [each for each in left if each is not one]
-            right = [each for each in right if each is not gold_one]
-            if isinstance(one, Triple) and isinstance(gold_one, Triple):
-                self._triples(one, gold_one, within)
-            else:
-                self._elements(one, gold_one, within)
-        for part in components(right, self._variables):
-            label, clause = label_of(part[0], is_missing=True)
-            self._add(label, clause, (None, part), (mine, inserting(part)), within=within)
-        for one in left:
-            label, clause = label_of(one, is_missing=False)
-            if len(mine.elements) > 1:
-                self._add(label, clause, (one, None), (one, replacing(None)), within=within)
-        if len(left) > 1 and len(left) < len(mine.elements):
-            label, clause = label_of(left[0], is_missing=False)
-            self._add(label, clause, (left, None), *((one, replacing(None)) for one in left), within=within)
-        own = sorted(self._found[before:], key=lambda edit: (edit.whole, CLAUSES.index(edit.shown.clause)))
-        if len(own) > 1:  # none where only the order differs
-            label = own[0].shown.label
-            self._add(label, "WHERE", (mine, other), (mine, replacing(other)), within=within, whole=True)
+        only_predicted, only_gold = _without_common(predicted.elements, gold.elements, lambda element: element)
+        self._connectors(only_predicted, only_gold)
+        self._optional(only_predicted, only_gold)
+        self._triples(only_predicted, only_gold)
+        for element, gold_element in _alike(only_predicted, only_gold):
+            only_predicted = [other for other in only_predicted if other is not element]
+            only_gold = [other for other in only_gold if other is not gold_element]
+            self._elements(element, gold_element)
+        for part in _components(only_gold, set(variables(self._tree))):
+            label, clause = label_of_element(part[0], is_missing=True)
+            self._add(label, clause, (None, part), (predicted, _inserting(part)), size=_size(part))
+        outside = Counter(terms(self._tree)) - Counter(term for element in only_predicted for term in terms(element))
+        for part in _components(only_predicted, {*outside}):
+            label, clause = label_of_element(part[0], is_missing=False)
+            makes = [(element, _replacing(None)) for element in part]
+            if len(part) < len(predicted.elements) or only_gold:
+                self._add(label, clause, (part, None), *makes, size=_size(part))
 
-    def _connectors(self, left: list[Element], right: list[Element], within: Select) -> None:
+    def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
-        for mine, others, is_predicted in ((left, right, True), (right, left, False)):
-            for element in [each for each in mine if isinstance(each, Filter)]:
+        for side, opposite in ((only_predicted, only_gold), (only_gold, only_predicted)):
+            for element in [element for element in side if isinstance(element, Filter)]:
                 conditions = operands(element.condition, "||")
-                joined = [each for each in others if isinstance(each, Filter) and each.condition in conditions]
-                if len(conditions) == 1 or len(joined) != len(conditions):
+                filters = [other for other in opposite if isinstance(other, Filter) and other.condition in conditions]
+                if len(conditions) == 1 or len(filters) != len(conditions):
                     continue
-                if is_predicted:
-                    makes = [(element, replacing(tuple(joined)))]
+                if side is only_predicted:
+                    makes = [(element, _replacing(tuple(filters)))]
                 else:
-                    makes = [
-                        (joined[0], replacing(element)),
-                        *((each, replacing(None)) for each in joined[1:]),
-                    ]
-                names = ("||", "&&") if is_predicted else ("&&", "||")
-                self._add("wrong-connector", "FILTER", names, *makes, within=within)
-                mine.remove(element)
-                others[:] = [each for each in others if not any(each is one for one in joined)]
+                    makes = [(filters[0], _replacing(element)), *((other, _replacing(None)) for other in filters[1:])]
+                names = ("||", "&&") if side is only_predicted else ("&&", "||")
+                self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
+                side.remove(element)
+                opposite[:] = [other for other in opposite if not any(other is joined for joined in filters)]
 
-    def _optional(self, left: list[Element], right: list[Element], within: Select) -> None:
+    def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
-        for element in list(right):
-            for group in element.arms if isinstance(element, Union) else optional_groups(element):
-                found = [each for each in left if each in group.elements]
-                if group.elements and len(found) == len(group.elements):
+        for element in list(only_gold):
+            for group in _inner_groups(element):
+                required = [other for other in only_predicted if other in group.elements]
+                if group.elements and len(required) == len(group.elements):
                     label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
-                    makes = [
-                        (found[0], replacing(element)),
-                        *((each, replacing(None)) for each in found[1:]),
+                    makes = [(required[0], _replacing(element)), *((other, _replacing(None)) for other in required[1:])]
+                    self._add(label, "WHERE", (required, element), *makes)
+                    only_predicted[:] = [
+                        other for other in only_predicted if not any(other is taken for taken in required)
                     ]
-                    self._add(label, "WHERE", (found, element), *makes, within=within)
-                    left[:] = [each for each in left if not any(each is one for one in found)]
-                    right.remove(element)
+                    only_gold.remove(element)
                     break
-        for element in list(left):
-            for group in element.arms if isinstance(element, Union) else optional_groups(element):
-                if group.elements and all(each in right for each in group.elements):
+        for element in list(only_predicted):
+            for group in _inner_groups(element):
+                if group.elements and all(inner in only_gold for inner in group.elements):
                     label = "optional" if isinstance(element, Block) else "set-operation"
-                    make = (element, replacing(group.elements))
-                    self._add(label, "WHERE", (element, group.elements), make, within=within)
-                    left[:] = [each for each in left if each is not element]
-                    right[:] = [each for each in right if each not in group.elements]
+                    self._add(label, "WHERE", (element, group.elements), (element, _replacing(group.elements)))
+                    only_predicted[:] = [other for other in only_predicted if other is not element]
+                    only_gold[:] = [other for other in only_gold if other not in group.elements]
                     break
 
-    def _triples(self, one: Triple, other: Triple, within: Select) -> None:
-        """Add the edit of a triple pattern."""
-        if one.path != other.path or (one.subject, one.object) == (other.object, other.subject):
-            is_path = (one.subject, one.object) == (other.subject, other.object)
-            change = (self._writer.path(one.path), self._writer.path(other.path)) if is_path else (one, other)
-            self._add("wrong-predicate", "WHERE", change, (one, replacing(other)), within=within)
-            if not is_path and one.path != other.path and one.subject == other.subject:
-                own = replace(one, path=other.path)
-                self._add("wrong-predicate", "WHERE", (one, own), (one, replacing(own)), within=within)
+    def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
+        """Add the edits of triples in the place of others, those first that have most in common."""
+        left, right = (
+            chains([element for element in side if isinstance(element, Triple)], links)
+            for side, links in ((only_predicted, self._links), (only_gold, self._gold_links))
+        )
+        scores = [
+            (-score, at, gold_at)
+            for at, chain in enumerate(left)
+            for gold_at, gold_chain in enumerate(right)
+            if (score := _likeness(chain.triple, gold_chain.triple))
+        ]
+        used: tuple[set[int], set[int]] = (set(), set())
+        for _, at, gold_at in sorted(scores):
+            if at in used[0] or gold_at in used[1]:
+                continue
+            used[0].add(at)
+            used[1].add(gold_at)
+            self._chains(left[at], right[gold_at])
+            for side, chain in ((only_predicted, left[at]), (only_gold, right[gold_at])):
+                side[:] = [other for other in side if not any(other is member for member in chain.members)]
+
+    def _chains(self, chain: Chain, gold_chain: Chain) -> None:
+        """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
+        triple, gold = chain.triple, gold_chain.triple
+        first, *further = chain.members
+        removals = [(member, _replacing(None)) for member in further]
+        if (triple.subject, triple.object) == (gold.object, gold.subject):
+            is_turned = gold.path in (triple.path, turned(triple).path)
+            label: CauseLabel = "swapped" if is_turned else "wrong-predicate"
+            self._add(label, "WHERE", (triple, gold), (first, _replacing(gold)), *removals)
             return
-        ends = [(one.subject, other.subject), (one.object, other.object)]
-        different = [pair for pair in ends if pair[0] != pair[1]]
-        are_variables = all(is_variable(term) for pair in different for term in pair)
-        label: CauseLabel = "wrong-join-condition" if are_variables else "wrong-value"
-        texts = (self._writer.term(different[0][0]), self._writer.term(different[0][1]))
-        shown = texts if len(different) == 1 and not are_variables else (one, other)
-        self._add(label, "WHERE", shown, (one, replacing(other)), within=within)
+        different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
+        if further and triple.path != gold.path and different_ends:
+            self._add("wrong-predicate", "WHERE", (triple, gold), (first, _replacing(gold)), *removals)
+            return
+        if triple.path != gold.path:
+            texts = self._writer.path(triple.path), self._writer.path(gold.path)
+            make = _setting(gold, "path") if not further else _replacing(gold)
+            self._add("wrong-predicate", "WHERE", texts, (first, make), *removals, size=_OF_A_TERM)
+        for name in different_ends:
+            old, new = getattr(triple, name), getattr(gold, name)
+            label = label_of_ends(gold.path if name == "object" else (), old, new)
+            is_shown = not is_variable(old) and not is_variable(new)
+            member, field = next(
+                (member, field)
+                for member in chain.members
+                for field in ("subject", "object")
+                if getattr(member, field) == old
+            )
+            change = (self._writer.term(old), self._writer.term(new)) if is_shown else (triple, gold)
+            self._add(label, "WHERE", change, (member, _replacing_end(field, new)), size=_OF_A_TERM)
 
-    def _elements(self, one: Element, other: Element, within: Select) -> None:
+    def _elements(self, element: Element, gold: Element) -> None:
         """Add the edits of two elements of one type."""
-        match one, other:
-            case Filter(), Filter():
-                self._expression(one.condition, other.condition, "FILTER", within)
-            case Bind(), Bind() if one.variable == other.variable:
-                self._expression(one.value, other.value, "BIND", within)
-            case Block(), Block() if one.head == other.head:
-                self._groups(one.group, other.group, within)
+        match element, gold:
+            case Filter(condition), Filter(gold_condition):
+                self._expression(condition, gold_condition, "FILTER")
+            case Bind(value), Bind(gold_value) if element.variable == gold.variable:
+                self._expression(value, gold_value, "BIND")
+            case Block(head, group), Block(gold_head, gold_group):
+                if head != gold_head:
+                    make = _setting(gold, "head")
+                    texts = self._writer.term(head[-1]), self._writer.term(gold_head[-1])
+                    self._add("wrong-value", "WHERE", texts, (element, make), size=_OF_A_TERM)
+                self._groups(group, gold_group)
             case Select(), Select():
-                self._selects(one, other)
-            case Union(), Union():
-                arms, gold_arms = list(one.arms), list(other.arms)
-                left = [arm for arm in one.arms if not take(gold_arms, arm)]
-                right = [arm for arm in other.arms if not take(arms, arm)]
-                for arm, gold_arm in zip(left, right, strict=False):
-                    self._groups(arm, gold_arm, within)
-                for arm in left[len(right) :]:
-                    self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), within=within)
-                for arm in right[len(left) :]:
-                    self._add("set-operation", "WHERE", (None, arm), (one, adding_arm(arm)), within=within)
+                self._selects(element, gold)
+            case Union(arms), Union(gold_arms):
+                self._arms(element, arms, gold_arms)
             case _:
-                label: CauseLabel = "wrong-expression" if isinstance(one, Bind) else "wrong-value"
-                self._add(label, "WHERE", (one, other), (one, replacing(other)), within=within)
+                label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
+                self._add(label, "WHERE", (element, gold), (element, _replacing(gold)))
 
-    def _expression(self, mine: Expr, other: Expr, clause: str, within: Select) -> None:
+    def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
+        """Add the edits of the groups that UNION joins."""
+        only_predicted, only_gold = _without_common(arms, gold_arms, lambda arm: arm)
+        pairs = _best_pairs(only_predicted, only_gold)
+        for arm, gold_arm in pairs:
+            self._groups(arm, gold_arm)
+        for arm in only_predicted:
+            if not any(arm is paired for paired, _ in pairs):
+                self._add("set-operation", "WHERE", (arm, None), (arm, _replacing(None)), size=_OF_A_CLAUSE)
+        for arm in only_gold:
+            if not any(arm is paired for _, paired in pairs):
+                self._add("set-operation", "WHERE", (None, arm), (union, _adding_arm(arm)), size=_OF_A_CLAUSE)
+
+    def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
-        if mine == other:
+        if predicted == gold:
             return
         before = len(self._found)
         otherwise = _OTHERWISE[clause]
-        pairs = list(zip(mine.parts, other.parts, strict=False))
-        different = [at for at, (one, gold_one) in enumerate(pairs) if one != gold_one]
-        if len(mine.parts) == len(other.parts) and len(different) <= MAX_PARTS:
-            for at in different:
-                one, gold_one = pairs[at]
-                if isinstance(one, Group) and isinstance(gold_one, Group):
-                    self._groups(one, gold_one, within)
-                elif isinstance(one, str) and isinstance(gold_one, str):
-                    label = label_of_tokens(one, gold_one, otherwise)
-                    texts = (self._writer.term(one), self._writer.term(gold_one))
-                    make = setting_parts(slice(at, at + 1), [gold_one])
-                    self._add(label, clause, texts, (mine, make), within=within)
-        elif isinstance(mine.parts[-1], Group) and isinstance(other.parts[-1], Group):
-            names = " ".join(map(str, mine.parts[:-1])), " ".join(map(str, other.parts[:-1]))
-            if names[0] != names[1]:
-                make = setting_parts(slice(-1), other.parts[:-1])
-                self._add("wrong-operator", clause, names, (mine, make), within=within)
-            self._groups(mine.parts[-1], other.parts[-1], within)
-        own = self._found[before:]
-        if len(own) != 1 or own[0].whole:
-            label = own[0].shown.label if own else label_of_expressions(mine, other, otherwise)
-            self._add(label, clause, (mine, other), (mine, replacing(other)), within=within)
+        if predicted.head in CONNECTORS and gold.head in CONNECTORS:
+            self._conditions(predicted, gold, clause)
+        elif not predicted.arguments and not gold.arguments:
+            label = label_of_heads(predicted.head, gold.head, otherwise)
+            self._add(label, clause, (predicted, gold), (predicted, _replacing(gold)), size=_OF_A_TERM)
+        elif _has_same_form(predicted, gold):
+            if predicted.head != gold.head:
+                label = label_of_heads(predicted.head, gold.head, otherwise)
+                heads = (predicted.head, gold.head)
+                self._add(label, clause, heads, (predicted, _setting(gold, "head")), size=_OF_A_TERM)
+            self._arguments(predicted, gold, clause)
+        if len(self._found) == before:
+            label = label_of_expressions(predicted, gold, otherwise)
+            self._add(label, clause, (predicted, gold), (predicted, _replacing(gold)))
+
+    def _arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of the arguments of operators and functions that have equally many."""
+        for argument, gold_argument in zip(predicted.arguments, gold.arguments, strict=True):
+            if isinstance(argument, Group) and isinstance(gold_argument, Group):
+                self._groups(argument, gold_argument)
+            elif isinstance(argument, Expr) and isinstance(gold_argument, Expr):
+                if (label := _distinct_label(argument, gold_argument)) is None:
+                    self._expression(argument, gold_argument, clause)
+                else:
+                    change = predicted, replace(predicted, arguments=gold.arguments)
+                    self._add(label, clause, change, (argument, _replacing(gold_argument)), size=_OF_A_TERM)
+
+    def _conditions(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of conditions that `&&` or `||` joins."""
+        if predicted.head != gold.head:
+            heads = (predicted.head, gold.head)
+            self._add("wrong-connector", clause, heads, (predicted, _setting(gold, "head")), size=_OF_A_TERM)
+        only_predicted, only_gold = _without_common(predicted.arguments, gold.arguments, lambda operand: operand)
+        for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
+            if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
+                self._expression(operand, gold_operand, clause)
+        for operand in only_predicted[len(only_gold) :]:
+            self._add("extra-condition", clause, (operand, None), (predicted, _without_operand(operand)))
+        for operand in only_gold[len(only_predicted) :]:
+            make = _with_operand(operand)
+            self._add("missing-condition", clause, (None, operand), (predicted, make))
 
 
 def sparql_edits(
@@ -373,17 +439,225 @@ def sparql_edits(
     [CausingEdit(label='wrong-value', clause='FILTER', change='30 → 40')]
     """
     try:
-        theirs = read_tree(gold)
-        mine = read_tree(predicted, theirs.prefixes)
-        theirs = read_tree(gold, mine.prefixes)
+        gold_query = read_tree(gold)
+        query = read_tree(predicted, gold_query.prefixes)
+        gold_query = read_tree(gold, query.prefixes)
     except UnreadableError:
         return None
-    trees = normal(mine.tree), normal(theirs.tree)
+    trees = normal(query.tree), normal(gold_query.tree)
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
-    return SparqlEdits(*trees, Writer({**theirs.prefixes, **mine.prefixes}))
+    return SparqlEdits(*trees, Writer({**gold_query.prefixes, **query.prefixes}))
 
 
 def _limit(select: Select) -> str:
-    parts = (("", select.limit), ("OFFSET ", select.offset))
-    return " ".join(f"{word}{number}" for word, number in parts if number)
+    clauses = (("", select.limit), ("OFFSET ", select.offset))
+    return " ".join(f"{word}{number}" for word, number in clauses if number)
+
+
+def _shown_names(names: set[str]) -> dict[str, str]:
+    """Return names that a query can have for variables whose names begin with NODE, longest first."""
+    shown_names: dict[str, str] = {}
+    for name in sorted((name for name in names if name.startswith(NODE)), key=lambda name: (-len(name), name)):
+        shown = f"?node{name.removeprefix(NODE)}"
+        while shown in names:
+            shown += "_"
+        shown_names[name] = shown
+    return shown_names
+
+
+def _without_common(left: Sequence[T], right: Sequence[T], key: Callable[[T], object]) -> tuple[list[T], list[T]]:
+    """Return what is left of both without what they have in common."""
+    common = Counter(map(key, left)) & Counter(map(key, right))
+
+    def rest(side: Sequence[T]) -> list[T]:
+        taken = Counter(common)
+        remaining = []
+        for member in side:
+            if taken[key(member)] > 0:
+                taken[key(member)] -= 1
+            else:
+                remaining.append(member)
+        return remaining
+
+    return rest(left), rest(right)
+
+
+def _likeness(triple: Triple, gold: Triple) -> float:
+    """Return how much two triples have in common; 0 where one is not an edit of the other."""
+    same_subject, same_object = triple.subject == gold.subject, triple.object == gold.object
+    same_path = triple.path == gold.path
+    if same_subject and same_object:
+        return 3
+    if (triple.subject, triple.object) == (gold.object, gold.subject):
+        return 2.5 if same_path else 2.2
+    if same_path and (same_subject or same_object):
+        return 2 + 0.1 * same_subject
+    if not (same_subject or same_object):
+        return 0
+    ends = (triple.object, gold.object) if same_subject else (triple.subject, gold.subject)
+    has_common_step = not {*triple.path}.isdisjoint(step for step in gold.path if step == "a" or step[0] == "<")
+    return 1.5 if has_common_step else 1.2 if all(map(is_constant, ends)) else 0
+
+
+def _alike(left: Sequence[Element], right: Sequence[Element]) -> list[tuple[Element, Element]]:
+    """Return pairs of elements of one type other than triples, those first that have most in common."""
+    scored = []
+    for at, element in enumerate(left):
+        for gold_at, gold_element in enumerate(right):
+            if type(element) is not type(gold_element) or isinstance(element, Triple):
+                continue
+            is_block = isinstance(element, Block) and isinstance(gold_element, Block)
+            if is_block and element.head[0] != gold_element.head[0]:  # type: ignore[union-attr]
+                continue
+            scored.append((-_common_share(element, gold_element), at, gold_at))
+    return _chosen(scored, left, right)
+
+
+def _best_pairs(left: Sequence[Group], right: Sequence[Group]) -> list[tuple[Group, Group]]:
+    scored = [
+        (-_common_share(arm, gold_arm), at, gold_at)
+        for at, arm in enumerate(left)
+        for gold_at, gold_arm in enumerate(right)
+    ]
+    return _chosen(scored, left, right)
+
+
+def _common_share(node: Node, gold: Node) -> float:
+    own_terms, gold_terms = {*terms(node)}, {*terms(gold)}
+    return len(own_terms & gold_terms) / max(len(own_terms | gold_terms), 1)
+
+
+def _chosen(scored: Sequence[tuple[float, int, int]], left: Sequence[T], right: Sequence[T]) -> list[tuple[T, T]]:
+    pairs: list[tuple[T, T]] = []
+    used: tuple[set[int], set[int]] = (set(), set())
+    for _, at, gold_at in sorted(scored):
+        if at not in used[0] and gold_at not in used[1]:
+            used[0].add(at)
+            used[1].add(gold_at)
+            pairs.append((left[at], right[gold_at]))
+    return pairs
+
+
+def _components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Element, ...]]:
+    """Return elements, together where they share a variable that is not `outside`: MAX_ADDED of them at most."""
+    groups: list[list[Element]] = []
+    for element in elements:
+        inner_names = set(variables(element)) - outside
+        joined = [group for group in groups if any(inner_names & set(variables(other)) for other in group)]
+        groups = [group for group in groups if not any(group is other for other in joined)]
+        groups.append([*(other for group in joined for other in group), element])
+    ordered = [tuple(sorted(group, key=lambda element: not isinstance(element, Triple))) for group in groups]
+    return [group for group in ordered if len(group) <= MAX_ADDED]
+
+
+def _size(elements: Sequence[Element]) -> int:
+    is_large = any(isinstance(element, Select | Union) for element in elements)
+    return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1
+
+
+def _products(tree: Select) -> int:
+    """Return the number of patterns without a variable in common with others, of the group that has most."""
+    return max((_unconnected(node) for node in walk(tree) if isinstance(node, Group)), default=0)
+
+
+def _unconnected(group: Group) -> int:
+    connected: list[set[str]] = []
+    for element in group.elements:
+        if names := set(variables(element)):
+            joined = [part for part in connected if part & names]
+            connected = [part for part in connected if not part & names]
+            connected.append(names.union(*joined))
+    return len(connected)
+
+
+def _inner_groups(element: Element) -> tuple[Group, ...]:
+    """Return the group of an OPTIONAL, and those that UNION joins."""
+    if isinstance(element, Union):
+        return element.arms
+    return (element.group,) if isinstance(element, Block) and element.head == ("OPTIONAL",) else ()
+
+
+def _has_same_form(expression: Expr, gold: Expr) -> bool:
+    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
+    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
+        return False
+    if expression.head == gold.head:
+        return True
+    has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
+    is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)
+    return "DISTINCT" not in (expression.head, gold.head) and (has_common_argument or is_existence)
+
+
+def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
+    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
+    if gold == Expr("DISTINCT", (argument,)):
+        return "missing-distinct"
+    return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
+
+
+def _setting(gold: Node, *names: str) -> Make:
+    """Return what gives a node these fields of another one."""
+    values = {name: getattr(gold, name) for name in names}
+    return lambda node: replace(node, **values)
+
+
+def _replacing_end(field: str, term: str) -> Make:
+    """Return what gives a triple another subject or object."""
+
+    def make(node: Node) -> Node:
+        assert isinstance(node, Triple)
+        return replace(node, subject=term) if field == "subject" else replace(node, object=term)
+
+    return make
+
+
+def _replacing(new: Node | tuple[Node, ...] | None) -> Make:
+    """Return what puts something else in the place of a node, or takes it away."""
+    return lambda _: new
+
+
+def _inserting(elements: Sequence[Element]) -> Make:
+    """Return what inserts triples after those that a group begins with, and other elements at its end."""
+
+    def make(group: Node) -> Node:
+        assert isinstance(group, Group)
+        old = group.elements
+        if not isinstance(elements[0], Triple):
+            return Group((*old, *elements))
+        place = next((at for at, element in enumerate(old) if not isinstance(element, Triple)), len(old))
+        return Group((*old[:place], *elements, *old[place:]))
+
+    return make
+
+
+def _inserting_item(item: Item, place: int) -> Make:
+    """Return what adds an item to what a query returns."""
+
+    def make(select: Node) -> Node:
+        assert isinstance(select, Select)
+        return replace(select, items=(*select.items[:place], item, *select.items[place:]))
+
+    return make
+
+
+def _adding_arm(arm: Group) -> Make:
+    """Return what adds an arm to a UNION."""
+    return lambda union: Union((*union.arms, arm)) if isinstance(union, Union) else union
+
+
+def _with_operand(operand: Expr | Group) -> Make:
+    """Return what adds an operand to a condition."""
+    return lambda node: Expr(node.head, (*node.arguments, operand)) if isinstance(node, Expr) else node
+
+
+def _without_operand(operand: Expr | Group) -> Make:
+    """Return what takes an operand out of a condition."""
+
+    def make(node: Node) -> Node:
+        assert isinstance(node, Expr)
+        at = node.arguments.index(operand)
+        kept = (*node.arguments[:at], *node.arguments[at + 1 :])
+        return kept[0] if len(kept) == 1 else Expr(node.head, kept)
+
+    return make

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
 from pytest_queryeval.languages.sparql.trees.tree import (
     COUNTING,
+    Bind,
+    Element,
     Expr,
     Filter,
     Group,
+    Item,
     Node,
     Select,
+    SortKey,
     Triple,
+    Union,
     changed,
     is_constant,
     is_variable,
+    parts,
     renamed,
     terms,
     variables,
@@ -24,109 +31,61 @@ from pytest_queryeval.languages.sparql.trees.tree import (
 )
 
 MAX_VARIABLES = 40  # that are compared with each other
+MAX_IMPROVED = 12  # variables whose names are exchanged to match more triples
+NODE = "?/"  # the names of variables in place of blank nodes, which no variable of a query can have
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_TEXT_TYPE = "^^<http://www.w3.org/2001/XMLSchema#string>"
 
 
 def normal(tree: Select) -> Select:
     """Return a query in one of the forms that say the same: paths as triples, filters without `&&`.
 
-    Blank nodes become variables, and so do the nodes on a path, except where `*` would show them.
+    Blank nodes, and nodes on a path, become variables whose names begin with NODE, except where `*` would show them.
     """
-    known = set(terms(tree))
-    names = (name for number in range(1, len(known) + 10_000) if (name := f"?node{number}") not in known)
     shows_all = any(isinstance(node, Select) and node.selects_all for node in walk(tree))
+    numbers = count(1)
     labels: dict[str, str] = {}
 
     def variable(term: str) -> str:
         if shows_all or not (term == "[]" or term.startswith("_:")):
-            return term
-        if term == "[]":
-            return next(names)
-        if term not in labels:
-            labels[term] = next(names)
+            return term.removesuffix(_TEXT_TYPE)
+        if term == "[]" or term not in labels:
+            labels[term] = f"{NODE}{next(numbers)}"
         return labels[term]
 
     def triples(triple: Triple) -> Iterator[Triple]:
         subject, object_ = variable(triple.subject), variable(triple.object)
         steps = [triple.path] if shows_all else [*_steps(triple.path)]
-        ends = [subject, *(next(names) for _ in steps[1:]), object_]
+        ends = [subject, *(f"{NODE}{next(numbers)}" for _ in steps[1:]), object_]
         for start, path, end in zip(ends, steps, ends[1:], strict=False):
             yield Triple(end, path[1:], start) if len(path) == 2 and path[0] == "^" else Triple(start, path, end)
 
     def change(_: Node, new: Node) -> Node | tuple[Node, ...]:
-        match new:
-            case Triple():
-                return tuple(triples(new))
-            case Filter(condition):
-                return tuple(Filter(_mirrored(part)) for part in operands(condition, "&&"))
-            case _:
-                return new
+        return tuple(triples(new)) if isinstance(new, Triple) else _normal_node(new)
 
-    template = tree.template
-    found = changed(replace(tree, template=None), change)
-    return replace(found, template=template) if found is not None else tree
+    normal_tree = changed(replace(tree, template=None), change)
+    return replace(normal_tree, template=tree.template) if normal_tree is not None else tree
 
 
-def with_names_of(gold: Select, predicted: Select) -> Select:
-    """Return gold with predicted's names for the variables that have the same role there."""
-    mine, others = list(variables(predicted))[:MAX_VARIABLES], list(variables(gold))[:MAX_VARIABLES]
-    names: dict[str, str] = {}
-    while len(names) < min(len(mine), len(others)):
-        known = {name: name for name in names.values()}
-        roles, gold_roles = _roles(predicted, known), _roles(gold, names)
-        best, pair = 0.0, ("", "")
-        for other in (name for name in others if name not in names):
-            for own in (name for name in mine if name not in known):
-                score = _likeness(roles[own], gold_roles[other]) + 0.5 * (own == other)
-                if score > best:
-                    best, pair = score, (other, own)
-        if best < 1:
-            break
-        names[pair[0]] = pair[1]
-    names |= {name: name for name in others if name in mine and name not in {*names, *names.values()}}
-    taken = {*variables(predicted), *names.values()}
-    for name in variables(gold):
-        if name not in names:
-            free = name
-            while free in taken:
-                free += "_"
-            names[name] = free
-            taken.add(free)
-    return renamed(gold, lambda term: names.get(term, term))
+def _normal_node(node: Node) -> Node | tuple[Node, ...]:
+    """Return a node in the form in which nodes are compared: constants on the right, groups only where they matter."""
+    match node:
+        case Filter(condition):
+            return tuple(Filter(operand) for operand in operands(condition, "&&"))
+        case Union((Group(elements),)) if all(isinstance(element, Triple) for element in elements):
+            return elements
+        case Expr(operator, (Expr(left) as constant, Expr() as value)) if operator in _MIRRORED:
+            is_turned = not constant.arguments and is_constant(left)
+            return Expr(_MIRRORED[operator], (value, constant)) if is_turned else node
+        case _:
+            return node
 
 
-def _roles(tree: Select, names: dict[str, str]) -> dict[str, Counter[tuple[str, ...]]]:
-    """Return how each variable is used; `names` are those of variables that are known already."""
-    found: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in variables(tree)}
-
-    def name(term: str) -> str:
-        return names.get(term, "?") if is_variable(term) else term
-
-    for node in walk(tree):
-        if isinstance(node, Triple):
-            path = tuple(map(name, node.path))
-            for end, term, other in (("subject", node.subject, node.object), ("object", node.object, node.subject)):
-                if is_variable(term):
-                    known = () if name(other) == "?" else ((end, *path, name(other)), ("beside", name(other)))
-                    found[term].update(((end, *path), (end, *path), *known, *known[:1]))
-        elif isinstance(node, Expr):
-            tokens = [part for part in node.parts if isinstance(part, str)]
-            for term in filter(is_variable, tokens):
-                found[term].update(("with", part) for part in tokens if _tells(part))
-    for number, item in enumerate(tree.items):
-        if is_variable(item.variable):
-            kind = "alias" if item.alias else "column"
-            found[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
-            found[item.variable].update(("counts", part) for part in terms(item) if part in COUNTING)
-    return found
-
-
-def _tells(part: str) -> bool:
-    return is_constant(part) or part in COUNTING or part.isidentifier()
-
-
-def _likeness(roles: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> float:
-    return float((roles & others).total())
+def operands(condition: Expr, connector: str) -> list[Expr]:
+    """Return the conditions that `&&` or `||` joins; a condition alone without it."""
+    if condition.head != connector:
+        return [condition]
+    return [operand for operand in condition.arguments if isinstance(operand, Expr)]
 
 
 def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -141,34 +100,179 @@ def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             start = place + 1
 
 
-def operands(condition: Expr, connector: str) -> list[Expr]:
-    """Return the conditions that `&&` or `||` joins, without the parentheses around them."""
-    parts, depth, cuts = condition.parts, 0, [-1]
-    while len(parts) > 2 and parts[0] == "(" and parts[-1] == ")" and _closes_last(parts):
-        parts = parts[1:-1]
-    for place, part in enumerate(parts):
-        depth += (part == "(") - (part == ")")
-        if depth == 0 and part in ("&&", "||"):
-            if part != connector and part == "||":
-                return [Expr(parts)]
-            cuts += [place] if part == connector else []
-    pieces = [Expr(parts[start + 1 : end]) for start, end in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
-    return pieces if len(pieces) == 1 else [_mirrored(each) for piece in pieces for each in operands(piece, connector)]
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Triples along a path, and what they say as a single one."""
+
+    triple: Triple
+    members: tuple[Triple, ...]
 
 
-def _closes_last(parts: tuple[str | Group, ...]) -> bool:
-    depth = 0
-    for place, part in enumerate(parts):
-        depth += (part == "(") - (part == ")")
-        if depth == 0:
-            return place == len(parts) - 1
-    return False
+def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
+    """Return the triples as chains, joined at the variables `links` where exactly two of them meet."""
+    joined = [Chain(triple, (triple,)) for triple in triples]
+    for link in links:
+        meeting = [chain for chain in joined if link in (chain.triple.subject, chain.triple.object)]
+        if len(meeting) != 2 or any(is_variable(chain.triple.path[0]) for chain in meeting):
+            continue
+        first, second = meeting if meeting[0].triple.object == link else reversed(meeting)
+        start = first.triple if first.triple.object == link else turned(first.triple)
+        end = second.triple if second.triple.subject == link else turned(second.triple)
+        path = (*_as_step(start.path), "/", *_as_step(end.path))
+        chain = Chain(Triple(start.subject, path, end.object), (*first.members, *second.members))
+        joined = [chain if other is meeting[0] else other for other in joined if other is not meeting[1]]
+    return joined
 
 
-def _mirrored(condition: Expr) -> Expr:
-    """Return a comparison with its constant on the right."""
-    match condition.parts:
-        case (str() as left, str() as operator, str() as right) if operator in _MIRRORED and is_constant(left):
-            return Expr((right, _MIRRORED[operator], left))
-        case _:
-            return condition
+def turned(triple: Triple) -> Triple:
+    """Return a triple that says the same from the object to the subject."""
+    path = triple.path
+    if path[0] == "^" and len(path) == 2:
+        return Triple(triple.object, path[1:], triple.subject)
+    return Triple(triple.object, ("^", *(path if len(path) == 1 else ("(", *path, ")"))), triple.subject)
+
+
+def _as_step(path: tuple[str, ...]) -> tuple[str, ...]:
+    return ("(", *path, ")") if "|" in path else path
+
+
+def links_of(node: Node) -> list[str]:
+    """Return the variables that occur twice within a node, and so may join two triples."""
+    uses = Counter(term for term in terms(node) if is_variable(term))
+    return [name for name, number in uses.items() if number == 2]
+
+
+def readable(tree: Select, names: Mapping[str, str]) -> Select:
+    """Return a query with paths where `normal` made triples of them; `names` are those of the nodes that remain."""
+    links = [link for link in links_of(tree) if link.startswith(NODE)]
+
+    def change(_: Node, new: Node) -> Node:
+        return Group(with_paths(new.elements, links)) if isinstance(new, Group) else new
+
+    joined = changed(tree, change) if links else tree
+    return renamed(joined or tree, lambda term: names.get(term, term))
+
+
+def with_paths(elements: Sequence[Element], links: Iterable[str]) -> tuple[Element, ...]:
+    """Return elements of a group, with a path in the place of the first of the triples that `links` join."""
+    triples = [element for element in elements if isinstance(element, Triple)]
+    paths = {id(chain.members[0]): chain for chain in chains(triples, links)}
+    return tuple(
+        paths[id(element)].triple if isinstance(element, Triple) else element
+        for element in elements
+        if not isinstance(element, Triple) or id(element) in paths
+    )
+
+
+def with_names_of(gold: Select, predicted: Select) -> Select:
+    """Return gold with predicted's names for the variables that have the same role there."""
+    predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
+    names = _names_by_role(gold, predicted, gold_names[:MAX_VARIABLES], predicted_names[:MAX_VARIABLES])
+    if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
+        names = _improved(names, gold, predicted, gold_names, predicted_names)
+    free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
+    names |= {name: name for name in free_names}
+    taken = {*predicted_names, *names.values()}
+    for name in gold_names:
+        if name not in names:
+            free = name
+            while free in taken:
+                free += "_"
+            names[name] = free
+            taken.add(free)
+    return renamed(gold, lambda term: names.get(term, term))
+
+
+def _names_by_role(
+    gold: Select, predicted: Select, gold_names: Sequence[str], predicted_names: Sequence[str]
+) -> dict[str, str]:
+    """Return predicted's names of gold's variables, those first that have most uses in common."""
+    names: dict[str, str] = {}
+    while len(names) < min(len(predicted_names), len(gold_names)):
+        named = {name: name for name in names.values()}
+        roles, gold_roles = _roles(predicted, named), _roles(gold, names)
+        best, pair = 0.0, ("", "")
+        for gold_name in (name for name in gold_names if name not in names):
+            for predicted_name in (name for name in predicted_names if name not in named):
+                common_roles = roles[predicted_name] & gold_roles[gold_name]
+                score = common_roles.total() + 0.5 * (predicted_name == gold_name)
+                if score > best:
+                    best, pair = score, (gold_name, predicted_name)
+        if best < 1:
+            break
+        names[pair[0]] = pair[1]
+    return names
+
+
+def _improved(
+    names: dict[str, str], gold: Select, predicted: Select, gold_names: Sequence[str], predicted_names: Sequence[str]
+) -> dict[str, str]:
+    """Return names by which more triples are equal, where an exchange of two of them finds such."""
+    uses, gold_uses = _uses(predicted), _uses(gold)
+    facts = _facts(uses, {})
+
+    def score(candidate: Mapping[str, str]) -> int:
+        return (facts & _facts(gold_uses, candidate)).total()
+
+    best = score(names)
+    for gold_name in gold_names:
+        for predicted_name in predicted_names:
+            owner = next((name for name, value in names.items() if value == predicted_name), None)
+            if owner == gold_name:
+                continue
+            candidate = {**names, gold_name: predicted_name}
+            if owner is not None:
+                del candidate[owner]
+                if gold_name in names:
+                    candidate[owner] = names[gold_name]
+            if (candidate_score := score(candidate)) > best:
+                best, names = candidate_score, candidate
+    return names
+
+
+def _uses(tree: Select) -> list[tuple[str, ...]]:
+    """Return the terms of each triple, and of each other part of a query that names variables."""
+    return [
+        (type(node).__name__, *terms(node))
+        for node in walk(tree)
+        if isinstance(node, Triple | Filter | Bind | Item | SortKey)
+    ]
+
+
+def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
+    """Count the uses of variables, whole ones several times, and triples without one of their ends, too."""
+    facts: Counter[tuple[str, ...]] = Counter()
+    for use in uses:
+        kind, *own_terms = named = tuple(names.get(term, term) for term in use)
+        facts[named] += 4
+        if kind == Triple.__name__:
+            facts.update((("subject", *own_terms[:-1]), ("object", *own_terms[1:])))
+    return facts
+
+
+def _roles(tree: Select, names: Mapping[str, str]) -> dict[str, Counter[tuple[str, ...]]]:
+    """Return how each variable is used; `names` are those of variables that are aligned already."""
+    roles: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in variables(tree)}
+
+    def name(term: str) -> str:
+        return names.get(term, "?") if is_variable(term) else term
+
+    for node in walk(tree):
+        if isinstance(node, Triple):
+            path = tuple(map(name, node.path))
+            for end, term, opposite in (("subject", node.subject, node.object), ("object", node.object, node.subject)):
+                if is_variable(term):
+                    aligned = (
+                        () if name(opposite) == "?" else ((end, *path, name(opposite)), ("beside", name(opposite)))
+                    )
+                    roles[term].update(((end, *path), (end, *path), *aligned, *aligned[:1]))
+        elif isinstance(node, Expr) and node.arguments:
+            heads = [part.head for part in parts(node)]
+            for term in filter(is_variable, heads):
+                roles[term].update(("with", head) for head in heads if not is_variable(head))
+    for number, item in enumerate(tree.items):
+        if is_variable(item.variable):
+            kind = "alias" if item.alias else "column"
+            roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
+            roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
+    return roles

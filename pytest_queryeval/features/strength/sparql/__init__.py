@@ -14,6 +14,8 @@ from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant,
 from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
+    ALL,
+    PRECEDENCE,
     Block,
     Expr,
     Filter,
@@ -27,6 +29,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     changed,
     is_number,
     is_variable,
+    parts,
     terms,
     walk,
 )
@@ -51,6 +54,7 @@ _BOUNDARIES = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}
 _FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _CONNECTORS = {"&&": "||", "||": "&&"}
 _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_NEGATIONS = {"EXISTS": "NOT EXISTS", "NOT EXISTS": "EXISTS", "IN": "NOT IN", "NOT IN": "IN"}
 _AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
 _CLOSURES = {"*": "+", "+": "*"}
 
@@ -178,11 +182,12 @@ class _Mutants:
             if not isinstance(element, Filter):
                 continue
             yield Edit(element, None, "filter-dropped", "FILTER", f"{self.writer.line(element)} dropped")
-            parts = element.condition.parts
-            for start, end in _operands(parts):
-                remaining_parts = parts[: max(start - 1, 0)] + (parts[end:] if start else parts[end + 1 :])
-                change = f"{self.writer.line(Expr(parts[start:end]))} dropped"
-                yield Edit(element.condition, Expr(remaining_parts), "condition-dropped", "FILTER", change)
+            condition = element.condition
+            for operand in condition.arguments if condition.head in _CONNECTORS else ():
+                kept_operands = [argument for argument in condition.arguments if argument is not operand]
+                replacement = _joined(condition.head, kept_operands)
+                change = f"{self.writer.line(operand)} dropped"
+                yield Edit(condition, replacement, "condition-dropped", "FILTER", change)
 
     def blocks(self, place: Place) -> Iterator[Edit]:
         """Leave out OPTIONAL and MINUS; make optional patterns required."""
@@ -304,98 +309,83 @@ class _Mutants:
                     change = f"{self.writer.term(node.object)} → {self.writer.term(literal)}"
                     yield Edit(node, replace(node, object=literal), "value", "WHERE", change)
         for owner, expression in self._expressions():
-            parts = expression.parts
-            if not isinstance(
-                owner, Filter | Select
-            ):  # elsewhere a number may be a factor of units, which changes no order
+            # Elsewhere a number may be a factor of units, which changes no order.
+            if not isinstance(owner, Filter | Select):
                 continue
-            ignores_case = any(part in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for part in parts)
-            for at, part in enumerate(parts):
-                if not isinstance(part, str) or (part.startswith('"') and ignores_case):
+            ignores_case = any(term in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for term in terms(expression))
+            parents = {id(argument): part for part in parts(expression) for argument in part.arguments}
+            for part in parts(expression):
+                if part.arguments or (part.head.startswith('"') and ignores_case):
                     continue
-                for literal in _other_values(part):
-                    replacement = Expr((*parts[:at], literal, *parts[at + 1 :]))
-                    original_text = self._beside(parts, at)
-                    change = f"{original_text} → {self._beside(replacement.parts, at)}"
-                    yield Edit(expression, replacement, "value", _clause(owner), change)
+                for literal in _other_values(part.head):
+                    shown = parents.get(id(part), part)
+                    if shown.head not in _FLIPPED or shown.arguments[0] is part or _is_call(shown.arguments[0]):
+                        shown = part
+                    change = self._exchange(shown, part, Expr(literal))
+                    yield Edit(part, Expr(literal), "value", _clause(owner), change)
 
-    def _beside(self, parts: Sequence[str | Group], at: int) -> str:
-        """Return the text of a token with the comparison that it belongs to."""
-        start = at - 2 if at >= 2 and parts[at - 1] in _FLIPPED and parts[at - 2] != ")" else at
-        return self.writer.line(Expr(tuple(parts[start : at + 1])))
+    def _exchange(self, whole: Expr, part: Expr, replacement: Expr) -> str:
+        """Return the text of an expression before and after one part of it is replaced."""
+        new_whole = changed(whole, lambda original, copy: replacement if original is part else copy)
+        return f"{self.writer.line(whole)} → {self.writer.line(new_whole or replacement)}"
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
         """Exchange operators in expressions."""
         for owner, expression in self._expressions():
-            parts = expression.parts
-            for at, part in enumerate(parts):
-                if (
-                    not isinstance(part, str)
-                    or part not in exchanges
-                    or at == 0
-                    or parts[at - 1] in ("(", ",", "SEPARATOR")
-                ):
+            for part in parts(expression):
+                if part.head not in exchanges or len(part.arguments) < 2:
                     continue  # `COUNT(*)`, signs
-                replacement = Expr((*parts[:at], exchanges[str(part)], *parts[at + 1 :]))
-                sides = slice(max(at - 1, 0), at + 2)
-                if parts[at - 1] == ")" or parts[at + 1 : at + 2] == ("(",) or part in _CONNECTORS:
-                    sides = slice(0, None)
-                change = f"{self.writer.line(Expr(parts[sides]))} → {self.writer.line(Expr(replacement.parts[sides]))}"
-                edit = Edit(expression, replacement, operator, _clause(owner), change)
+                replacement = replace(part, head=exchanges[part.head])
+                change = self._exchange(part, part, replacement)
+                edit = Edit(part, replacement, operator, _clause(owner), change)
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
     def negations(self) -> Iterator[Edit]:
         """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
         for owner, expression in self._expressions():
-            parts = expression.parts
-            for at, part in enumerate(parts):
-                if part in ("EXISTS", "IN"):
-                    is_negated = at > 0 and parts[at - 1] == "NOT"
-                    leading_parts = parts[: at - 1] if is_negated else (*parts[:at], "NOT")
-                    names = (f"NOT {part}", str(part)) if is_negated else (str(part), f"NOT {part}")
-                    yield Edit(
-                        expression, Expr((*leading_parts, *parts[at:])), "negation", _clause(owner), " → ".join(names)
-                    )
-                elif part == "!":
-                    replacement = Expr((*parts[:at], *parts[at + 1 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
-                    yield Edit(expression, replacement, "negation", _clause(owner), change)
-            is_call = len(parts) > 2 and parts[1] == "(" and _closing(parts, 1) == len(parts) - 1
-            if is_call and isinstance(owner, Filter) and parts[0] not in ("!", "("):
-                replacement = Expr(("!", *parts))
+            for part in parts(expression):
+                if part.head in _NEGATIONS:
+                    negation = _NEGATIONS[part.head]
+                    change = f"{part.head} → {negation}"
+                    yield Edit(part, replace(part, head=negation), "negation", _clause(owner), change)
+                elif part.head == "!" and isinstance(part.arguments[0], Expr):
+                    change = self._exchange(expression, part, part.arguments[0])
+                    yield Edit(part, part.arguments[0], "negation", _clause(owner), change)
+            if isinstance(owner, Filter) and _is_call(expression):
+                replacement = Expr("!", (expression,))
                 change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
                 yield Edit(expression, replacement, "negation", "FILTER", change)
 
     def aggregates(self) -> Iterator[Edit]:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
         for owner, expression in self._expressions():
-            parts = expression.parts
             selects = [select for select, *_ in self.facts.selects]
             heads = ((query, node) for query in selects for node in (query, *query.items, *query.group, *query.order))
             select = next((query for query, node in heads if node is owner), self.tree)
-            for at, part in enumerate(parts):
-                clause = _clause(owner)
-                if part in _AGGREGATES:
-                    replacement = Expr((*parts[:at], _AGGREGATES[str(part)], *parts[at + 1 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
-                    yield Edit(expression, replacement, "aggregate", clause, change)
-                if part not in ("COUNT", "SUM", "AVG") or len(parts) < at + 3 or parts[at + 2] == "*":
+            clause = _clause(owner)
+            for part in parts(expression):
+                if part.head in _AGGREGATES:
+                    replacement = replace(part, head=_AGGREGATES[part.head])
+                    yield Edit(part, replacement, "aggregate", clause, self._exchange(expression, part, replacement))
+                argument = part.arguments[0] if part.head in ("COUNT", "SUM", "AVG") else None
+                if not isinstance(argument, Expr) or argument == ALL:
                     continue
-                is_distinct = parts[at + 2] == "DISTINCT"
-                distinct_keyword = () if is_distinct else ("DISTINCT",)
-                argument = parts[at + 3 :] if is_distinct else parts[at + 2 :]
-                replacement = Expr((*parts[: at + 2], *distinct_keyword, *argument))
-                variable = str(argument[0])
-                is_alone = argument[1:2] == (")",) and is_variable(variable)
+                is_distinct = argument.head == "DISTINCT"
+                new_argument = argument.arguments[0] if is_distinct else Expr("DISTINCT", (argument,))
+                replacement = Expr(part.head, (new_argument,))
+                value = argument.arguments[0] if is_distinct else argument
+                is_alone = isinstance(value, Expr) and is_variable(value.head)
+                variable = value.head if isinstance(value, Expr) else ""
                 reason = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
-                change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
-                yield Edit(expression, replacement, "count" if part == "COUNT" else "aggregate", clause, change, reason)
-                if part == "COUNT" and not is_distinct and is_alone:
+                change = self._exchange(expression, part, replacement)
+                operator = "count" if part.head == "COUNT" else "aggregate"
+                yield Edit(part, replacement, operator, clause, change, reason)
+                if part.head == "COUNT" and not is_distinct and is_alone:
                     is_bound = select.where is not None and variable in bound_variables(select.where)
-                    count_all = Expr((*parts[: at + 2], "*", *parts[at + 3 :]))
-                    change = f"{self.writer.line(expression)} → {self.writer.line(count_all)}"
-                    yield Edit(expression, count_all, "count", clause, change, ALWAYS_BOUND if is_bound else "")
+                    count_all = Expr("COUNT", (ALL,))
+                    change = self._exchange(expression, part, count_all)
+                    yield Edit(part, count_all, "count", clause, change, ALWAYS_BOUND if is_bound else "")
 
     def _expressions(self) -> Iterator[tuple[Node, Expr]]:
         """Yield all expressions with the nodes that they belong to."""
@@ -425,27 +415,17 @@ def _clause(owner: Node) -> str:
             return "BIND"
 
 
-def _closing(parts: Sequence[str | Group], opening: int) -> int:
-    """Return the index of the matching closing parenthesis; the last index where there is none."""
-    depth = 0
-    for at in range(opening, len(parts)):
-        depth += (parts[at] == "(") - (parts[at] == ")")
-        if depth == 0:
-            return at
-    return len(parts) - 1
+def _is_call(expression: Expr | Group) -> bool:
+    """Return whether an expression is a function or an aggregate with its arguments."""
+    if isinstance(expression, Group) or not expression.arguments:
+        return False
+    return expression.head not in PRECEDENCE and expression.head not in _NEGATIONS
 
 
-def _operands(parts: Sequence[str | Group]) -> list[tuple[int, int]]:
-    """Return the spans of the operands that one connector joins; none without a connector, or with both."""
-    depth, cuts, connectors = 0, [-1], set[str]()
-    for at, part in enumerate(parts):
-        depth += (part == "(") - (part == ")")
-        if depth == 0 and part in ("&&", "||"):
-            cuts.append(at)
-            connectors.add(str(part))
-    if len(connectors) != 1:
-        return []
-    return [(start + 1, end) for start, end in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
+def _joined(connector: str, operands: Sequence[Expr | Group]) -> Expr:
+    """Return the operands with a connector between them."""
+    first_operand = operands[0]
+    return first_operand if len(operands) == 1 and isinstance(first_operand, Expr) else Expr(connector, (*operands,))
 
 
 def _other_values(term: str) -> Iterator[str]:

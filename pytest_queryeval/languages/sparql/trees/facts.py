@@ -88,9 +88,9 @@ class Facts:
         """Find the groups of EXISTS."""
         for descendant in walk(node):
             if isinstance(descendant, Expr):
-                for part in descendant.parts:
-                    if isinstance(part, Group):
-                        self._group(part, select, duplicates_matter=False)
+                for argument in descendant.arguments:
+                    if isinstance(argument, Group):
+                        self._group(argument, select, duplicates_matter=False)
 
     def has_unique_rows(self, select: Select) -> bool:
         """Return whether the rows of a query are distinct even without DISTINCT."""
@@ -167,10 +167,8 @@ def has_one_row(select: Select) -> bool:
 
 
 def _counts_duplicates(expression: Expr) -> bool:
-    return any(
-        part in COUNTING and part not in _IGNORING_DUPLICATES and "DISTINCT" not in expression.parts[at : at + 3]
-        for at, part in enumerate(expression.parts)
-    )
+    is_distinct = any(isinstance(part, Expr) and part.head == "DISTINCT" for part in expression.arguments)
+    return expression.head in COUNTING and expression.head not in _IGNORING_DUPLICATES and not is_distinct
 
 
 def _visible(group: Group) -> Iterator[str]:

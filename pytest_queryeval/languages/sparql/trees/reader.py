@@ -10,6 +10,7 @@ from pytest_queryeval.languages.sparql.dataset import resolve
 from pytest_queryeval.languages.sparql.query import FORMS, MODIFIERS, read_query
 from pytest_queryeval.languages.sparql.tokens import Token, tokens
 from pytest_queryeval.languages.sparql.trees.tree import (
+    PRECEDENCE,
     Bind,
     Block,
     Data,
@@ -23,7 +24,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Triple,
     Union,
     is_constant,
-    is_variable,
+    is_number,
 )
 
 MAX_TOKENS = 4_000
@@ -130,6 +131,7 @@ class _Reader:
     terms: list[str]
     place: int = 0
     names: int = 0
+    depth: int = 0  # of the expression that is read
     pending: list[Triple] = field(default_factory=list)  # of the blank nodes in brackets
 
     @property
@@ -165,12 +167,12 @@ class _Reader:
                 group.append(self.item())
         if self.skip("HAVING"):
             while self.next not in ("", "}", *MODIFIERS):
-                having.append(self.constraint())
+                having.append(self.primary())
         if self.skip("ORDER"):
             self.take("BY")
             while self.next not in ("", "}", *MODIFIERS):
                 direction = self.skip("ASC", "DESC")
-                order.append(SortKey(direction == "DESC", self.constraint()))
+                order.append(SortKey(direction == "DESC", self.primary()))
         limits = {"LIMIT": "", "OFFSET": ""}
         while self.next in limits:
             word = self.take()
@@ -193,35 +195,95 @@ class _Reader:
 
     def item(self) -> Item:
         if self.next != "(":
-            return Item(self.constraint())
-        parts = self.enclosed()
-        if len(parts) > 2 and parts[-2] == "AS" and isinstance(parts[-1], str):
-            return Item(Expr(tuple(parts[:-2])), parts[-1])
-        return Item(Expr(tuple(parts)))
+            return Item(Expr(self.take()) if self.next == "*" else self.primary())
+        self.take()
+        value = self.expression()
+        alias = self.take() if self.skip("AS") else ""
+        self.take(")")
+        return Item(value, alias)
 
-    def constraint(self) -> Expr:
-        """Read a term, an expression in parentheses, a call, or EXISTS with its group."""
+    def expression(self, strength: int = 1) -> Expr:
+        """Read operands and the operators between them that bind at least as strongly as `strength`."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise UnreadableError(self.next)
+        operand = self.primary()
+        nesting = 0
+        while operator := self.operator(strength):
+            nesting += operand.head != operator
+            if nesting > MAX_DEPTH:
+                raise UnreadableError(operator)
+            level = PRECEDENCE[operator]
+            if operator in ("IN", "NOT IN"):
+                operand = Expr(operator, (operand, *self.arguments()))
+            elif level == PRECEDENCE["="]:
+                operand = Expr(operator, (operand, self.expression(level + 1)))
+            else:
+                operand = _join(operator, operand, self.expression(level + 1))
+        self.depth -= 1
+        return operand
+
+    def operator(self, strength: int) -> str:
+        """Take the next operator that binds at least as strongly as `strength`; return "" where there is none."""
+        operator = self.next
+        if operator == "NOT" and self.terms[self.place + 1 : self.place + 2] == ["IN"]:
+            operator = "NOT IN"
+        elif (
+            is_number(operator or " ") and operator[0] in "+-"
+        ):  # `?x -1`, whose sign the scanner took for the number's
+            self.terms[self.place : self.place + 1] = [operator[0], operator[1:]]
+            operator = operator[0]
+        if operator == "!" or PRECEDENCE.get(operator, 0) < strength:
+            return ""
+        self.place += 1 + (operator == "NOT IN")
+        return operator
+
+    def primary(self) -> Expr:
+        """Read a term, an expression in parentheses, a sign with its operand, a call, or EXISTS with its group."""
         if self.next == "(":
-            return Expr(tuple(self.enclosed()))
+            self.take()
+            inner = self.expression()
+            self.take(")")
+            return inner
+        if self.next in ("!", "-", "+"):
+            return Expr(self.take(), (self.expression(PRECEDENCE["!"]),))
         if self.next in ("NOT", "EXISTS"):
-            words = [self.take("NOT")] if self.next == "NOT" else []
-            return Expr((*words, self.take("EXISTS"), self.group()))
+            negation = "NOT " if self.skip("NOT") else ""
+            return Expr(f"{negation}{self.take('EXISTS')}", (self.group(),))
         head = self.take()
-        is_call = self.next == "(" and not is_variable(head)
-        return Expr((head, "(", *self.enclosed(), ")")) if is_call else Expr((head,))
+        if self.next == "(" and (head.startswith("<") or ":" in head) and not head.startswith('"'):
+            return Expr("CALL", (Expr(head), *self.arguments()))
+        if self.next == "(" and head.isidentifier() and head.isupper():
+            return Expr(head, self.arguments())
+        if not _is_term(head):
+            raise UnreadableError(head)
+        return Expr(head)
 
-    def enclosed(self) -> list[str | Group]:
-        """Read the parts between parentheses."""
+    def arguments(self) -> tuple[Expr, ...]:
+        """Read the arguments between parentheses."""
         self.take("(")
-        depth, parts = 1, list[str | Group]()
-        while depth:
-            if self.next == "{":
-                parts.append(self.group())
-                continue
-            part = self.take()
-            depth += (part == "(") - (part == ")")
-            parts.append(part)
-        return parts[:-1]
+        is_distinct = bool(self.skip("DISTINCT"))
+        arguments: list[Expr] = []
+        while self.next != ")":
+            if arguments:
+                self.take(",", ";")
+            if self.skip("SEPARATOR"):
+                self.take("=")
+                arguments.append(Expr("SEPARATOR", (Expr(self.take()),)))
+            else:
+                arguments.append(Expr(self.take()) if self.next == "*" else self.expression())
+        self.take(")")
+        if is_distinct and arguments:
+            arguments[0] = Expr("DISTINCT", (arguments[0],))
+        return tuple(arguments)
+
+    def enclosed(self) -> list[str]:
+        """Read the tokens of a path between parentheses, with these."""
+        depth, path = 0, list[str]()
+        while depth or not path:
+            path.append(self.take())
+            depth += (path[-1] == "(") - (path[-1] == ")")
+        return path
 
     def group(self) -> Group:
         self.take("{")
@@ -244,7 +306,7 @@ class _Reader:
                 return [Block((self.take(), self.take()), self.group())]
             case "FILTER":
                 self.take()
-                return [Filter(self.constraint())]
+                return [Filter(self.primary())]
             case "BIND":
                 self.take()
                 item = self.item()
@@ -304,8 +366,7 @@ class _Reader:
             self.take("]")
             return name
         term = self.take()
-        is_term = term[0] in '?<"' and len(term) > 1
-        if not (is_term or ":" in term or is_constant(term) or term == "[]"):
+        if not _is_term(term) and term != "[]":
             raise UnreadableError(term)
         return term
 
@@ -317,7 +378,7 @@ class _Reader:
             while self.next in ("^", "!"):
                 parts.append(self.take())
             if self.next == "(":
-                parts += ["(", *(_path_term(str(part)) for part in self.enclosed()), ")"]
+                parts += map(_path_term, self.enclosed())
             else:
                 name = _path_term(self.take())
                 if name != "a" and not name.startswith("<") and ":" not in name:
@@ -328,6 +389,18 @@ class _Reader:
             if self.next not in ("/", "|"):
                 return tuple(parts)
             parts.append(self.take())
+
+
+def _is_term(term: str) -> bool:
+    return (term[0] in '?<"' and len(term) > 1) or ":" in term or is_constant(term)
+
+
+def _join(operator: str, operand: Expr, next_operand: Expr) -> Expr:
+    """Return two operands with the operator between them; those that the same operator joins are one expression."""
+    operands = operand.arguments if operand.head == operator and len(operand.arguments) > 1 else (operand,)
+    if operator in ("&&", "||") and next_operand.head == operator:
+        return Expr(operator, (*operands, *next_operand.arguments))
+    return Expr(operator, (*operands, next_operand))
 
 
 def _path_term(term: str) -> str:

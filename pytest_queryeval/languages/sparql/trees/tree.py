@@ -12,13 +12,23 @@ from typing import TypeAlias, TypeVar
 
 COUNTING = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
+_LEVELS = ("||",), ("&&",), ("=", "!=", "<", ">", "<=", ">=", "IN", "NOT IN"), ("+", "-"), ("*", "/"), ("!",)
+PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS, start=1) for operator in operators}
+"""How strongly operators bind, `||` least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """An expression as its tokens."""
+    """An expression: a term, or an operator or function with its arguments."""
 
-    parts: tuple[str | Group, ...]
-    """The tokens in order; a group follows EXISTS."""
+    head: str
+    """A term, an operator such as `&&` or `NOT IN`, or the name of a function; `CALL` of one that has an IRI."""
+    arguments: tuple[Expr | Group, ...] = ()
+    """Empty for a term.
+
+    `&&` and `||` have all operands that they join. DISTINCT is an expression around the first argument of an aggregate,
+    SEPARATOR one around a text. The function of `CALL` is its first argument, the group of EXISTS its only one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class Item:
     @property
     def variable(self) -> str:
         """Return the name of the column."""
-        return self.alias or str(self.value.parts[0])
+        return self.alias or self.value.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +119,13 @@ class Select:
     @property
     def selects_all(self) -> bool:
         """Return whether its columns are all variables of its pattern."""
-        return any(item.value.parts == ("*",) for item in self.items)
+        return any(item.value == ALL for item in self.items)
 
     @property
     def aggregates(self) -> bool:
         """Return whether its rows are groups of solutions."""
         expressions = [*(item.value for item in self.items), *self.having, *(key.value for key in self.order)]
-        return bool(self.group) or any(part in COUNTING for expression in expressions for part in expression.parts)
+        return bool(self.group) or any(map(has_aggregate, expressions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,6 +141,7 @@ class Group:
         return hash(frozenset(self.elements))
 
 
+ALL = Expr("*")
 Element: TypeAlias = Triple | Filter | Bind | Data | Block | Union | Select
 Node: TypeAlias = Element | Group | Expr | Item | SortKey
 # Takes a node before and after the changes within it; returns its replacement: a node, several nodes, or none.
@@ -161,6 +172,24 @@ def walk(node: Node) -> Iterator[Node]:
         for child in value if isinstance(value, tuple) else (value,):
             if not isinstance(child, str | bool) and child is not None:
                 yield from walk(child)
+
+
+def precedence(expression: Expr) -> int:
+    """Return how strongly the operator of an expression binds; most strongly where it is a sign."""
+    return PRECEDENCE["!"] if len(expression.arguments) == 1 else PRECEDENCE[expression.head]
+
+
+def parts(expression: Expr) -> Iterator[Expr]:
+    """Yield an expression and all within it, outer ones first, but none in the groups of EXISTS."""
+    yield expression
+    for argument in expression.arguments:
+        if isinstance(argument, Expr):
+            yield from parts(argument)
+
+
+def has_aggregate(expression: Expr) -> bool:
+    """Return whether an expression has an aggregate."""
+    return any(part.head in COUNTING for part in parts(expression))
 
 
 def terms(node: Node) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pytest_queryeval.languages.sparql.trees.tree import (
+    PRECEDENCE,
     Bind,
     Block,
     Data,
@@ -19,10 +20,11 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Triple,
     Union,
     is_variable,
+    precedence,
 )
 
 _LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_SPACED = ("IN", "NOT", "AS", "&&", "||", "EXISTS")
+_EXISTENCE = ("EXISTS", "NOT EXISTS")
 _INDENT = "  "
 
 
@@ -111,9 +113,8 @@ class Writer:
             case Triple(subject, path, object_):
                 return f"{self.term(subject)} {self.path(path)} {self.term(object_)} ."
             case Filter(condition):
-                is_existence = condition.parts[0] in ("EXISTS", "NOT") and isinstance(condition.parts[-1], Group)
                 text = self._expression(condition, indent)
-                return f"FILTER {text}" if is_existence and len(condition.parts) < 4 else f"FILTER ({text})"
+                return f"FILTER {text}" if condition.head in _EXISTENCE else f"FILTER ({text})"
             case Bind(value, variable):
                 return f"BIND ({self._expression(value, indent)} AS {variable})"
             case Data(parts):
@@ -127,29 +128,43 @@ class Writer:
         raise TypeError(element)
 
     def _expression(self, expression: Expr, indent: str = "") -> str:
-        text, previous_part = "", ""
-        for part in expression.parts:
-            if isinstance(part, Group):
-                text, previous_part = f"{text} {self._group(part, indent)}", "}"
-                continue
-            is_call = part == "(" and (
-                previous_part.isidentifier() or previous_part.startswith("<") or ":" in previous_part
-            )
-            is_call = is_call and previous_part not in _SPACED and previous_part[0] not in "\"'"
-            closes = not previous_part or previous_part in ("(", "!") or part in (")", ",") or is_call
-            text += self.term(part) if closes else f" {self.term(part)}"
-            previous_part = part
-        return text.strip()
+        head, arguments = expression.head, expression.arguments
+        group = next((argument for argument in arguments if isinstance(argument, Group)), None)
+        if group is not None:
+            return f"{head} {self._group(group, indent)}"
+        texts = [self._argument(expression, argument, indent) for argument in arguments if isinstance(argument, Expr)]
+        if not texts:
+            return f"{head}()" if head.isupper() and head.isidentifier() else self.term(head)
+        match head:
+            case "DISTINCT":
+                return f"DISTINCT {texts[0]}"
+            case "SEPARATOR":
+                return f"SEPARATOR = {texts[0]}"
+            case "CALL":
+                return f"{texts[0]}({', '.join(texts[1:])})"
+            case "IN" | "NOT IN":
+                return f"{texts[0]} {head} ({', '.join(texts[1:])})"
+            case _ if head not in PRECEDENCE:
+                ends_with_separator = len(texts) > 1 and arguments[-1].head == "SEPARATOR"  # type: ignore[union-attr]
+                return f"{head}({('; ' if ends_with_separator else ', ').join(texts)})"
+            case _:
+                return f" {head} ".join(texts) if len(texts) > 1 else f"{head}{texts[0]}"
+
+    def _argument(self, expression: Expr, argument: Expr, indent: str) -> str:
+        """Return the text of an argument, in parentheses where the operator around it would take only a part of it."""
+        text = self._expression(argument, indent)
+        if not argument.arguments or argument.head not in PRECEDENCE or expression.head not in PRECEDENCE:
+            return text
+        return f"({text})" if precedence(argument) <= precedence(expression) else text
 
     def _item(self, item: Item) -> str:
         value = self._expression(item.value)
         if item.alias:
             return f"({value} AS {item.alias})"
-        return value if len(item.value.parts) == 1 else f"({value})"
+        return f"({value})" if item.value.arguments else value
 
     def _sort_key(self, key: SortKey) -> str:
         value = self._expression(key.value)
         if key.is_descending:
             return f"DESC({value})"
-        is_plain = len(key.value.parts) == 1 and is_variable(value)
-        return value if is_plain else f"ASC({value})"
+        return value if is_variable(key.value.head) else f"ASC({value})"
