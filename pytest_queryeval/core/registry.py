@@ -6,8 +6,9 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self, TypeVar, cast
@@ -16,6 +17,12 @@ from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, Un
 
 T = TypeVar("T")
 _FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)(?:\..+)?")
+
+
+@cache
+def installed_entry_points() -> EntryPoints:
+    """Return the entry points of all installed packages, read once: they are in a file of each package."""
+    return cast("EntryPoints", entry_points())  # before Python 3.12 they are groups, too
 
 
 class Registration(NamedTuple):
@@ -119,5 +126,5 @@ class Registry(Mapping[str, T]):
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:
             self._entry_points_read = True
-            for point in sorted(entry_points(group=self._group), key=lambda point: point.name):
+            for point in sorted(installed_entry_points().select(group=self._group), key=lambda point: point.name):
                 self._members.setdefault(point.name, f"{point.module}:{point.attr}")

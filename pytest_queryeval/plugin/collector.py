@@ -238,7 +238,7 @@ class ReportCollector:
 
 def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
     """Return the report of a case that failed after it was evaluated, as in a teardown, without its scores."""
-    from pytest_queryeval.plugin.failure import error_message
+    from pytest_queryeval.plugin.items import error_message
     from pytest_queryeval.text.escaping import utf8_safe
 
     return {

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.model import CaseResult
@@ -39,25 +37,6 @@ CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
 # For the rows behind a label: their colour, and the offset of the row that their cells are compared with.
 COLOURS = {"    missing": ("green", 0), "    gold": ("green", 1), "    extra": ("red", 0), "    instead": ("red", -1)}
-
-
-class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
-    """A case whose scores do not meet its thresholds: a failure, not an error, for reports that distinguish them."""
-
-    def __init__(self, result: CaseResult) -> None:
-        super().__init__(headline(result))
-        self.result = result
-
-
-def error_message(report: pytest.TestReport) -> str:
-    """Return why a test did not pass: the reason of a skip, or the error with its traceback, if any."""
-    if report.longrepr is None:
-        return ""
-    if isinstance(report.longrepr, tuple):
-        return str(report.longrepr[2]).removeprefix("Skipped: ")
-    text = report.longreprtext
-    crash = getattr(report.longrepr, "reprcrash", None)  # a traceback begins with the arguments of pytest's functions
-    return text if crash is None or text.startswith(crash.message) else f"{crash.message}\n\n{text}"
 
 
 def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_queryeval.plugin.stash import is_case, is_case_item
+from pytest_queryeval.plugin.stash import SUFFIXES, is_case, is_case_item
 
 if TYPE_CHECKING:
     from pytest_queryeval.runs.garbage import RareCollection
@@ -16,8 +17,22 @@ if TYPE_CHECKING:
 class GarbageCollection:
     """Hooks around the collection of suites, consecutive cases, and the end of runs with cases."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._collection: RareCollection | None = None  # until there is a case
+        # After the cleanups of pytest's plugins, which collect all garbage: to restore thresholds before that would
+        # make Python collect it once more.
+        config.add_cleanup(self._end)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, object, object]:
+        """Import what the first suite needs."""
+        if self._collection is not None or not file_path.name.endswith(SUFFIXES):
+            return (yield)
+        self._begin()
+        try:
+            return (yield)
+        finally:
+            self._end()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
@@ -46,18 +61,14 @@ class GarbageCollection:
         try:
             return (yield)
         finally:
-            if nextitem is None or not is_case_item(nextitem):
+            if nextitem is not None and not is_case_item(nextitem):  # the last one is followed by the end
                 self._end()
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None]:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
         """Evaluate gates and write reports."""
         if self._collection is not None:
             self._begin()
-        try:
-            return (yield)
-        finally:
-            self._end()
 
     def _begin(self) -> None:
         if self._collection is None:

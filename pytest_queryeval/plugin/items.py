@@ -14,7 +14,6 @@ from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines
 from pytest_queryeval.plugin.folding import error_key
 from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
@@ -26,6 +25,14 @@ from pytest_queryeval.text.truncation import one_line
 
 PROPERTY = "queryeval."
 EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
+
+
+class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
+    """A case whose scores do not meet its thresholds: a failure, not an error, for reports that distinguish them."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(headline(result))
+        self.result = result
 
 
 class SuiteFile(pytest.File):
@@ -103,6 +110,8 @@ class CaseItem(pytest.Item):
         """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
+        from pytest_queryeval.plugin.failure import failure_lines
+
         text: Any = excinfo.getrepr(style="value", chain=False, tbfilter=False)
         result = excinfo.value.result
         text.reprtraceback.reprentries[0].lines = list(failure_lines(result, self._case_report(result, "failed")))
@@ -182,3 +191,14 @@ class CaseItem(pytest.Item):
         if report.skipped:
             return "missed" if self.case.xfail is None else "xfailed"
         return "xpassed" if hasattr(report, "wasxfail") else "passed"
+
+
+def error_message(report: pytest.TestReport) -> str:
+    """Return why a test did not pass: the reason of a skip, or the error with its traceback, if any."""
+    if report.longrepr is None:
+        return ""
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    text = report.longreprtext
+    crash = getattr(report.longrepr, "reprcrash", None)  # a traceback begins with the arguments of pytest's functions
+    return text if crash is None or text.startswith(crash.message) else f"{crash.message}\n\n{text}"

@@ -25,7 +25,7 @@ def start(config: pytest.Config) -> None:
     run = config.stash[RUN] = Run(config)
     config.pluginmanager.register(Interruption(config), "queryeval-interruption")
     config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
-    config.pluginmanager.register(GarbageCollection(), "queryeval-garbage")
+    config.pluginmanager.register(GarbageCollection(config), "queryeval-garbage")
     if hasattr(config, "workerinput"):
         return
     collector = config.stash[COLLECTOR] = ReportCollector(config, _report_targets(config, run))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import sysconfig
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from pytest_queryeval.text.truncation import one_line
 MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
 _QUERY_FIELDS = ("predicted", "sql", "query", "sparql", "answer", "text", "content", "output", "output_text")
-_LIBRARIES = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
+_LIBRARIES = (str(Path(__file__).parent.parent), str(Path(inspect.__file__).parent), "<frozen")
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:

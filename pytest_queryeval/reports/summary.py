@@ -26,7 +26,6 @@ from pytest_queryeval.reports.sections import (
     metrics_table,
     spider_lines,
 )
-from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.gates import NO_BASELINE, OFF
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
@@ -171,6 +170,8 @@ def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool
     worst_cases = worst_first(report)
     if not worst_cases:
         return
+    from pytest_queryeval.reports.story import finding  # which a run without misses does not need
+
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(worst_cases))} of {len(worst_cases):,})", {"bold": True}
     shown_cases = worst_cases[:MAX_LISTED]

@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
 from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.report_file import read_report
@@ -21,6 +21,9 @@ from pytest_queryeval.runs.sample import random_place, sample_of
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
 from pytest_queryeval.text.truncation import one_line
+
+if TYPE_CHECKING:
+    from pytest_queryeval.evaluation.recording import Recording
 
 MAX_QUOTED = 60
 SEED = r"(?::(?P<seed>[0-9]{1,15}))?"
@@ -154,8 +157,11 @@ class RunOptions(OptionValues):
     @cached_property
     def recording(self) -> Recording | None:
         """Where predictions and executions are recorded to or replayed from; None without either option."""
-        place = self.replay or self.record
-        return Recording(self.folder / place, replay=bool(self.replay), root=self.root) if place else None
+        if not (place := self.replay or self.record):
+            return None
+        from pytest_queryeval.evaluation.recording import Recording
+
+        return Recording(self.folder / place, replay=bool(self.replay), root=self.root)
 
     @cached_property
     def baseline_report(self) -> Report | None:

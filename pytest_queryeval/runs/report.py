@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case
@@ -16,7 +17,9 @@ from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import are_left_out
 from pytest_queryeval.results.run_name import predictor_of, run_name
 from pytest_queryeval.runs.options import RunOptions
-from pytest_queryeval.runs.stopping import EarlyStop
+
+if TYPE_CHECKING:
+    from pytest_queryeval.runs.stopping import EarlyStop
 
 
 def report_of_run(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 POLL_SECONDS = 0.05  # while the clock stands still
 
@@ -44,6 +46,8 @@ class CallClock:
 
     async def wait(self, task: asyncio.Task[Any], seconds: float) -> None:
         """Wait until the task is done, or until this clock has run for so many seconds."""
+        import asyncio  # which a run without calls does not need
+
         deadline = self.time() + seconds
         while not task.done() and (seconds_left := deadline - self.time()) > 0:
             await asyncio.wait({task}, timeout=max(seconds_left, POLL_SECONDS))

@@ -13,9 +13,8 @@ from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.evaluation.calls.prediction_call import PredictionCall
+from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall
 from pytest_queryeval.evaluation.calls.progress import progress_line
-from pytest_queryeval.evaluation.calls.runner import PREDICTOR, PredictorRunner
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.predictors import PREDICTORS, Predictor, RegistersCases, StoredPredictions
 from pytest_queryeval.predictors.answer import wrap_predictor_errors
@@ -23,6 +22,7 @@ from pytest_queryeval.predictors.hook import Hook
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
+    from pytest_queryeval.evaluation.calls.runner import PredictorRunner
     from pytest_queryeval.evaluation.recording import Recording
 
 PROGRESS_SECONDS = 10.0
@@ -135,7 +135,7 @@ class PredictorPool:
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would return without waiting for a prefetched call."""
         runner = self._runners.get(_spec_of(case).key)
-        return not isinstance(runner, PredictorRunner) or runner.has_answer(case, trial)
+        return runner is None or isinstance(runner, PredictorError) or runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
         """Return how many calls of its predictor are made at once; None if it is not called, or cannot be opened."""
@@ -173,7 +173,7 @@ class PredictorPool:
         return PREDICTORS[spec.kind].calls and not self._is_replay
 
     def _opened_runners(self) -> list[PredictorRunner]:
-        return [runner for runner in self._runners.values() if isinstance(runner, PredictorRunner)]
+        return [runner for runner in self._runners.values() if not isinstance(runner, PredictorError)]
 
     def _call(self, case: Case, trial: int) -> PredictionCall:
         spec, schema = _spec_of(case), self._schemas.of(case)
@@ -196,6 +196,8 @@ class PredictorPool:
         return unwrap(self._runners[spec.key])
 
     def _open_runner(self, spec: PredictorSpec) -> PredictorRunner:
+        from pytest_queryeval.evaluation.calls.runner import PredictorRunner  # and asyncio with it
+
         predictor = cast("Predictor", self._open(spec))
         concurrency = spec.concurrency or predictor.concurrency
         in_main_thread = concurrency == 1 or self._one_at_a_time or not PREDICTORS[spec.kind].threads

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
 MAX_PAUSE = 60.0
+PREDICTOR = "the predictor"  # its name in error messages
 
 
 @dataclass(eq=False, slots=True)

@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitE
 from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.calls.call_clock import CallClock
 from pytest_queryeval.evaluation.calls.event_loop import EventLoopThread, cancel
-from pytest_queryeval.evaluation.calls.prediction_call import PredictionCall, retry_pause
+from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall, retry_pause
 from pytest_queryeval.evaluation.calls.progress import Progress
 from pytest_queryeval.evaluation.calls.time_limit import time_limit
 from pytest_queryeval.predictors import Predictor
@@ -25,7 +25,6 @@ from pytest_queryeval.predictors.answer import user_frames, wrap_predictor_error
 GRACE_SECONDS = 1.0  # for a call to end after its time limit
 WAIT_SECONDS = 0.25  # between two checks for an answer
 MAX_UNREACHABLE = 5  # cases in a row, each after its retries, until the predictor is given up
-PREDICTOR = "the predictor"  # its name in error messages
 
 
 class PredictorRunner:
