@@ -60,8 +60,6 @@ SHARED_MODULES = {
         "sections",
         "story",
         "blocks",
-        "markdown",
-        "markdown_text",
         "html",
         "html.case_list",
     },

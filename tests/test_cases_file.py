@@ -15,12 +15,12 @@ from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.ci.github import annotation_lines
+from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.page import render_html
 from pytest_queryeval.features.report_files.merging import merge
 from pytest_queryeval.features.review.named_case import find_reported, read_reported
 from pytest_queryeval.reports import REPORTS, write_files, write_report
-from pytest_queryeval.reports.annotations import annotation_lines
-from pytest_queryeval.reports.csv import render_csv
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results import case_store, report_file
 from pytest_queryeval.results.aggregation import aggregate
@@ -324,7 +324,7 @@ def test_a_report_whose_cases_cannot_be_written_leaves_the_earlier_one_whole(wri
 
 def test_csv_is_written_in_parts_that_make_the_same_file(tmp_path, monkeypatch):
     report = made(40)
-    monkeypatch.setattr("pytest_queryeval.reports.csv.PART_CHARACTERS", 100)
+    monkeypatch.setattr("pytest_queryeval.features.excel.csv.PART_CHARACTERS", 100)
 
     write_report(report, tmp_path / "report.csv")
 

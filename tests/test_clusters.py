@@ -9,9 +9,9 @@ from report_maker import make_report
 from samples import HEAD, entry
 from scipy.special import stdtrit
 
+from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.history.leaderboard import leaderboard
 from pytest_queryeval.features.page.page import page
-from pytest_queryeval.reports.markdown import render_markdown
 from pytest_queryeval.reports.sections import interval_note, pass_rate
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate, metric_statistics

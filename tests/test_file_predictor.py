@@ -16,9 +16,9 @@ from spreadsheets import make_report
 
 from pytest_queryeval.core.errors import Location, PredictorError, SettingError
 from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.reports.csv import render_csv
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")
 

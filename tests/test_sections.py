@@ -5,8 +5,8 @@ from html import unescape
 
 from report_maker import make_compared, make_report, report_of
 
+from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.page import render_html
-from pytest_queryeval.reports.markdown import render_markdown
 from pytest_queryeval.reports.sections import amounts_table, changes_table, group_table, groups_in_tables, metrics_table
 from pytest_queryeval.reports.summary import summary_lines
 

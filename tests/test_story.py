@@ -9,12 +9,12 @@ from samples import HEAD, answer, make_case, make_result, table
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.features.ci.code_quality import render_code_quality
+from pytest_queryeval.features.ci.github import annotation_lines
+from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.review.explanation import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.reports.annotations import annotation_lines
-from pytest_queryeval.reports.code_quality import render_code_quality
 from pytest_queryeval.reports.html.case_list import details
-from pytest_queryeval.reports.markdown import render_markdown
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json

@@ -23,7 +23,6 @@ from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
@@ -130,7 +129,7 @@ def run(arguments: argparse.Namespace) -> Result:
             line,
         ],
         data={**report, "cases": [*report["cases"]]} if arguments.json else {},
-        ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
+        ci_commands=targets.commands(report, options.root),
     )
 
 

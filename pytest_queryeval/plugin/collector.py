@@ -166,11 +166,8 @@ class ReportCollector:
                 terminalreporter.write_line(log_line(f"report: {display_path}"))
         for fault in self.faults:
             terminalreporter.write_line(log_line(fault), red=True)
-        annotates = self.targets is not None and self.targets.step_summary is not None
-        if self.report is not None and annotates and not self.config.option.no_summary:
-            from pytest_queryeval.reports.annotations import annotation_lines
-
-            for line in annotation_lines(self.report, self.config.rootpath):
+        if self.report is not None and self.targets is not None and not self.config.option.no_summary:
+            for line in self.targets.commands(self.report, self.config.rootpath):
                 terminalreporter.write_line(line)
 
     def _has_report(self, session: pytest.Session, summaries: list[WorkerSummary]) -> bool:

@@ -16,7 +16,6 @@ from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import Report
 
 JUNIT = "junit.xml"  # written by pytest itself beside the reports in a folder
-STEP_SUMMARY = "github"  # no file, but the summary of a step on GitHub Actions
 LAYOUTS = PUBLISHED, PLAIN = ("published", "plain")  # of workbooks: with the sheets of published evaluators, without
 Renderer: TypeAlias = Callable[[Report], bytes]
 
@@ -58,11 +57,23 @@ REPORTS = ReportRegistry(
     group="pytest_queryeval.reports",
     members={
         "json": f"{__name__}.json:JSON",
-        "md": f"{__name__}.markdown:render_markdown",
-        "csv": f"{__name__}.csv:CSV",
-        "codequality": f"{__name__}.code_quality:CODE_QUALITY",
     },
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportService:
+    """A target of reports that has a name and no path, such as `github`."""
+
+    file: Callable[[], Path]
+    """Return the file that the report goes to; raise `ReportError` where none can be written."""
+    write: Callable[[Report, Path], None]
+    """Add the report to the file; raise `ReportError` where that fails."""
+    commands: Callable[[Report, Path], Iterable[str]] = lambda report, root: ()
+    """Return lines for the log of the service, the last ones of a run; paths in the report are relative to `root`."""
+
+
+SERVICES: Registry[ReportService] = Registry("report service", group="pytest_queryeval.report_services", members={})
 
 
 def is_folder(target: Path) -> bool:
@@ -72,8 +83,8 @@ def is_folder(target: Path) -> bool:
 
 def check_target(target: Path) -> None:
     """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written."""
-    if str(target) == STEP_SUMMARY:
-        raise ReportError(f"'{STEP_SUMMARY}' is for `--queryeval-report` only: call a folder otherwise")
+    if str(target) in SERVICES:
+        raise ReportError(f"'{target}' is for `--queryeval-report` only: call a folder otherwise")
     check_place(target)
     if is_folder(target):
         return

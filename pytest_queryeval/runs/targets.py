@@ -1,9 +1,9 @@
-"""Where the report of a run goes: files, folders, the summary of a step on GitHub Actions."""
+"""Where the report of a run goes: files, folders, services such as the summary of a step on GitHub Actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +11,13 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import (
     PUBLISHED,
-    STEP_SUMMARY,
+    SERVICES,
     WrittenFiles,
     check_target,
     files_of,
     write_files,
     write_report,
 )
-from pytest_queryeval.reports.step_summary import append_step_summary, step_summary_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +26,8 @@ class ReportTargets:
 
     paths: Sequence[Path] = ()
     """Files, and folders for all formats."""
-    step_summary: Path | None = None
-    """The file of the step summary of GitHub Actions."""
+    services: Mapping[str, Path] = field(default_factory=dict)
+    """The names of services, and the file of each."""
     layout: str = PUBLISHED
     """The layout of workbooks."""
 
@@ -37,10 +36,16 @@ class ReportTargets:
         files = [file for path in self.paths for file in files_of(path)]
         files.sort(key=lambda file: file.suffix != ".json")
         written = write_files(files, partial(write_report, report, layout=self.layout))
-        if self.step_summary is None:
-            return written
-        summary = write_files([self.step_summary], partial(append_step_summary, report))
-        return WrittenFiles(paths=written.paths + summary.paths, problems=written.problems + summary.problems)
+        for name, file in self.services.items():
+            of_service = write_files([file], partial(SERVICES[name].write, report))
+            written.paths += of_service.paths
+            written.problems += of_service.problems
+        return written
+
+    def commands(self, report: Report, root: Path) -> Iterator[str]:
+        """Yield lines for the logs of the services; paths in the report are relative to `root`."""
+        for name in self.services:
+            yield from SERVICES[name].commands(report, root)
 
 
 def report_targets(names: Iterable[str], *, option: str, folder: Path, layout: str) -> ReportTargets:
@@ -49,11 +54,11 @@ def report_targets(names: Iterable[str], *, option: str, folder: Path, layout: s
     Raise `ReportError`, which names the option, for a target that no report can go to.
     """
     names = list(names)
-    paths = [folder / name for name in names if name != STEP_SUMMARY]
+    paths = [folder / name for name in names if name not in SERVICES]
     try:
         for path in paths:
             check_target(path)
-        step_summary = step_summary_file() if STEP_SUMMARY in names else None
+        services = {name: SERVICES[name].file() for name in names if name in SERVICES}
     except ReportError as error:
         raise ReportError(f"{option}: {error}") from error
-    return ReportTargets(paths=paths, step_summary=step_summary, layout=layout)
+    return ReportTargets(paths=paths, services=services, layout=layout)

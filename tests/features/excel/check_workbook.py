@@ -18,7 +18,7 @@ from zipfile import ZipFile
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, timed, visible
 
 from pytest_queryeval.features.excel import render_excel
-from pytest_queryeval.reports.csv import render_csv
+from pytest_queryeval.features.excel.csv import render_csv
 
 SECONDS = 180
 # Comma, double quote, UTF-8, texts as they stand and not as they look, formulas as such, all sheets.

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, timed, visible
 
+from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.reports.csv import render_csv
 
 HEADER = [
     *(

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, Report
-from pytest_queryeval.reports.blocks import Table, Untrusted, markdown_sentence, markdown_table
-from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
+from pytest_queryeval.reports.blocks import (
+    Table,
+    Untrusted,
+    code_span,
+    markdown_sentence,
+    markdown_table,
+    table_head,
+    table_row,
+)
 from pytest_queryeval.reports.sections import (
     CHANGE,
     CHANGE_NOTE,

@@ -6,9 +6,7 @@ import re
 import pytest
 from samples import FINGERPRINT, HEAD, entry
 
-from pytest_queryeval.languages.sql.components import COMPONENTS
-from pytest_queryeval.reports.blocks import text_lines
-from pytest_queryeval.reports.markdown import (
+from pytest_queryeval.features.ci.markdown import (
     MAX_BYTES,
     MAX_COMMENT_BYTES,
     MAX_LISTED,
@@ -16,7 +14,8 @@ from pytest_queryeval.reports.markdown import (
     markdown_within,
     render_markdown,
 )
-from pytest_queryeval.reports.markdown_text import code_span
+from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.reports.blocks import code_span, text_lines
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, MAX_NAMES, baseline_blocks
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports

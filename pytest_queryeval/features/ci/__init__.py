@@ -1,0 +1,1 @@
+"""Reports for pull requests: `report.md`, `github` and `report.codequality`."""
