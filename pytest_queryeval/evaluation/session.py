@@ -24,7 +24,7 @@ from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.variants import variants_of
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
-from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
+from pytest_queryeval.evaluation.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.sandbox.host import Hosts, text_refusal
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
     from pytest_queryeval.evaluation.source_tables import SourceTables
     from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm
-    from pytest_queryeval.metrics.embeddings import Embedder
 
 CACHE_CELLS = 1_000_000
 LISTING_SECONDS = 60.0  # for a source to list its tables, whatever the timeout of a case
@@ -390,7 +389,7 @@ class Session:
     def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the cosine of each pair of texts by an embedding model.
 
-        Raise `EmbeddingError`, the same one every time.
+        Raise `QueryEvalError` where the model cannot be loaded, the same one every time.
         """
         return self._embedder(model).similarities(pairs)
 
@@ -401,10 +400,8 @@ class Session:
                 self._embedder(model).prepare(texts)
 
     def _embedder(self, model: str) -> Embedder:
-        from pytest_queryeval.metrics.embeddings import Embedder
-
         if model not in self._embedders:
-            self._embedders[model] = Embedder(model, tell=self._tell)
+            self._embedders[model] = EMBEDDERS[DEFAULT_EMBEDDER](model, tell=self._tell)
         return self._embedders[model]
 
 

@@ -78,3 +78,20 @@ def test_a_suite_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
 
     assert done.returncode == 2
     assert "a.queryeval.yaml:1: kind 'json' needs the feature json, which is not installed" in done.stdout
+
+
+def test_a_metric_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
+    suite = """\
+kind: json
+predictor: inline
+metrics: [semantic_similarity]
+thresholds: {}
+cases:
+  - {id: a, gold: {a: 1}, predicted: {a: 2}}
+"""
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    done = run_without(["embeddings"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
+
+    assert done.returncode == 1
+    assert "embedder 'sentence_transformers' needs the feature embeddings, which is not installed" in done.stdout

@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 
 from pytest_queryeval.core import cache_folder
-from pytest_queryeval.metrics.embeddings import cache as cache_module
-from pytest_queryeval.metrics.embeddings.cache import Cache
+from pytest_queryeval.features.embeddings import cache as cache_module
+from pytest_queryeval.features.embeddings.cache import Cache
 
 pytestmark = pytest.mark.process
 
@@ -125,7 +125,7 @@ def test_a_full_disk_fails_nothing(tmp_path):
     program = f"""
 import resource
 from pathlib import Path
-from pytest_queryeval.metrics.embeddings.cache import Cache
+from pytest_queryeval.features.embeddings.cache import Cache
 resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 cache = Cache("m", Path({str(tmp_path)!r}))
 vectors = {{bytes([number]) * 32: bytes(3_000) for number in range(100)}}
@@ -220,7 +220,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from pytest_queryeval.metrics.embeddings.cache import Cache
+from pytest_queryeval.features.embeddings.cache import Cache
 cache = Cache("m", Path(sys.argv[1]))
 for number in range(100):
     cache.add({bytes([int(sys.argv[2]), number]) * 16: bytes(2_000)})

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import costly
 
-from pytest_queryeval.metrics.embeddings import Embedder, embedder
-from pytest_queryeval.metrics.embeddings.embedder import MAX_CHARACTERS
+from pytest_queryeval.features.embeddings import embedder
+from pytest_queryeval.features.embeddings.embedder import MAX_CHARACTERS, Embedder
 
 pytestmark = [needs_model, pytest.mark.process]
 VALUES = [
@@ -31,7 +31,7 @@ VALUES = [
 SECOND_RUN = """
 import json, sys
 from pathlib import Path
-from pytest_queryeval.metrics.embeddings import Embedder
+from pytest_queryeval.features.embeddings.embedder import Embedder
 model, folder, pairs = json.loads(sys.argv[1])
 told = []
 cosines = Embedder(model, tell=told.append, folder=Path(folder)).similarities([tuple(pair) for pair in pairs])
@@ -140,7 +140,7 @@ def test_processes_that_need_the_same_texts_load_one_model_in_silence_and_withou
 
 def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(embedder, "PROGRESS_SECONDS", 0.0)
-    monkeypatch.setattr("pytest_queryeval.metrics.embeddings.model.BATCH_TOKENS", 64)
+    monkeypatch.setattr("pytest_queryeval.features.embeddings.model.BATCH_TOKENS", 64)
     told = []
 
     embedder_in(tmp_path, told).prepare([f"value {number}" for number in range(1, 101)])

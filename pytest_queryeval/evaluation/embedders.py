@@ -1,17 +1,44 @@
-"""The texts that metrics will need to embed, as far as they are known before anything is predicted."""
+"""Embedders, which features and other packages register, and the texts that they can embed before a run."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Answer, Case
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.sandbox.host import Hosts
+
+DEFAULT_EMBEDDER = "sentence_transformers"
+
+
+class Embedder(Protocol):
+    """Compares texts by one embedding model. Its methods raise `QueryEvalError` where the model cannot be loaded."""
+
+    def prepare(self, texts: Iterable[str]) -> None:
+        """Embed texts in one batch, for later calls of `similarities`."""
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
+        """Return the cosine of each pair of texts, from -1 to 1."""
+
+    def close(self) -> None:
+        """Close whatever is open."""
+
+
+class OpenEmbedder(Protocol):
+    """Opens the embedder of a model; `tell` is called with lines of progress."""
+
+    def __call__(self, model: str, *, tell: Callable[[str], None]) -> Embedder:
+        """Return the embedder of the model of that name; load nothing yet."""
+
+
+EMBEDDERS: Registry[OpenEmbedder] = Registry("embedder", group="pytest_queryeval.embedders", members={})
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:

@@ -10,10 +10,8 @@ from operator import mul
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_queryeval.metrics.embeddings.cache import Cache, Vectors
-from pytest_queryeval.metrics.embeddings.identity import identity
-from pytest_queryeval.metrics.embeddings.model import Model
-from pytest_queryeval.metrics.embeddings.problem import EmbeddingError
+from pytest_queryeval.features.embeddings.cache import Cache, Vectors
+from pytest_queryeval.features.embeddings.model import EmbeddingError, Model, identity
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.truncation import one_line
 

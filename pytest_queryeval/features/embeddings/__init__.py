@@ -1,0 +1,1 @@
+"""Closeness of texts in meaning: the cosines of their embeddings, which are kept on disk."""
