@@ -145,8 +145,8 @@ OWNERS = {
     "msgspec": {"results.report_schema"},
     "referencing": {"features.json.schema_child", "features.json.schema_file"},
     "xlsxwriter": {f"features.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
-    "numpy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
-    "scipy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
+    "numpy": {"comparison.graphs", "comparison.row_overlap", "results.baseline.statistics"},
+    "scipy": {"comparison.graphs", "comparison.row_overlap", "results.baseline.statistics"},
 }
 # Programs of child processes: what is imported beside the standard library, by them and by what they import of ours.
 CHILDREN = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.comparison.assignment import best_assignment, most_pairs
+from pytest_queryeval.comparison.graphs import best_assignment, most_pairs
 
 
 def matrices(cells, rows, columns):

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
 from pytest_queryeval.comparison import pairing
-from pytest_queryeval.comparison.canonical import is_equal
-from pytest_queryeval.comparison.comparables import is_comparable
+from pytest_queryeval.comparison.canonical import is_comparable, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.core.table import Table

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
-from pytest_queryeval.comparison.assignment import best_assignment
 from pytest_queryeval.comparison.canonical import canonical_rows
+from pytest_queryeval.comparison.graphs import best_assignment
 from pytest_queryeval.comparison.numbers import is_close
-from pytest_queryeval.comparison.row_cells import RowCells
-from pytest_queryeval.comparison.row_pairs import pair_rows
+from pytest_queryeval.comparison.row_cells import RowCells, pair_rows
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Table

@@ -1,7 +1,7 @@
 """The best injection of gold columns into predicted columns, for comparing two query results.
 
-A depth-first branch and bound: `row_classes` bounds the rows that a partial alignment can match, `entity_tiebreak` the
-F1 that decides between alignments that match equally many. Of columns that are alike, one is tried.
+A depth-first branch and bound: `bounds` says how many rows a partial alignment can match, and which F1 it can reach, by
+which alignments are chosen that match equally many. Of columns that are alike, one is tried.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_queryeval.comparison.bounds import TOLERANCE, EntityTiebreak, RowClasses, Split, kinds
 from pytest_queryeval.comparison.budget import Budget, BudgetSpentError, search_budget
 from pytest_queryeval.comparison.column_fits import ColumnFits, Options
-from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTiebreak
-from pytest_queryeval.comparison.row_classes import RowClasses, Split, kinds
 
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
 _LOSSES = (0.0, 0.005, 0.02, 0.05)

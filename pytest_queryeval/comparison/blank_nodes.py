@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from typing import TypeAlias
 
-from pytest_queryeval.comparison.connected import connected
+from pytest_queryeval.comparison.graphs import connected
 from pytest_queryeval.core.table import BlankNode, TripleTerm, blank_nodes, replace_blank_nodes
 
 Cells: TypeAlias = tuple[Hashable, ...]

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, count
 from typing import NamedTuple, TypeAlias
 
-from pytest_queryeval.comparison.connected import connected
+from pytest_queryeval.comparison.graphs import connected
 from pytest_queryeval.comparison.tolerance import Merge, cluster_close
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table

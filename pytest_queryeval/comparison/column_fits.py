@@ -9,10 +9,10 @@ from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from pytest_queryeval.comparison.bounds import kinds
 from pytest_queryeval.comparison.budget import Budget, BudgetSpentError
-from pytest_queryeval.comparison.comparables import is_comparable, kind_of, quantity_of
+from pytest_queryeval.comparison.canonical import is_comparable, kind_of, quantity_of
 from pytest_queryeval.comparison.numbers import as_float, widest
-from pytest_queryeval.comparison.row_classes import kinds
 from pytest_queryeval.core.policy import Policy
 
 Options: TypeAlias = Mapping[int, Sequence[int]]

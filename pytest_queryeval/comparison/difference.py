@@ -1,19 +1,26 @@
-"""Differences of two tables: rows that are missing, extra, changed in some cells, or repeated more or less often."""
+"""Differences of two tables: rows that are missing, extra, changed in some cells, or repeated more or less often.
+
+Also cells that differ in their type only, such as text 3 and integer 3, or text 1.10 and the number 1.1.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
 from itertools import chain, islice, repeat
 
-from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_equal
-from pytest_queryeval.comparison.lookalikes import is_number_text
+from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
+from pytest_queryeval.comparison.temporal import read_temporal
 from pytest_queryeval.core.difference import Difference
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Row, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm
 from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import CELL_AHEAD, cell_text
 
 CELL_CHARACTERS = 40
 
@@ -118,3 +125,85 @@ def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple
 
 def _values(row: Row, policy: Policy) -> list[Hashable]:
     return [canonical(cell, policy) for cell in row]
+
+
+def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
+    """Return pairs of a gold and a predicted cell of one column that are unequal by their types only.
+
+    They are shown by the same text, or `is_number_text`. Takes time in proportion to the pairs of rows.
+    """
+    gold_rows, predicted_rows = _sides(difference)
+    return [
+        (column, gold, predicted)
+        for gold_row in gold_rows
+        for predicted_row in predicted_rows
+        for column, (gold, predicted) in enumerate(zip(gold_row, predicted_row, strict=False))
+        if type_name(gold) != type_name(predicted)
+        and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
+        and not is_equal(canonical(gold, policy), canonical(predicted, policy), policy)
+    ]
+
+
+def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
+    """Return whether one of two cells is a number and the other one a text of it, as `text_numbers` reads texts."""
+    reading = replace(policy, text_numbers=True)
+    gold_value, predicted_value = canonical(gold, reading), canonical(predicted, reading)
+    return text_and_number(gold, predicted) and is_equal(gold_value, predicted_value, reading)
+
+
+def has_midnight(difference: Difference) -> bool:
+    """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
+    (gold_dates, gold_timestamps), (predicted_dates, predicted_timestamps) = map(_moments, _sides(difference))
+    return not gold_dates.isdisjoint(predicted_timestamps) or not gold_timestamps.isdisjoint(predicted_dates)
+
+
+def _sides(difference: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Return the rows of gold and of predicted that the other one lacks."""
+    golds = (*difference.missing, *(gold for gold, _ in difference.changed))
+    return golds, (*difference.extra, *(predicted for _, predicted in difference.changed))
+
+
+def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return the dates and the timestamps, texts among them, as numbers of columns with seconds."""
+    dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
+    for column, cell in (place for row in rows for place in enumerate(row)):
+        text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
+        moment = read_temporal(text)
+        if moment is not None and moment.kind == "date":
+            dates.add((column, moment.seconds))
+        elif moment is not None and moment.kind == "datetime" and not moment.fraction:
+            timestamps.add((column, moment.seconds))
+    return dates, timestamps
+
+
+def text_and_number(gold: Cell, predicted: Cell) -> bool:
+    """Return whether one of two cells is a text and the other one a number."""
+    return {str} < {type(gold), type(predicted)} < {str, int, float, Decimal}
+
+
+def shown_cell(cell: Cell, characters: int) -> str:
+    """Return a cell on one line, as reports show it."""
+    return cell_text(to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell), characters)
+
+
+def type_name(cell: Cell) -> str:
+    """Return the name of a cell's type for messages; of an RDF literal its datatype or language.
+
+    >>> type_name(Literal("20", f"{XSD}integer")), type_name("20")
+    ('xsd:integer', 'text')
+    """
+    match cell:
+        case Literal(datatype=datatype, language=language):
+            short = datatype.replace(XSD, "xsd:", 1) if datatype.startswith(XSD) else f"<{datatype}>"
+            return f"@{language}" if language else short if datatype else "xsd:string"
+        case IRI():
+            return "IRI"
+        case BlankNode():
+            return "blank node"
+        case TripleTerm():
+            return "triple term"
+        case None:
+            return "NULL"
+    names = {bool: "boolean", int: "integer", float: "float", Decimal: "decimal", str: "text", bytes: "bytes"}
+    names |= {datetime: "timestamp", date: "date", time: "time"}
+    return next(name for kind, name in names.items() if isinstance(cell, kind))

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pytest_queryeval.comparison.row_cells import Tokens
+if TYPE_CHECKING:
+    from pytest_queryeval.comparison.row_cells import Tokens
 
 Matrix: TypeAlias = Any  # a sparse matrix of scipy, whose stubs differ from release to release
 Pairs: TypeAlias = list[tuple[int, int]]

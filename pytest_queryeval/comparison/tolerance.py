@@ -18,17 +18,18 @@ from decimal import Decimal
 from itertools import chain
 from typing import TypeAlias
 
-from pytest_queryeval.comparison.canonical import is_near, read_text
-from pytest_queryeval.comparison.comparables import (
+from pytest_queryeval.comparison.canonical import (
     Comparable,
     ReadText,
     TypedNumber,
     datatype_of,
     is_comparable,
+    is_near,
     kind_of,
     quantity_of,
+    read_text,
 )
-from pytest_queryeval.comparison.connected import connected
+from pytest_queryeval.comparison.graphs import connected
 from pytest_queryeval.comparison.numbers import (
     QUOTIENT_DECIMALS,
     QUOTIENT_REL,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from pytest_queryeval.comparison.equality import in_strict_order
 from pytest_queryeval.comparison.gold_columns import project
-from pytest_queryeval.comparison.ordered import in_strict_order
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table

@@ -16,8 +16,7 @@ from functools import lru_cache
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.pandas_text import text_rows
-from pytest_queryeval.comparison.row_cells import distinct_row_cells
-from pytest_queryeval.comparison.row_pairs import pair_rows
+from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
-from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
+from pytest_queryeval.comparison.difference import has_midnight, lookalikes, shown_cell, text_and_number, type_name
 from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.core.table import Table

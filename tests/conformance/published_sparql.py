@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from pytest_queryeval.comparison.canonical import canonical
-from pytest_queryeval.comparison.comparables import is_comparable, quantity_of
+from pytest_queryeval.comparison.canonical import canonical, is_comparable, quantity_of
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
 from pytest_queryeval.metrics import METRICS

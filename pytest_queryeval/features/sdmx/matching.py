@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from pytest_queryeval.comparison.assignment import most_pairs
+from pytest_queryeval.comparison.graphs import most_pairs
 from pytest_queryeval.core.selection import Term
 
 

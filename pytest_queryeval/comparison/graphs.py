@@ -1,15 +1,17 @@
-"""The best one-to-one assignments; nothing else in the package solves such problems.
+"""Assignments and connected components of small graphs.
 
-Up to MAX_EXHAUSTIVE rows and columns all sets of columns are tried, since scipy takes up to a second to load. Above
-that, scipy solves them.
+Components, and assignments of up to MAX_EXHAUSTIVE rows and columns, are found in plain Python, since scipy takes up to
+a second to load. Larger assignments are solved by scipy. Nothing else in the package solves such problems.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain, product
+from typing import TypeVar
 
 MAX_EXHAUSTIVE = 6
+Node = TypeVar("Node", bound=Hashable)
 
 
 def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
@@ -67,3 +69,22 @@ def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
                     grown[taken] = total + weight, (*columns, column)
         best = grown
     return list(max(best.values(), key=lambda assigned: assigned[0])[1])
+
+
+def connected(links: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
+    """Return for each node one node of its component, the same for all of them (union-find with path halving).
+
+    >>> connected([(1, 2), (3, 3), (4, 2)])
+    {1: 4, 2: 4, 3: 3, 4: 4}
+    """
+    head: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while head.setdefault(node, node) != node:
+            head[node] = head[head[node]]
+            node = head[node]
+        return node
+
+    for node, neighbour in links:
+        head[root(neighbour)] = root(node)
+    return {node: root(node) for node in list(head)}
