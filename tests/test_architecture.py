@@ -56,6 +56,7 @@ SHARED_MODULES = {
     "metrics": set(),
     "predictors": {"answer", "entries"},
     "reports": {
+        "added_sections",
         "cells",
         "sections",
         "story",

@@ -106,6 +106,36 @@ def test_the_rule_and_the_group_of_the_docs_are_those_of_gates(tmp_path):
     assert "json_equal of cases with owner ann: 1.000, needs at least 0.9 (2 cases)" in without_rule.stdout
 
 
+def test_the_section_of_the_docs_is_in_each_report_for_people(tmp_path):
+    files = named_blocks("extending", "A section of a report")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    done = run("-v", cwd=tmp_path)
+
+    assert files.keys() == {"conftest.py", "shop.sql", "shop.queryeval.yaml"}
+    page = (HERE.parent / "docs/extending.md").read_text(encoding="utf-8")
+    shown = page.partition("--queryeval-report=report.md\n…\n")[2].partition("…")[0].splitlines()
+    printed = [line for line in done.stdout.splitlines() if line]
+    start = printed.index("Long queries")
+    assert [line for line in shown if line] == printed[start : start + 4], done.stdout + done.stderr
+
+
+def test_a_section_of_another_package_is_in_each_report_for_people(tmp_path):
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+
+    done = run("-v", "--queryeval-report=reports", cwd=tmp_path)
+
+    texts = {suffix: (tmp_path / f"reports/report.{suffix}").read_text(encoding="utf-8") for suffix in ("md", "html")}
+    assert "\nKeys\n" in done.stdout, done.stdout + done.stderr
+    assert "<summary>Keys</summary>" in texts["md"]
+    assert '<a href="#case=a.queryeval.yaml%3A%3Afails">a.queryeval.yaml::fails</a></th><td>ALL</td>' in texts["html"]
+    assert all("A section that fails" in text for text in (done.stdout, *texts.values()))
+    assert "cannot be made: ValueError: <b>" in done.stdout
+    assert "cannot be made: `ValueError: <b>`" in texts["md"]
+    assert "cannot be made: ValueError: &lt;b&gt;" in texts["html"]
+
+
 def test_another_package_adds_a_key_and_the_causes_of_its_kind(tmp_path):
     suite = {**SUITE, "owner": "ann", "cases": [*SUITE["cases"], {"id": "two", "owner": 5, "gold": "ALL"}]}
     (tmp_path / "a.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")

@@ -48,6 +48,12 @@ class Untrusted(str):
     __slots__ = ()
 
 
+class CaseName(Untrusted):
+    """The node id of a case of the report, which a page links to it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A header, and rows as long as it; the first column has the names."""

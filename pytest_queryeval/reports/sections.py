@@ -229,16 +229,6 @@ def faults(totals: Totals) -> int:
     return totals["failed"] + totals["missed"] + totals["errors"]
 
 
-def dimensions_table(report: Report) -> Table:
-    """Return precision and recall of each SDMX dimension with their numbers of cases."""
-    rows = []
-    for name, dimension in report.get("dimensions", {}).items():
-        shares = (dimension.get("precision"), dimension.get("recall"))
-        pairs = [(format_score(share["mean"]), f"{share['n']:,}") if share else ("n/a", "0") for share in shares]
-        rows.append((Untrusted(name), *pairs[0], *pairs[1]))
-    return Table(("dimension", "precision", "n", "recall", "n"), rows)
-
-
 def amounts_table(report: Report) -> Table:
     """Return the sum and the mean of each number that systems tell of their calls, such as tokens and costs."""
     rows = [

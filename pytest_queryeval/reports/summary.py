@@ -11,14 +11,14 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
-from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
+from pytest_queryeval.reports.added_sections import added_sections
+from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (
     amounts_table,
     baseline_blocks,
     baseline_sentences,
     cautions,
     changes_besides,
-    dimensions_table,
     group_table,
     groups_in_tables,
     headline,
@@ -75,9 +75,10 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL, command
         if groups[1:] and not is_whole:
             *first, last = (str(table.header[0]) for table in groups[1:])
             yield f"by {' and '.join((', '.join(first), last)) if first else last}: -v, or a report", {}
-        yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
+        for title, blocks in added_sections(report):
+            yield from _added_section(title, blocks, width, is_whole=is_whole)
     yield from _worst(report, width, is_whole=is_whole, are_errors_whole=command == "evaluate")
     if is_whole:
         yield from _slowest(report["cases"], width)
@@ -163,6 +164,16 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
         cells = [re.split(" {2,}", line) for line in lines]
         lines = [name.ljust(16) + "".join(cell.rjust(8) for cell in numbers) for name, *numbers in cells]
     yield from ((line, {}) for line in lines)
+
+
+def _added_section(title: str, blocks: Iterable[Block], width: int, *, is_whole: bool) -> Iterator[Line]:
+    yield "", {}
+    yield one_line(title, width), {"bold": True}
+    for block in blocks:
+        if isinstance(block, Table):
+            yield from _table(block, width, is_whole=is_whole)
+        else:
+            yield from ((line, {}) for line in text_lines([block], width))
 
 
 def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:

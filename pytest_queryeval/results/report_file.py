@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report, WeakCase
+from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
@@ -22,18 +22,11 @@ from pytest_queryeval.text.truncation import one_line
 
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 RUN_AGAIN = "run the suites again with this version of pytest-queryeval"
-WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 _JSON = StrictJson()
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
 MAX_LEVELS = 100  # reports of this package have about thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
-
-
-def read_weak_cases(path: Path) -> list[WeakCase]:
-    """Return the cases with survivors in what `queryeval strength --json` printed; raise as `read_report` does."""
-    content = _read(path, _strength_problem, "result of `queryeval strength`", WRITE_STRENGTH)
-    return [case for case in content["cases"] if case["survivors"]]
 
 
 def read_report(
@@ -48,7 +41,7 @@ def read_report(
     is not JSON or no report, or is one of another schema, and where the file of its cases is not the one that was
     written with it. A duplicate key is refused: readers differ in which of the two counts.
     """
-    content = _read(path, _problem, "report", WRITE_ONE)
+    content = read_checked(path, _problem, "report", WRITE_ONE)
     cases = content["cases"]
     if isinstance(cases, list):
         return cast(Report, {**content, "cases": gathered(map(transform, cases))})
@@ -86,7 +79,7 @@ def _case_in(line: bytes, number: int) -> CaseReport:
     """Return the case in a line; raise ValueError where there is none."""
     try:
         case: CaseReport = _JSON.read(line)
-        problem = _problem_in(case, "CaseReport")
+        problem = problem_in(case, "CaseReport")
     except ValueError as error:
         problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
     if problem:
@@ -94,8 +87,8 @@ def _case_in(line: bytes, number: int) -> CaseReport:
     return case
 
 
-def _read(path: Path, problem_of: Callable[[Any], str], file_kind: str, remedy: str) -> Any:
-    """Return the JSON in a file in which `problem_of` finds nothing wrong."""
+def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, remedy: str) -> Any:
+    """Return the JSON in a file in which `problem_of` finds nothing wrong; raise as `read_report` does."""
     with _errors_explained(path, file_kind, remedy):
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -128,30 +121,23 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
     raise ReportError(f"{one_line(str(path))}: {problem}")
 
 
-def _strength_problem(content: Any) -> str:
-    if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
-        return f"is no result of `queryeval strength`: {WRITE_STRENGTH}"
-    problem = _problem_in(content, "StrengthResult")
-    return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
-
-
 def _problem(value: Any) -> str:
     """Return what is wrong with the first wrong value; empty where nothing is."""
     if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
         return f"is no report of pytest-queryeval: {WRITE_ONE}"
     if type(value["schema"]) is not int or value["schema"] != SCHEMA:
         return f"has schema {one_line(str(value['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
-    problem = _problem_in(value, "Report") or _head_problem(cast(Report, value))
+    problem = problem_in(value, "Report") or _head_problem(cast(Report, value))
     # A report of a development version may lack what was added since.
     remedy = f": {RUN_AGAIN}" if problem.endswith(" is missing") else ""
     return problem and f"is no report: {one_line(problem)}{remedy}"
 
 
-def _problem_in(value: Any, type_name: str) -> str:
+def problem_in(value: Any, type_name: str) -> str:
     """Return why a value is not of a type of `core.report`, or no format could write it; empty where it is fine."""
-    from pytest_queryeval.results.report_schema import problem_in  # msgspec takes 6 ms to import
+    from pytest_queryeval.results import report_schema  # msgspec takes 6 ms to import
 
-    return _excess_problem(value) or problem_in(value, type_name)
+    return _excess_problem(value) or report_schema.problem_in(value, type_name)
 
 
 def _head_problem(report: Report) -> str:

@@ -1,10 +1,12 @@
 """What is left of the package without a feature, or without all of them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from report_maker import report_of
 
 import pytest_queryeval.features
 
@@ -61,6 +63,16 @@ def test_the_other_commands_are_there():
     done = run_without(FEATURES, COMMAND, "schema", "suite")
 
     assert done.returncode == 0, done.stderr
+
+
+def test_the_section_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps(report_of([])), encoding="utf-8")
+
+    done = run_without(["strength"], COMMAND, "render", str(report), "--strength", "a.json", "-o", f"{tmp_path}/b.json")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "report section 'strength' needs the feature strength, which is not installed\n"
 
 
 def test_a_report_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):

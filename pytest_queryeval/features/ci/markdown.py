@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.reports.added_sections import added_sections
 from pytest_queryeval.reports.blocks import (
     Table,
     Untrusted,
     code_span,
+    markdown_lines,
     markdown_sentence,
     markdown_table,
     table_head,
@@ -27,7 +29,6 @@ from pytest_queryeval.reports.sections import (
     cautions,
     changes_besides,
     changes_table,
-    dimensions_table,
     first_names,
     flips,
     group_table,
@@ -164,7 +165,6 @@ def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Sec
         table = group_table(report, group)
         cut_table = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
         yield _table(f"by {group}", cut_table, 12_000, is_folded=True)
-    yield _table("by SDMX dimension", dimensions_table(report), 12_000, is_folded=True)
     yield _table("tokens and costs", amounts_table(report), 8_000, is_folded=True)
     lines = spider_lines(report)
     yield Section(
@@ -176,6 +176,10 @@ def _sections(report: Report, worst_cases: Sequence[CaseReport]) -> Iterator[Sec
         max_bytes=12_000,
         is_folded=True,
     )
+    for added_title, blocks in added_sections(report):
+        added_lines = list(markdown_lines(blocks))
+        count = len(added_lines)
+        yield Section(title=added_title, rows=added_lines, count=count, max_bytes=12_000, is_folded=True)
 
 
 def _list(title: str, rows: Sequence[str]) -> Section:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.features.page.charts import charts, is_unit
-from pytest_queryeval.reports.blocks import text_sentence
-from pytest_queryeval.reports.html import SCRIPTS, View, assets, line, template
+from pytest_queryeval.reports.added_sections import added_sections
+from pytest_queryeval.reports.blocks import Table, Untrusted, text_sentence
+from pytest_queryeval.reports.html import SCRIPTS, View, assets, line, link, template
 from pytest_queryeval.reports.html.case_list import FLIPPED, packed_cases, views
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
@@ -19,7 +19,6 @@ from pytest_queryeval.reports.sections import (
     by_weight,
     cautions,
     changes_table,
-    dimensions_table,
     faults,
     gate_rows,
     group_metrics,
@@ -40,7 +39,7 @@ from pytest_queryeval.text.formatting import minute_of
 
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
-WEAK_CASES_SHOWN = 50
+ROWS_SHOWN = 200  # of a table that a feature adds
 CASES_LISTED = 5_000  # of more than fit in memory
 WEAKNESSES_SHOWN = 7
 VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
@@ -91,24 +90,18 @@ def page(report: Report) -> str:
         is_unit=is_unit,
         shown_interval=shown_interval,
         interval_note=interval_note(report),
-        dimensions=dimensions_table(report),
         amounts=amounts_table(report),
         spider="\n".join(spider_lines(report)),
         groups=list(_groups(report)),
+        added=list(_added_sections(report)),
         charts=list(charts(report)),
         facts=list(_facts(report)),
         packed=list(packed_cases(excerpt)),
         **(_comparison(baseline) if baseline else {}),
         link=link,
         links_shown=LINKS_SHOWN,
-        weak_cases_shown=WEAK_CASES_SHOWN,
         **assets(*SCRIPTS),
     )
-
-
-def link(**state: str) -> str:
-    """Return the fragment of a URL that shows the page in a state: with a case open, or with some of the cases."""
-    return f"#{urlencode(state, errors='backslashreplace', quote_via=quote, safe='')}"
 
 
 def _about(report: Report) -> Iterator[str]:
@@ -162,6 +155,30 @@ def _groups(report: Report) -> Iterator[dict[str, object]]:
                 "metrics": metrics[:METRICS_SHOWN],
                 "left_out": " ".join(left_out),
             }
+
+
+def _added_sections(report: Report) -> Iterator[dict[str, object]]:
+    """Yield the sections that features add; of a long table the first rows."""
+    for number, (title, blocks) in enumerate(added_sections(report)):
+        tables = (block for block in blocks if isinstance(block, Table))
+        yield {
+            "place": f"added-{number}",
+            "title": title,
+            "sentences": [text_sentence(block) for block in blocks if not isinstance(block, Table)],
+            "tables": [
+                {
+                    "header": table.header,
+                    "rows": table.rows[:ROWS_SHOWN],
+                    "text_columns": 1 + max((place for row in table.rows for place in _text_places(row)), default=0),
+                    "left_out": max(len(table.rows) - ROWS_SHOWN, 0),
+                }
+                for table in tables
+            ],
+        }
+
+
+def _text_places(row: Sequence[str]) -> Iterator[int]:
+    return (place for place, cell in enumerate(row) if isinstance(cell, Untrusted))
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

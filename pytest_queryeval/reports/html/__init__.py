@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.reports.blocks import CaseName
 from pytest_queryeval.reports.sections import p_text, percent, points
 from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.text.escaping import escape_invisible
@@ -96,13 +98,27 @@ def template(path: Path) -> Template:
         autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached}
-    environment.filters |= {"percent": percent, "points": points, "p": p_text, "amount": format_amount}
+    environment.filters |= {"cell": cell, "percent": percent, "points": points, "p": p_text, "amount": format_amount}
     return environment.get_template(path.name)
 
 
 def line(text: object) -> str:
     """Return a text as one visible line of at most LINE_CHARACTERS."""
     return escape_line(str(text), LINE_CHARACTERS)
+
+
+def link(**state: str) -> str:
+    """Return the fragment of a URL that shows the page in a state: with a case open, or with some of the cases."""
+    return f"#{urlencode(state, errors='backslashreplace', quote_via=quote, safe='')}"
+
+
+def cell(text: str) -> str:
+    """Return the cell of a table as one visible line; the name of a case is a link to its page."""
+    from markupsafe import Markup
+
+    if isinstance(text, CaseName):
+        return Markup('<a href="{}">{}</a>').format(link(case=text), line(text))
+    return line(text)
 
 
 def assets(*scripts: Path) -> dict[str, str]:

@@ -203,7 +203,7 @@ def test_groups_dimensions_and_the_table_of_spider_are_folded():
     )
 
     folded = re.findall(r"<details>\n<summary>(.+)</summary>\n\n(?:.+\n|\n)+?</details>", text)
-    assert folded == ["metrics", "by difficulty", "by tag", "by kind", "by SDMX dimension", "Spider's table"]
+    assert folded == ["metrics", "by difficulty", "by tag", "by kind", "Spider's table", "SDMX dimensions"]
     assert "| `FREQ` | 1.000 | 1 | 0.500 | 1 |" in text
 
 

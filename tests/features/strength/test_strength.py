@@ -15,7 +15,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import MUTATORS
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.features.strength.mutant import Mutant
-from pytest_queryeval.results.report_file import read_weak_cases
+from pytest_queryeval.features.strength.weak_cases import read_weak_cases
 from pytest_queryeval.suites import load_cases
 
 PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
@@ -378,10 +378,10 @@ def test_the_page_lists_the_weak_cases_of_its_report(tmp_path):
 
     status, page = render_page([weak_case(), hostile, strong, other], tmp_path)
 
-    section = page.partition('<section id="weak"')[2].partition("</section>")[0]
+    section = page.partition('<section id="added-0"')[2].partition("</section>")[0]
     assert status == 0
-    assert '<a href="#weak">Weak cases</a>' in page
-    assert '<a href="#case=suite%2Fa.yaml%3A%3Aa">a</a></th><td>1 of 3</td><td>1 → 2</td>' in section
+    assert '<a href="#added-0">Weak cases</a>' in page
+    assert '<a href="#case=suite%2Fa.yaml%3A%3Aa">suite/a.yaml::a</a></th><td>1 of 3</td><td>1 → 2</td>' in section
     assert "&lt;script&gt;" in section
     assert section.count("<tr>") == 3
     assert "gone" not in section
@@ -391,7 +391,7 @@ def test_a_page_without_weak_cases_has_no_such_section(tmp_path):
     _, page = render_page([weak_case(survivors=[])], tmp_path)
 
     assert page
-    assert 'id="weak"' not in page
+    assert "Weak cases" not in page
 
 
 @pytest.mark.parametrize(
