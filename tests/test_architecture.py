@@ -50,7 +50,7 @@ SHARED_MODULES = {
     "features": set(),
     "engines": {
         *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema", "variants"),
-        *("file_content", "join_order"),
+        *("file_content", "join_order", "endpoint_profiles"),
         *("servers.commands", "servers.databases", "servers.postgres_values", "servers.readonly"),
     },
     "metrics": set(),
@@ -178,6 +178,7 @@ SHARED_WITH_CHILDREN = {
     ),
     "documents.strict_json",
     *(
+        "engines.endpoint_profiles",
         "engines.file_content",
         "engines.join_order",
         "engines.servers.commands",

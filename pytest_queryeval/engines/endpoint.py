@@ -10,8 +10,17 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import TEXTS, TRUE_OR_FALSE, SettingValidator, is_iri, is_iris, texts
+from pytest_queryeval.core.setting_validators import (
+    TEXTS,
+    TRUE_OR_FALSE,
+    SettingValidator,
+    choice_shape,
+    is_iri,
+    is_iris,
+    texts,
+)
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
+from pytest_queryeval.engines.endpoint_profiles import PROFILES
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.setting_validators import CONNECTION
@@ -51,6 +60,9 @@ SETTINGS = {
     "allow_from": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "prefixes": PREFIXES,
     "service": TRUE_OR_FALSE,
+    "profile": SettingValidator(
+        lambda value: value in tuple(PROFILES), f"one of {', '.join(PROFILES)}", shape=choice_shape(PROFILES)
+    ),
 }
 
 
@@ -62,13 +74,17 @@ def check(settings: Settings) -> None:
 
 
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
-    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:}`.
+    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, allow_from:, prefixes:, service:, profile:}`.
 
     Nothing is sent before a query. `verify` may be a CA file; `allow_from` are the graphs that queries may name beside
     the default ones; `service: true` lets queries have the server ask other endpoints.
     """
     settings = source.settings
-    child_settings = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
+    child_settings = {
+        **connection(source),
+        "default_graph": list(texts(settings.get("default_graph", ()))),
+        "profile": settings.get("profile"),
+    }
     host = hosts.shared(Host("endpoint", DRIVER, packages=PACKAGES))
     return EndpointEngine(
         source.name,
@@ -167,7 +183,9 @@ def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
     return ""
 
 
-FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "allow_from", "prefixes", "service"))
+FINGERPRINT = SourceFingerprint(
+    settings=settings_among("default_graph", "allow_from", "prefixes", "service", "profile")
+)
 ENDPOINT = EngineType(
     opener=open_endpoint, kind="sparql", text_setting="url", check=check, settings=SETTINGS, fingerprint=FINGERPRINT
 )

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import rdflib
 
+from pytest_queryeval.engines.endpoint_profiles import meaning_of
 from pytest_queryeval.http.messages import SHOWN_BYTES, message, unreadable
-from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
+from pytest_queryeval.http.retry_after import retry_after
+from pytest_queryeval.http.session import QueryFailed, RetryableError, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
@@ -41,7 +44,8 @@ class Driver(driver.Driver):
         """Send `query` and read the whole answer; raises the errors of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
+        policy = STATUS_POLICY._replace(meaning=partial(error_by_profile, settings["profile"]))
+        request = RetryingRequest(self._sessions.get(settings), settings, policy, deadline)
         headers, body = send_query(request, settings, query)
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if settings["form"] in GRAPH_FORMS:
@@ -54,6 +58,21 @@ class Driver(driver.Driver):
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
         return classify(error)
+
+
+def error_by_profile(
+    profile: str | None, status: int, headers: Mapping[str, str], body: bytes
+) -> QueryFailed | RetryableError | None:
+    """Return the error that an answer stands for by the profile of its service; None where the status says all."""
+    match meaning_of(profile, status, headers, body):
+        case None:
+            return None
+        case "busy", text:
+            return RetryableError(QueryFailed("rejected", text), retry_after(headers))
+        case "timeout", text:
+            return QueryFailed("timeout", f"the server stopped the query: {text}")
+        case kind, text:
+            return QueryFailed(kind, text)
 
 
 def refuse_part(headers: Mapping[str, str], rows: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.client import IncompleteRead
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, NamedTuple
@@ -58,6 +58,8 @@ class StatusPolicy(NamedTuple):
     invalid: Collection[int]
     rejected: Collection[int]  # and all from 500 on
     may_leave: bool
+    meaning: Callable[[int, Mapping[str, str], bytes], Exception | None] = lambda *_: None
+    """Return the error that status, headers and body stand for; None where the status says all."""
 
 
 class Sessions:
@@ -182,6 +184,8 @@ class RetryingRequest:
 
     def _read(self, response: requests.Response) -> tuple[Mapping[str, str], bytes]:
         body = self._body(response)
+        if error := self._policy.meaning(response.status_code, response.headers, body):
+            raise error
         if response.status_code in self._policy.answers:
             return response.headers, body
         problem = f"HTTP {response.status_code} {response.reason or ''}".rstrip()
@@ -194,10 +198,10 @@ class RetryingRequest:
         if response.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             problem += f" ({describe_auth(self._settings['auth'], response)})"
         of_query = response.status_code >= 500 or response.status_code in self._policy.rejected
-        error = QueryFailed("rejected", problem) if of_query else Fault(problem)
+        refusal = QueryFailed("rejected", problem) if of_query else Fault(problem)
         if response.status_code in (502, 503, 504):
-            raise RetryableError(error, retry_after(response.headers))
-        raise error
+            raise RetryableError(refusal, retry_after(response.headers))
+        raise refusal
 
     def _body(self, response: requests.Response) -> bytes:
         parts = []
