@@ -83,6 +83,8 @@ class Cause:
 
     edits: tuple[CausingEdit, ...]
     repaired_query: str | None = None
+    is_tested: bool = False
+    """Whether the repaired query says the same as gold, or answers as gold does on small databases, too."""
 
 
 class QueryEdits(Protocol):
@@ -97,6 +99,9 @@ class QueryEdits(Protocol):
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return the predicted query after these edits; None where that cannot be a query."""
+
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""
 
 
 def in_order(areas: Sequence[Hashable], replaces_clause: Sequence[bool]) -> Iterator[tuple[int, ...]]:

@@ -336,6 +336,8 @@ class CauseReport(TypedDict):
     """At least one."""
     repaired_query: str | None
     """The predicted query after these edits, which has gold's answer."""
+    tested: NotRequired[bool]
+    """Whether it also says the same as gold, or answers as gold does on small databases; else on the source only."""
 
 
 class ViolationReport(TypedDict):

@@ -28,10 +28,14 @@ class Counterexample:
 class CounterexampleSearch(Protocol):
     """Looks for a counterexample."""
 
-    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Counterexample | None:
+    def __call__(
+        self, case: Case, gold: str, predicted: str, session: Session, *, candidates: int | None = None
+    ) -> Counterexample | None:
         """Return a database in which two queries differ by the policy of the case; None where none is found.
 
-        Raise `SourceError` where no database can be built.
+        It has as few rows as possible, and the order of its rows does not matter. With `candidates`, only so many
+        databases are tried, and the first in which the answers differ is returned as it is: enough to refute that the
+        queries are the same. Raise `SourceError` where no database can be built.
         """
 
 

@@ -82,6 +82,8 @@ class Cause:
 
     edits: Sequence[CausingEditReport]
     repaired_query: str | None
+    is_tested: bool
+    """Whether the repaired query was compared with gold on more than the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +172,11 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         answer = answer_of(predicted)
         yield Query(name="predicted", origin=origin, text=predicted["query"], answer=answer, failure=failure)
     if case["cause"] is not None:
-        yield Cause(edits=causing_edits(case), repaired_query=case["cause"]["repaired_query"])
+        yield Cause(
+            edits=causing_edits(case),
+            repaired_query=case["cause"]["repaired_query"],
+            is_tested=case["cause"].get("tested", False),
+        )
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
     if case_notes := list(notes(case)):

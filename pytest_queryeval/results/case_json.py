@@ -278,6 +278,7 @@ def _cause(result: CaseResult) -> CauseReport | None:
             for edit in cause.edits
         ],
         "repaired_query": None if cause.repaired_query is None else _cut(cause.repaired_query, QUERY_CHARACTERS),
+        "tested": cause.is_tested,
     }
 
 

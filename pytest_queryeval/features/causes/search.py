@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
 from pytest_queryeval.comparison.budget import shared_budget
-from pytest_queryeval.core.cause import Cause, CausingEdit
+from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS
@@ -23,6 +25,7 @@ MAX_EXECUTIONS = 50
 MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
+MAX_DATABASES = 6  # small ones, on which a repaired query is compared with gold
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 
@@ -72,13 +75,27 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
 
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
-    limited = _with_less_time(case) if session.cause_mode == "auto" else case
     kind, dialect = case.settings.kind, case.settings.dialect
-    found = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
+    edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
+    if edits is None:
+        return None
+    for numbers, query in _repairs(edits, case, session, lambda execution: score(execution) == 1.0):
+        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
+        if is_tested is not False:
+            causing = tuple(edits.edits[number] for number in numbers)
+            return Cause(edits=causing, repaired_query=query, is_tested=bool(is_tested))
+    return None
+
+
+def _repairs(
+    edits: QueryEdits, case: Case, session: Session, is_right: Callable[[Execution], bool]
+) -> Iterator[tuple[Sequence[int], str]]:
+    """Yield the combinations of edits after which the query is right on the source, with the query."""
+    limited = _with_less_time(case) if session.cause_mode == "auto" else case
     tried: set[str] = set()
     cells = 0
-    for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():
-        query = found.applied(numbers) if found is not None else None
+    for numbers in islice(edits.combinations(), MAX_COMBINATIONS):
+        query = edits.applied(numbers)
         if query is None or query in tried:
             continue
         if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
@@ -89,9 +106,19 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
         if execution.error is not None:
             if execution.error.kind == "timeout":
                 break
-        elif score(execution) == 1.0 and found is not None:
-            return Cause(edits=tuple(found.edits[number] for number in numbers), repaired_query=query)
-    return None
+        elif is_right(execution):
+            yield numbers, query
+
+
+def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session) -> bool | None:
+    """Return whether a repaired query answers as gold on small databases, too; None where none can be made."""
+    is_tested = None
+    for name in COUNTEREXAMPLE_SEARCHES.available():
+        with suppress(SourceError):
+            if COUNTEREXAMPLE_SEARCHES[name](case, gold, repaired, session, candidates=MAX_DATABASES) is not None:
+                return False
+            is_tested = True
+    return is_tested
 
 
 def _with_less_time(case: Case) -> Case:

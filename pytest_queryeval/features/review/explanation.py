@@ -70,7 +70,7 @@ def _section(part: Query | Cause | Differences | Notes | Scores | Trials, width:
             if part.failure:
                 yield f"{INDENT}{one_line(part.failure, LINE_CHARACTERS)}"
         case Cause(edits=edits, repaired_query=repaired_query):
-            yield "cause"
+            yield "cause" if part.is_tested or repaired_query is None else "cause (compared on the source only)"
             yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
             yield from _text_lines(repaired_query) if repaired_query is not None else ()
         case Differences(rows=rows):

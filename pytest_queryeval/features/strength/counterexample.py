@@ -26,12 +26,13 @@ Pair: TypeAlias = tuple[Execution, Execution]
 
 
 def find_counterexample(
-    case: Case, gold: str, predicted: str, session: Session, *, seed: int = 0
+    case: Case, gold: str, predicted: str, session: Session, *, candidates: int | None = None, seed: int = 0
 ) -> Counterexample | None:
     """Return a small database on which two queries differ by the policy of the case, or None if the search finds none.
 
     Both queries run there, all declared keys hold, and the answers differ in whatever order rows are inserted. None
-    does not prove that the queries are equivalent. Raise `SourceError` where the source cannot list its tables,
+    does not prove that the queries are equivalent. With `candidates`, only so many databases are tried, and the first
+    one on which the answers differ is returned as it is. Raise `SourceError` where the source cannot list its tables,
     where no small database with them can be built, and where a query does not end in one.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
@@ -61,11 +62,14 @@ def find_counterexample(
         pair = difference(rows)
         return pair if pair is not None and (reversed_rows == rows or difference(reversed_rows) is not None) else None
 
-    for number in range(MAX_DATABASES if databases.tables else 0):
-        is_plain = number < PLAIN_SHARE * MAX_DATABASES
+    for number in range((candidates or MAX_DATABASES) if databases.tables else 0):
+        is_plain = candidates is None and number < PLAIN_SHARE * MAX_DATABASES
         rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
-        if answers(rows) is None:
+        pair = answers(rows) if candidates is None else difference(rows)
+        if pair is None:
             continue
+        if candidates is not None:
+            return _counterexample(rows, pair, databases)
         rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
         # Try each row as the first one, and some random orders.
         turns = range(1, max(map(len, rows.values())))
@@ -76,18 +80,20 @@ def find_counterexample(
         )
         if any(answers(order) is None for order in orders) or (final_answers := answers(rows)) is None:
             continue
-        columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
-        return Counterexample(
-            script=databases.script(rows),
-            tables={
-                name: Table(columns=columns[name], rows=table_rows) for name, table_rows in rows.items() if table_rows
-            },
-            gold=final_answers[0],
-            predicted=final_answers[1],
-        )
+        return _counterexample(rows, final_answers, databases)
     if refusals and not is_buildable:
         raise SourceError(f"no small database with these tables can be built: {refusals[0]}")
     return None
+
+
+def _counterexample(rows: Rows, answers: Pair, databases: CandidateDatabases) -> Counterexample:
+    columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
+    return Counterexample(
+        script=databases.script(rows),
+        tables={name: Table(columns=columns[name], rows=table_rows) for name, table_rows in rows.items() if table_rows},
+        gold=answers[0],
+        predicted=answers[1],
+    )
 
 
 def _differ(gold: Execution, predicted: Execution, case: Case, session: Session) -> bool:

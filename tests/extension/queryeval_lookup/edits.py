@@ -19,6 +19,9 @@ class KeyEdits:
     def applied(self, numbers: Sequence[int]) -> str | None:
         return self._gold if list(numbers) == [0] else None
 
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        return list(numbers) == [0]
+
 
 def lookup_edits(predicted: str, gold: str, *, schema: Schema, dialect: str) -> KeyEdits | None:
     return KeyEdits(predicted, gold) if predicted.startswith("GET") else None

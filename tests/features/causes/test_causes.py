@@ -13,6 +13,7 @@ from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes.search import MAX_COMBINATIONS, MAX_EXECUTIONS
@@ -96,6 +97,25 @@ def test_the_cause_is_the_edit_after_which_the_answer_is_golds(cause_of):
     assert cause.repaired_query == "SELECT name FROM singer WHERE age > 40"
 
 
+def test_an_edit_that_repairs_the_answer_on_the_data_at_hand_only_is_no_cause(cause_of):
+    predicted = f"{NAMES} WHERE age = 30 AND country = 'DE'"
+    gold = f"{NAMES} WHERE age >= 50 AND country = 'DE'"
+
+    cause = cause_of(predicted, gold)
+
+    assert edits(cause) == [("wrong-value", "WHERE", "30 → 50"), ("wrong-operator", "WHERE", "= → >=")]
+    assert cause.is_tested
+
+
+def test_without_small_databases_a_cause_is_compared_on_the_source_only(cause_of, monkeypatch):
+    monkeypatch.setattr(COUNTEREXAMPLE_SEARCHES, "available", lambda: ())
+
+    cause = cause_of(f"{NAMES} WHERE age = 30 AND country = 'DE'", f"{NAMES} WHERE age >= 50 AND country = 'DE'")
+
+    assert edits(cause) == [("wrong-value", "WHERE", "30 → 50")]
+    assert not cause.is_tested
+
+
 @pytest.mark.parametrize(
     ("predicted", "gold", "label"),
     [
@@ -130,7 +150,8 @@ def test_three_differences_have_no_cause(cause_of):
     assert cause_of(predicted, "SELECT id FROM singer WHERE age > 45 ORDER BY name LIMIT 3") is None
 
 
-def test_of_several_edits_that_repair_it_the_first_clause_counts(cause_of):
+def test_of_several_edits_that_repair_it_the_first_clause_counts(cause_of, monkeypatch):
+    monkeypatch.setattr(COUNTEREXAMPLE_SEARCHES, "available", lambda: ())
     predicted = "SELECT max(age) FROM singer WHERE age > 50"
     gold = "SELECT min(age) FROM singer WHERE age > 40 AND id < 4"
 

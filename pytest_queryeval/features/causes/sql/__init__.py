@@ -82,14 +82,7 @@ class SqlEdits:
 
         That is to join them without a condition, which is slow, where neither predicted nor gold does.
         """
-        root = self._root.copy()
-        nodes = list(root.walk())
-        for number in numbers:
-            edit = self._edits[number]
-            edit.make(nodes[self._numbers[id(edit.node)]])
-        tree = root.this
-        if self._gold.args.get("with_") is not None:
-            changes.add_common_queries(tree, self._gold.args["with_"])
+        tree = self._changed(numbers)
         nodes = list(tree.walk())
         columns = [node for node in nodes if isinstance(node, exp.Column)]
         names = {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery)}
@@ -100,6 +93,21 @@ class SqlEdits:
         if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
             changes.drop_table_names(columns)
         return self._written(tree)
+
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
+        return parts.content(self._changed(numbers)) == parts.content(self._gold)
+
+    def _changed(self, numbers: Sequence[int]) -> exp.Expr:
+        root = self._root.copy()
+        nodes = list(root.walk())
+        for number in numbers:
+            edit = self._edits[number]
+            edit.make(nodes[self._numbers[id(edit.node)]])
+        tree: exp.Expr = root.this
+        if self._gold.args.get("with_") is not None:
+            changes.add_common_queries(tree, self._gold.args["with_"])
+        return tree
 
     def _written(self, tree: exp.Expr) -> str | None:
         """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""

@@ -25,6 +25,31 @@ def clause_key(query: exp.Expr, name: str) -> str:
     return key_of_parts(clause) if isinstance(clause, list) else key(clause)
 
 
+def content(query: exp.Expr) -> str:
+    """Return the key of a query, the same whatever the order of what it selects, and of tables in inner joins.
+
+    >>> from sqlglot import parse_one
+    >>> queries = ["SELECT a, b FROM t JOIN u ON t.a = u.b", "SELECT b, a FROM u JOIN t ON u.b = t.a"]
+    >>> content(parse_one(queries[0])) == content(parse_one(queries[1]))
+    True
+    """
+    inner = query_within(query) or query
+    if isinstance(inner, exp.SetOperation):
+        arms = [content(inner.this), content(inner.expression)]
+        outer = " ".join(clause_key(inner, name) for name in ("order", "limit", "offset", "with_"))
+        return f"{set_operation(inner)} {arms if isinstance(inner, exp.Except) else sorted(arms)} {outer}"
+    if not isinstance(inner, exp.Select):
+        return key(inner)
+    joins = inner.args.get("joins") or ()
+    if any(join_type(join) != "JOIN" or join.args.get("using") for join in joins):
+        tables = [clause_key(inner, "from_"), clause_key(inner, "joins")]
+    else:
+        tables = [*sorted(map(key, sources(inner).values())), *sorted(map(key, join_conditions(inner)))]
+    items = sorted(map(key, inner.expressions))
+    others = [f"{name} {clause_key(inner, name)}" for name in sorted(inner.args) if inner.args[name]]
+    return str([tables, items, [text for text in others if text.split()[0] not in ("from_", "joins", "expressions")]])
+
+
 def set_operation(query: exp.Expr) -> str:
     """Return the name of a set operation.
 
