@@ -307,7 +307,7 @@ class Session:
         from pytest_queryeval.languages.sparql.source_terms import SourceTerms
 
         source = case.settings.source
-        if source is None:
+        if source is None or case.settings.kind != "sparql":
             return None
         if source.key not in self._source_terms:
             settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)

@@ -17,12 +17,16 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.features.check.pattern_parts import pattern_parts
+from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.text.formatting import format_score
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+ROUND_ROWS = 1_000
+_LIMIT = re.compile(r"\b(?:limit|top|fetch)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
 
@@ -171,6 +175,46 @@ def _as_text(cell: Cell) -> str | None:
     return cell if isinstance(cell, str) else None
 
 
+def unknown_term(gold: GoldRun) -> Iterator[str]:
+    """Find SPARQL golds that name what the data does not have, so that a pattern of theirs has no solution."""
+    if gold.table is None or gold.query is None:
+        return
+    for term in gold.session.unknown_terms(gold.query, gold.case) or ():
+        yield f"{term.text}: correct gold, or leave the pattern out"
+
+
+def lost_answer(gold: GoldRun) -> Iterator[str]:
+    """Find SPARQL golds to which an endpoint answers nothing, though it has solutions for each of their patterns."""
+    if gold.table is None or gold.table.rows or gold.query is None or not gold.is_remote or gold.kind.name != "sparql":
+        return
+    source = gold.case.settings.source
+    parts = [*pattern_parts(gold.query, declared_prefixes(source.settings if source else {}))]
+    answered = [gold.asks(part.query) for part in parts]
+    for part, is_answered in zip(parts, answered, strict=True):
+        if not is_answered and part.shorter and gold.asks(part.shorter_query):
+            yield (
+                f"the endpoint finds nothing for {part.text}, though it finds {part.shorter}, which is a part of that: "
+                "write the path in another way, or ask another service"
+            )
+    if len(parts) > 1 and all(answered) and not gold.case.allow_empty:
+        yield (
+            f"the endpoint finds nothing for gold, though it finds something for each of its {len(parts)} patterns: "
+            "see whether it cuts or misreads the query"
+        )
+
+
+def cut_answer(gold: GoldRun) -> Iterator[str]:
+    """Find golds on services without LIMIT whose rows are a round number, at which the service may cut answers."""
+    if gold.table is None or gold.query is None or not gold.is_remote:
+        return
+    rows = len(gold.table.rows)
+    if rows and rows % ROUND_ROWS == 0 and not _LIMIT.search(gold.query):
+        yield (
+            f"gold has exactly {rows:,} rows, at which the service may cut answers without a word: "
+            "raise its limit, or ask for less"
+        )
+
+
 GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-fails": gold_fails,
     "gold-not-equal-to-itself": gold_not_equal_to_itself,
@@ -181,4 +225,7 @@ GOLD_RULES: Mapping[str, GoldRule] = {
     "limit-tie": limit_tie,
     "text-order": text_order,
     "constant-result": constant_result,
+    "unknown-term": unknown_term,
+    "lost-answer": lost_answer,
+    "cut-answer": cut_answer,
 }

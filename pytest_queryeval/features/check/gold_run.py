@@ -10,6 +10,7 @@ from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.core.errors import Location, QueryEvalError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS, Kind
@@ -53,6 +54,12 @@ class GoldRun:
         return self.content.query if self.kind.has_queries and self.case.settings.source is not None else None
 
     @property
+    def is_remote(self) -> bool:
+        """Whether a service runs the gold, and no files are read."""
+        source = self.case.settings.source
+        return source is not None and not ENGINES[source.engine].fingerprint.files(source)
+
+    @property
     def table(self) -> Table | None:
         """The answer, if it is a table."""
         answer = None if self.execution is None else self.execution.answer
@@ -82,3 +89,8 @@ class GoldRun:
         """Return the answer of another query on the source of the case; None where it fails or is no table."""
         answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
+
+    def asks(self, query: str) -> bool:
+        """Return whether an ASK query is true on the source of the case; false where it fails."""
+        answer = self.run(query)
+        return answer is not None and answer.rows[0][0] is True
