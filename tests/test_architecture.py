@@ -54,7 +54,7 @@ SHARED_MODULES = {
         *("servers.commands", "servers.databases", "servers.postgres_values", "servers.readonly"),
     },
     "metrics": set(),
-    "predictors": {"answer", "entries"},
+    "predictors": {"answer"},
     "reports": {
         "added_sections",
         "cells",
@@ -127,7 +127,7 @@ OWNERS = {
     "SPARQLWrapper": {"languages.sparql.request"},
     "requests": {"http.auth", "http.request", "http.session", "languages.sparql.request"},
     "urllib3": {"http.session"},
-    "httpx2": {"predictors.http.client"},
+    "httpx2": {"features.http_predictor.client"},
     "distributed": {"features.scale.dask"},
     "dotenv": {"suites.env_files"},
     "sqlalchemy": {"engines.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},

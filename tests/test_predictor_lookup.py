@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.predictors.python.lookup import check_function
+from pytest_queryeval.predictors.python import check_function
 
 RAISES = "raise RuntimeError('imported')\n"
 

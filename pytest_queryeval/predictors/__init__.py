@@ -114,8 +114,6 @@ PREDICTORS = PredictorRegistry(
         "inline": f"{__name__}.inline:INLINE",
         "file": f"{__name__}.file:FILE",
         "python": f"{__name__}.python:PYTHON",
-        "command": f"{__name__}.command:COMMAND",
-        "http": f"{__name__}.http:HTTP",
         "hook": f"{__name__}.hook:HOOK",
     },
 )

@@ -8,12 +8,14 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.interruption import is_interruption
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -21,6 +23,9 @@ MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
 _QUERY_FIELDS = ("predicted", "sql", "query", "sparql", "answer", "text", "content", "output", "output_text")
 _LIBRARIES = (str(Path(__file__).parent.parent), str(Path(inspect.__file__).parent), "<frozen")
+PREDICTED = "predicted"
+MAX_SECONDS = 1e9
+JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
@@ -136,3 +141,26 @@ def _is_json(value: object) -> bool:
     except Exception:  # noqa: BLE001 - values of types of the user's own may raise anything
         return False
     return True
+
+
+def is_seconds(value: object) -> TypeGuard[int | float]:
+    """Return whether a value can be the seconds that an answer took."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
+
+
+def find_prediction(text: str) -> dict[str, JsonValue] | None:
+    """Return a text that is a JSON object with `predicted`; None for any other text.
+
+    Raise `DuplicateKeyError` where such an object has a key twice.
+    """
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = JSON.read(text)
+    except DuplicateKeyError:
+        if PREDICTED in json.loads(text):
+            raise
+        return None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and PREDICTED in value else None

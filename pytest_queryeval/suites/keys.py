@@ -150,10 +150,7 @@ def read_kind(node: Node) -> str:
     value = text(node)
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
-    try:
-        return KINDS[value].name
-    except QueryEvalError as error:  # of a feature or a package that cannot be imported
-        raise node.problem(str(error)) from error
+    return KINDS[value].name
 
 
 _ON_MISS = choice("fail", "xfail")
@@ -472,6 +469,8 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
             values[name] = key.read(value)
         except (CaseError, SuiteError) as error:
             problems.keep(error)
+        except QueryEvalError as error:  # of a feature or a package that cannot be imported
+            problems.append(value.problem(str(error)))
     return values
 
 

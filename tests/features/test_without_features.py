@@ -107,3 +107,13 @@ cases:
 
     assert done.returncode == 1
     assert "embedder 'sentence_transformers' needs the feature embeddings, which is not installed" in done.stdout
+
+
+def test_a_predictor_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
+    suite = "kind: sql\nsource: a.db\npredictor: {command: [ask]}\ncases:\n  - {id: a, gold: SELECT 1}\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    done = run_without(["command_predictor"], PYTEST, tmp_path, "-q", "-p", "no:cacheprovider")
+
+    assert done.returncode == 2
+    assert "predictor 'command' needs the feature command_predictor, which is not installed" in done.stdout

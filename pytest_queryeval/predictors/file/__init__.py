@@ -25,8 +25,7 @@ from pytest_queryeval.core.shapes import mapping_shape
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.tables import DELIMITER, is_delimiter
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import read_answer
-from pytest_queryeval.predictors.entries import PREDICTED
+from pytest_queryeval.predictors.answer import PREDICTED, read_answer
 from pytest_queryeval.predictors.file.predictions import (
     FIELDS,
     KEYS,

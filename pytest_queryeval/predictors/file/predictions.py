@@ -16,7 +16,7 @@ from pytest_queryeval.documents.strict_json import syntax_problem
 from pytest_queryeval.documents.tables import TABLE_SUFFIXES, Table, open_table
 from pytest_queryeval.documents.tables import Row as TableRow
 from pytest_queryeval.documents.values import scalar
-from pytest_queryeval.predictors.entries import JSON, MAX_SECONDS, PREDICTED, is_seconds
+from pytest_queryeval.predictors.answer import JSON, MAX_SECONDS, PREDICTED, is_seconds
 from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 256 * MEBIBYTE

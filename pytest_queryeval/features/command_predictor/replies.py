@@ -13,10 +13,9 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.answer import read_answer
-from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
-from pytest_queryeval.predictors.entries import JSON, PREDICTED, find_prediction, is_seconds
+from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_seconds, read_answer
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line, truncate
 

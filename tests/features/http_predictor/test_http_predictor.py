@@ -29,7 +29,7 @@ from pytest_queryeval.core.errors import PredictorError, SettingError
 from pytest_queryeval.core.model import Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
-DOCS = (Path(__file__).parent.parent / "docs" / "predictors-http.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "predictors-http.md").read_text(encoding="utf-8")
 EXAMPLES = [yaml.safe_load(text)["predictor"] for text in re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)]
 HOSTILE = [
     "He said \"no\", \\ and 'x'",
@@ -774,7 +774,7 @@ def test_settings_are_checked_again_where_nobody_else_did():
 
 
 def test_every_setting_and_place_is_documented():
-    from pytest_queryeval.predictors.http.settings import PLACEHOLDERS, SETTINGS
+    from pytest_queryeval.features.http_predictor.service import PLACEHOLDERS, SETTINGS
 
     assert [name for name in SETTINGS if f"\n| `{name}` |" not in DOCS] == []
     assert [name for name in PLACEHOLDERS if f"\n| `{{{name}}}` |" not in DOCS] == []

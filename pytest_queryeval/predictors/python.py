@@ -5,20 +5,26 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
+import re
+import symtable
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields
+from functools import lru_cache
 from hashlib import sha256
+from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
-from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
@@ -29,11 +35,13 @@ from pytest_queryeval.predictors.answer import (
     user_frames,
     wrap_predictor_errors,
 )
-from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of
 
+TARGET = "target"
 INSTALL = "install it where pytest runs, or add the folder that holds it to `pythonpath` in pytest's settings"
 _CASE_FIELDS = frozenset(field.name for field in fields(CaseView))
-
+_STAR_IMPORT = re.compile(r"\bfrom\s+[\w.]+\s+import\s*\*")
+# What can bind names that are in no statement.
+_DYNAMIC = frozenset({"__getattr__", "eval", "exec", "globals", "locals", "setattr", "vars"})
 # `parts_of` reads the target.
 SETTINGS = {
     TARGET: SettingValidator(
@@ -247,3 +255,68 @@ PYTHON = PredictorType(
     settings=SETTINGS,
     check_files=lambda spec: check_function(spec.settings[TARGET], spec.folder),
 )
+
+
+def parts_of(target: object) -> tuple[str, str]:
+    """Return the module or file, and the function, of "module:function"; raises `SettingError` for anything else."""
+    place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
+    if not place or not name:
+        needed = "needs 'module:function' or 'file.py:function'"
+        raise SettingError(TARGET, f"the predictor 'python' {needed}, found '{target or ''}'")
+    return place, name
+
+
+def is_file(place: str) -> bool:
+    """Return whether a target is in a file, not in a module."""
+    return place.endswith(".py")
+
+
+def check_function(target: str, folder: Path) -> None:
+    """Raise `SettingError` where a file certainly does not have a function.
+
+    Modules are not checked: pytest puts their folders on sys.path later. Nor are files that bind names dynamically.
+    """
+    place, name = parts_of(target)
+    if not is_file(place):
+        return
+    path = folder / place
+    if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that are too long
+        beside = (file for file in names_beside(path, place) if is_file(file))
+        raise SettingError(TARGET, f"there is no file {place}{did_you_mean(place, beside)}")
+    try:
+        names = _bound_names(path, path.stat().st_mtime_ns)
+    except SyntaxError as error:
+        line = f":{error.lineno}" if error.lineno else ""
+        raise SettingError(TARGET, f"{place}{line}: not Python: {error.msg}") from error
+    if names is not None and name not in names:
+        public_names = [bound_name for bound_name in names if not bound_name.startswith("_")]
+        raise SettingError(TARGET, f"there is no function '{name}' in {place}{did_you_mean(name, public_names)}")
+
+
+@lru_cache(maxsize=64)
+def _bound_names(path: Path, _: int) -> frozenset[str] | None:
+    """Return the names that a module binds; None where its text does not show them.
+
+    Raises SyntaxError where it is no Python.
+    """
+    try:
+        source = decode_source(path.read_bytes())
+        with warnings.catch_warnings(action="ignore"):
+            module = symtable.symtable(source, str(path), "exec")
+    except (OSError, ValueError, RecursionError, MemoryError):
+        return None
+    if "sys.modules" in source or _STAR_IMPORT.search(source):
+        return None
+    if any(not _DYNAMIC.isdisjoint(table.get_identifiers()) for table in _tables(module)):
+        return None
+    return frozenset(
+        symbol.get_name()
+        for symbol in module.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_declared_global()
+    )
+
+
+def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    yield table
+    for child in table.get_children():
+        yield from _tables(child)

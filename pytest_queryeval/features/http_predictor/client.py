@@ -6,13 +6,15 @@ Only this module imports httpx2. There is no limit on time: the caller sets one,
 from __future__ import annotations
 
 import codecs
+import logging
 import os
 import re
 import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +25,6 @@ import httpx2
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.retry_after import retry_after
-from pytest_queryeval.predictors.http.answers import Reply
-from pytest_queryeval.predictors.http.quiet import quiet
 from pytest_queryeval.text.truncation import one_line
 
 BODY_BYTES = 16 * 2**20
@@ -42,6 +42,17 @@ DEFAULT_HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": "pytest-queryeval",
 }
+LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
+_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
+
+
+class Reply(NamedTuple):
+    """A complete response with success."""
+
+    kind: str
+    """The content type in lower case, without parameters."""
+    charset: str
+    body: bytes
 
 
 class Credentials(NamedTuple):
@@ -302,3 +313,19 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)  # the message of asyncio holds the address
     return "" if isinstance(error, BaseExceptionGroup) else one_line(str(error))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log only warnings of the client within the `with` statement."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_passes)  # a second time changes nothing
+    before = _is_ours.set(True)
+    try:
+        yield
+    finally:
+        _is_ours.reset(before)
+
+
+def _passes(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or not _is_ours.get()

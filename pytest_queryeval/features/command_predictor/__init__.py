@@ -1,0 +1,1 @@
+"""The predictor `command`: a program as the system under test."""

@@ -1,0 +1,1 @@
+"""The predictor `http`: a service as the system under test."""
