@@ -303,6 +303,7 @@ def test_rules_read_sparql_as_well(check):
         ("limit-tie", "c1"),
         ("constant-result", "c2"),
         ("constant-result", "c3"),
+        ("unknown-term", "c3"),
         ("gold-unstable", "c6"),
     ]
 
