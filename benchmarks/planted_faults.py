@@ -4,22 +4,26 @@ Run from the project's root: python -m benchmarks.planted_faults [--seed 1] [--f
 
 A fault is a comparison that is swapped, a condition that is dropped, a number that is one greater or less, or a function
 that returns early; there are equally many of each, in the folders of PLACES, and the same ones for the same seed. The
-test files that import the module of a fault run first, then those that import a module which imports it, until a test
-fails or --seconds (600) are over; --whole runs all other tests behind them. A test that fails without the fault, too,
-finds nothing. The last lines are the faults that survived: each lacks a test, or changes nothing that anyone can see.
+test files that import the module of a fault run first, then those that import a module which imports it, and so on, until
+a test fails or --cpu seconds (600) of processor time are over; --whole runs all other tests behind them. A test that fails
+without the fault, too, finds nothing. With --verdicts FILE, each verdict is appended to the file, and faults that have
+one there are not planted again. The last lines are the faults that survived: each lacks a test, or changes nothing that
+anyone can see.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -122,10 +126,10 @@ def planted_faults(seed: int, number: int) -> list[Fault]:
         of_places = []
         for place in PLACES:
             modules = sorted((ROOT / PACKAGE / place).rglob("*.py"))
-            found = [it for path in modules for it in faults_of(path.relative_to(ROOT / PACKAGE), kind, random)]
-            of_places.append(random.sample(found, len(found)))
-        in_turn = [fault for turn in zip_longest(*of_places) for fault in turn if fault is not None]
-        faults += in_turn[: -(-number // len(KINDS))]
+            candidates = [it for path in modules for it in faults_of(path.relative_to(ROOT / PACKAGE), kind, random)]
+            of_places.append(random.sample(candidates, len(candidates)))
+        of_kind = [fault for turn in zip_longest(*of_places) for fault in turn if fault is not None]
+        faults += of_kind[: -(-number // len(KINDS))]
     return faults[:number]
 
 
@@ -144,26 +148,48 @@ def dotted(module: Path) -> str:
     return ".".join((PACKAGE, *module.with_suffix("").parts)).removesuffix(".__init__")
 
 
-def related_tests(fault: Fault) -> list[str]:
-    """Return the test files to run for a fault, the nearest first."""
-    name, stem = dotted(fault.module), fault.module.stem
-    importers = {
-        dotted(path.relative_to(ROOT / PACKAGE)) for path in (ROOT / PACKAGE).rglob("*.py") if name in imports_of(path)
+def related_tests(fault: Fault) -> Iterator[list[str]]:
+    """Yield the test files that import the module of a fault, then those that import one which imports it, and so on.
+
+    A test file imports what the conftest.py beside it does; of the plugin, which pytest imports, all tests come second.
+    A module whose name stands in the text of another, as in a registry or for a child process, is imported there, too.
+    """
+    imports = {path: imports_of(path) for path in (ROOT / PACKAGE).rglob("*.py")}
+    fixture_imports = {path.parent: imports_of(path) for path in (ROOT / "tests").glob("*/conftest.py")}
+    test_imports = {
+        path: imports_of(path) | fixture_imports.get(path.parent, set())
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
     }
-    near, further = [], []
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        imports = imports_of(path)
-        if name in imports or stem in path.stem:
-            near.append(path)
-        elif imports & importers or (fault.module.parts[0] == "plugin" and path.parent.name == "plugin"):
-            further.append(path)
-    return [str(path.relative_to(ROOT)) for path in (*near, *further)]
+    reached: set[str] = set()
+    modules, stem = {dotted(fault.module)}, fault.module.stem
+    while modules:
+        tests = [path for path, names in test_imports.items() if names & modules or (stem in path.stem and not reached)]
+        if reached and fault.module.parts[0] == "plugin":
+            tests += [path for path in test_imports if path.parent.name == "plugin" and path not in tests]
+        for path in tests:
+            del test_imports[path]
+        yield [str(path.relative_to(ROOT)) for path in tests]
+        reached |= modules
+        stems = "|".join(name.rpartition(".")[2] for name in modules)
+        named = re.compile(rf"""["']({stems})\.py["']|\.({stems}):[\w]|from ({stems}) import""")
+        modules = {
+            dotted(path.relative_to(ROOT / PACKAGE))
+            for path, names in imports.items()
+            if names & modules or named.search(path.read_text(encoding="utf-8"))
+        } - reached
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all processes that this one has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def failing_test(copy: Path, arguments: list[str], seconds: float) -> str | None:
-    """Return the first test that fails in a copy; None if none does, "…" if time was over before."""
+    """Return the first test that fails in a copy; None if none does, "…" if the processor time was over before."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no"]
     environment = os.environ | {"PYTHONPATH": str(copy), "COLUMNS": "1000"}
+    limit = max(int(seconds), 1)
     process = subprocess.Popen(
         [*command, *arguments],
         cwd=copy,
@@ -172,17 +198,20 @@ def failing_test(copy: Path, arguments: list[str], seconds: float) -> str | None
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
     )
     try:
-        output, _ = process.communicate(timeout=max(seconds, 1))
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+        output, _ = process.communicate(timeout=10 * limit)
+    except subprocess.TimeoutExpired:  # some tests wait, for what a fault keeps away perhaps
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        return "…"
+    if process.returncode < 0:
         return "…"
     if process.returncode in (0, 5):  # 5: nothing to run
         return None
-    failed = FAILED.search(output)
-    return failed[1] if failed else output[-300:]
+    failure = FAILED.search(output)
+    return failure[1] if failure else output[-300:]
 
 
 def replace(path: Path, source: str) -> None:
@@ -192,24 +221,37 @@ def replace(path: Path, source: str) -> None:
 
 
 def verdict_on(fault: Fault, copy: Path, seconds: float, *, whole: bool) -> str:
-    """Plant the fault, run its tests, and take it out again; return the test that found it, or "" and why not."""
-    end = time.monotonic() + seconds
+    """Plant the fault, run its tests, and take it out again; return the test that fails, or that none does."""
+    end = processor_seconds() + seconds
+    for tests in (*related_tests(fault), *([["tests"]] if whole else [])):
+        deselected: list[str] = []
+        while tests:
+            options = ["-m", "not slow", *(f"--deselect={test}" for test in deselected)]
+            test = failing_test_with(fault, copy, [*options, *tests], end - processor_seconds())
+            if test is None:
+                break
+            if test == "…":
+                return "NOT FOUND IN TIME"
+            if "::" not in test or failing_test(copy, [test], 120) is None:
+                return f"found by {test}"
+            deselected.append(test)
+    return "SURVIVES"
+
+
+def failing_test_with(fault: Fault, copy: Path, arguments: list[str], seconds: float) -> str | None:
     path = copy / PACKAGE / fault.module
-    ignored = []
-    while True:
-        tests = [*related_tests(fault), *(["tests"] if whole else [])]
-        options = ["-m", "not slow", *(f"--deselect={test}" for test in ignored)]
-        original = path.read_text(encoding="utf-8")
-        replace(path, fault.source)
-        try:
-            test = failing_test(copy, [*options, *tests], end - time.monotonic()) if tests else None
-        finally:
-            replace(path, original)
-        if test in (None, "…") or "::" not in test:
-            return {None: "SURVIVES", "…": "NOT FOUND IN TIME"}.get(test, f"found by {test}")
-        if failing_test(copy, [test], 120) is None:
-            return f"found by {test}"
-        ignored.append(test)
+    original = path.read_text(encoding="utf-8")
+    replace(path, fault.source)
+    try:
+        return failing_test(copy, arguments, seconds)
+    finally:
+        replace(path, original)
+
+
+def read_verdicts(path: Path | None) -> dict[str, str]:
+    if path is None or not path.exists():
+        return {}
+    return dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def main() -> None:
@@ -217,8 +259,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=60)
     parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER", help="the faults to plant, from 1")
-    parser.add_argument("--seconds", type=float, default=600, help="for the tests of each fault")
+    parser.add_argument("--cpu", type=float, default=600, metavar="SECONDS", help="processor time for each fault")
     parser.add_argument("--whole", action="store_true", help="run all tests behind those about the fault's place")
+    parser.add_argument("--verdicts", type=Path, metavar="FILE", help="append the verdicts; go on behind those there")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     options = parser.parse_args()
     faults = dict(enumerate(planted_faults(options.seed, options.faults), 1))
@@ -226,7 +269,7 @@ def main() -> None:
     if options.list:
         sys.exit("\n".join(f"{number:3}  {fault}" for number, fault in chosen.items()))
 
-    survivors = []
+    verdicts = read_verdicts(options.verdicts)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in COPIED:
@@ -235,13 +278,17 @@ def main() -> None:
             if path.is_file():
                 shutil.copy(path, copy)
         for number, fault in chosen.items():
-            start = time.monotonic()
-            verdict = verdict_on(fault, copy, options.seconds, whole=options.whole)
-            print(f"{number:3}  {fault}\n     {verdict} ({time.monotonic() - start:.0f} s)", flush=True)
-            if not verdict.startswith("found"):
-                survivors.append((number, fault))
+            if str(fault) in verdicts:
+                continue
+            start = processor_seconds()
+            verdict = verdicts[str(fault)] = verdict_on(fault, copy, options.cpu, whole=options.whole)
+            print(f"{number:3}  {fault}\n     {verdict} ({processor_seconds() - start:.0f} s)", flush=True)
+            if options.verdicts:
+                with options.verdicts.open("a", encoding="utf-8") as lines:
+                    print(json.dumps([str(fault), verdict], ensure_ascii=False), file=lines)
+    survivors = {number: fault for number, fault in chosen.items() if not verdicts[str(fault)].startswith("found")}
     print(f"\n{len(chosen) - len(survivors)} of {len(chosen)} faults found")
-    for number, fault in survivors:
+    for number, fault in survivors.items():
         print(f"survived: {number:3}  {fault}")
 
 

@@ -62,23 +62,30 @@ def processes_as_selected(pytestconfig):
         yield
 
 
+@pytest.fixture(scope="session")
+def members_of_registries():
+    registries = (*REGISTRIES.values(), PREDICTORS, REPORTS)
+    for registry in registries:
+        registry.names()  # reads entry points, which are read once
+    return {registry: dict(registry._members) for registry in registries}
+
+
 @pytest.fixture(autouse=True)
-def registrations():
+def registrations(members_of_registries):
     """Forget what a test has registered, and the conftest.py files by which it has.
 
     Later tests would send it to their workers. A conftest.py that is still imported would not register it again.
     """
-    registries = (*REGISTRIES.values(), PREDICTORS, REPORTS)
-    for registry in registries:
-        registry.names()  # reads entry points, which are read once
-    members_before = [(registry, dict(registry._members)) for registry in registries]
-    modules_before = set(sys.modules)
     yield
-    for registry, members in members_before:
-        if registry._registrations:
-            registry._members, registry._registrations = members, {}
-    for name in sys.modules.keys() - modules_before:
-        if name.startswith("queryeval conftest of "):
+    registries_to_restore = [registry for registry in members_of_registries if registry._registrations]
+    for registry in registries_to_restore:
+        registry._members = {
+            name: member if name in registry._registrations else registry._members[name]
+            for name, member in members_of_registries[registry].items()
+        }
+        registry._registrations = {}
+    if registries_to_restore:
+        for name in [name for name in sys.modules if name.startswith("queryeval conftest of ")]:
             del sys.modules[name]
 
 
