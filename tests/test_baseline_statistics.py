@@ -165,6 +165,7 @@ def test_the_interval_of_many_values_is_near_that_of_the_normal_distribution():
     assert (low, high) == pytest.approx((found.change - half, found.change + half), abs=0.004)
 
 
+@pytest.mark.long
 def test_intervals_cover_the_true_change_about_as_often_as_they_say():
     random = np.random.default_rng(5)
 
@@ -181,6 +182,7 @@ STEADY = of_differences([0.01, -0.01] * 50)
 FEW = of_differences([0.25, -0.25] * 8 + [0.0] * 84)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs_of_run", [of_flips(9, 8, same=83), of_flips(0, 0, same=100), noise(100), STEADY, FEW])
 def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
     least = detectable_drop(pairs_of_run)

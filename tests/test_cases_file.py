@@ -432,6 +432,7 @@ def test_a_baseline_of_stored_cases_is_compared_as_one_in_memory(monkeypatch):
     assert (found["fixes"], found["changes"]) != ([], [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

@@ -123,6 +123,7 @@ def test_replaced_database_is_opened_again(name, run, tmp_path):
     assert run("select count(*) from concerts").answer.rows == [(0,)]
 
 
+@pytest.mark.long
 def test_more_databases_than_are_kept_open_can_be_used(name, run, tmp_path):
     many = range(MANY[name])
     paths = [make(name, tmp_path / f"{number}.db", f"create table t as select {number} as x").name for number in many]

@@ -473,6 +473,7 @@ def files(draw):
     return {"s.queryeval.yaml": suite, "queryeval.yaml": draw(FOLDERS)}
 
 
+@pytest.mark.long
 @given(files=files())
 def test_suites_and_settings_made_up_from_the_schema_load(tmp_path_factory, files):
     place = tmp_path_factory.mktemp("made_up")

@@ -192,6 +192,7 @@ def test_more_tables_joined_with_themselves_keep_their_order():
     assert score(f"SELECT p3.name FROM {tables}", f"SELECT p3.name AS n FROM {tables}").value == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_clauses_match_in_the_one_order_that_databases_read(engine):
     database = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()

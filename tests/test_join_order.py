@@ -144,7 +144,7 @@ def test_a_pattern_of_very_many_triples_is_left_to_rdflib():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # rdflib's own
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(10, 40))])
 def test_rows_are_those_of_rdflib(seed, monkeypatch):
     chance = random.Random(seed)
     dataset, counts, nodes = random_dataset(chance)

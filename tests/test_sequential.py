@@ -33,6 +33,7 @@ def simulate(scores, seed, **limits):
     return results, sum(times) / RUNS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("right", "limits", "is_met"),
     [
@@ -54,6 +55,7 @@ def test_decisions_are_rarely_wrong(right, limits, is_met):
     assert None not in results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mean", "is_met"), [(0.79, False), (0.8, True), (0.81, True)])
 def test_decisions_on_scores_between_0_and_1_are_rarely_wrong(mean, is_met):
     scores = [1.0] * 40 + [0.0] * 3 + [(mean * 100 - 40) / 57] * 57

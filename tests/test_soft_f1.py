@@ -91,6 +91,7 @@ def test_no_other_pairs_are_better_though_the_same_rows_come_first(gold: Table, 
     assert soft_f1(gold, predicted) == pytest.approx(best_of_all(gold, predicted, same_first=False), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(15))
 def test_the_best_pairs_are_found_where_rows_repeat_values(seed: int) -> None:
     chance = random.Random(seed)

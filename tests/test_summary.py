@@ -45,6 +45,7 @@ def column(lines, header):
     return names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("verbosity", [0, 1])
 def test_tables_keep_within_the_width_of_the_terminal(width, verbosity):
@@ -53,6 +54,7 @@ def test_tables_keep_within_the_width_of_the_terminal(width, verbosity):
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_no_number_is_broken_however_narrow_the_terminal(width):
     cases = many_metrics()

@@ -170,6 +170,7 @@ def test_the_interval_lies_between_the_fastest_runs_and_those_of_a_rank(count, r
     assert interval(times) == (1 / (2 * rank), rank / 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [7, 20, 50, 100])
 def test_the_interval_misses_the_ratio_less_often_than_once_in_500(count):
     random = Random(count)

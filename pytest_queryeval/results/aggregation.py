@@ -234,8 +234,9 @@ class CaseCounts:
         )
         for value, name, column in self._split("scores", members):
             n = len(column.values) + errors[value, name]
-            metric = METRICS.get(name)
-            is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
+            is_share = name in OF_TRIALS or (
+                name in METRICS and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
+            )
             reports[value]["metrics"][name] = {
                 **statistics_of(name, column.values, self._sources(column)),
                 "mean_with_errors": math.fsum(column.values) / n if is_share else None,

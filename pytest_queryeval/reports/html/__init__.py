@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import math
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ class Scale:
         return low, middle, high
 
 
+@functools.cache
 def template(path: Path) -> Template:
     """Return a template, which may use those of this folder; raise `ReportError` where jinja2 is not installed."""
     try:

@@ -155,6 +155,7 @@ def test_a_right_answer_has_no_cause_and_one_that_nothing_repairs_neither(cause_
     assert cause_of(f"{HEAD}{S} {{ ?x :age 40 }}", f"{HEAD}{S} {{ ?x :knows (1 2) }}") is None
 
 
+@pytest.mark.long
 def test_edits_lead_from_every_mutant_back_to_gold():
     pairs = [(mutant.query, HEAD + gold) for gold in GOLDS for mutant in made(gold)]
 
@@ -175,6 +176,7 @@ def test_the_order_of_patterns_is_no_difference(pattern):
     assert sparql_edits(*queries).edits == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

@@ -251,6 +251,7 @@ def test_what_matters_most_fits_a_comment_and_is_whole(longest_text):
     assert head.index("gate **missed**") < head.index("| case |") < head.index("| metric |")
 
 
+@pytest.mark.long
 def test_every_list_that_is_cut_says_how_much_is_missing(longest_text):
     head, _, rest = longest_text.partition(REST)
 
@@ -278,6 +279,7 @@ def test_all_cases_that_did_not_pass_are_told_where_there_is_room():
     assert (head.count("| failed |"), rest.count("| failed |")) == (MAX_LISTED, 7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", [4_096, 10_000, 100_000])
 def test_a_report_keeps_within_the_room_that_there_is(longest, room):
     content = markdown_within(longest, room)
@@ -286,6 +288,7 @@ def test_a_report_keeps_within_the_room_that_there_is(longest, room):
     assert verdict_of(content.decode()).startswith("**FAILED: 10,000 cases")
 
 
+@pytest.mark.long
 def test_what_had_no_room_at_all_is_named(longest):
     assert re.search(r"^No room for: .*by tag", markdown_within(longest, 4_096).decode(), re.MULTILINE)
 

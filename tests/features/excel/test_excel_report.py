@@ -256,6 +256,7 @@ def test_a_row_of_details_has_what_is_known_of_a_case():
     assert (row["Outcome"], row["Predictor"], row["Prediction (s)"]) == ("passed", "ours", 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ours", "theirs", "header", "value"),
     [

@@ -183,6 +183,7 @@ def test_all_of_a_case_is_in_the_page():
     ]
 
 
+@pytest.mark.long
 def test_pieces_tell_their_first_case():
     report = make_report(3_000)
     page = page_of(report)
@@ -259,6 +260,7 @@ def test_what_metrics_and_the_verdict_note_stands_with_the_details_of_a_case():
     assert page.packed[1][0]["details"] == {"exact_set_match": {"differs": ["where"]}, "n": "#1"}
 
 
+@pytest.mark.long
 def test_small_cases_take_less_than_two_hundred_bytes_each():
     few, many = (len(render_html(make_report(size))) for size in (100, 2_000))
 

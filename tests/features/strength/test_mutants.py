@@ -314,6 +314,7 @@ def test_long_queries_have_few_mutants(query):
     assert 0 < len(found) < 50
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "mysql", "tsql", ""])
 def test_every_mutant_parses_and_none_comes_twice_or_is_gold(dialect):
     for gold in GOLDS if dialect == "sqlite" else GOLDS[::4]:
