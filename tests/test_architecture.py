@@ -79,7 +79,7 @@ SHARED_MODULES = {
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
-    "yaml": {"features.review.new_gold", "documents.yaml_nodes", "documents.yaml_text"},
+    "yaml": {"features.review.new_gold", "documents.yaml_nodes"},
     "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {

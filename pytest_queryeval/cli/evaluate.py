@@ -20,8 +20,7 @@ from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.interruption import INTERRUPTED
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.document import Problems, file_at
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
@@ -39,7 +38,7 @@ from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files, suites_below
-from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.redaction import mask_credentials
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.shapes import ANYTHING, VARIABLE, Shape, either, list_shape, one_of
-from pytest_queryeval.text.credentials import may_hold_secrets
+from pytest_queryeval.text.redaction import may_hold_credentials
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 
@@ -76,7 +76,7 @@ def validate_settings(settings: Mapping[str, JsonValue], validators: Mapping[str
             raise SettingError(name, f"'{name}' is not {validators[name].words}{validators[name].suggestion(value)}")
         if validators[name].names_files:  # which messages and reports show
             files = value.values() if isinstance(value, dict) else texts(value)
-            if any(may_hold_secrets(str(file)) for file in files):
+            if any(may_hold_credentials(str(file)) for file in files):
                 raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
 
 

@@ -1,13 +1,14 @@
-"""The tree of nodes, each with its place, that suite files are read into."""
+"""The tree of nodes, each with its place, that suite files are read into, and the problems that are found meanwhile."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, ParamSpec, TypeAlias, TypeVar
 
-from pytest_queryeval.core.errors import CaseError, Location, nearest_file
+from pytest_queryeval.core.errors import CaseError, Location, SuiteError, nearest_file
 from pytest_queryeval.text.truncation import one_line
 
 MEBIBYTE = 1024 * 1024
@@ -18,6 +19,10 @@ MAX_PROBLEM_CHARACTERS = 500
 # blank after its `#` and so may be meant as text. "joined" is a scalar of any style whose lines YAML joins although one
 # of them ends in what is a comment of a query, which then swallows the next line.
 Form: TypeAlias = Literal["plain", "cut", "clipped", "quoted", "joined", "literal", "folded", "sequence", "mapping"]
+MAX_ALIKE = 5
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +141,39 @@ class Document:
 
     root: Node | None
     problems: list[CaseError]
+
+
+class Problems(list[CaseError]):
+    """A list of problems that grows while a file is read."""
+
+    def attempt(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Return what `read` returns, or None after keeping its problems."""
+        try:
+            return read(*args, **kwargs)
+        except (CaseError, SuiteError) as error:
+            self.keep(error)
+            return None
+
+    def keep(self, error: CaseError | SuiteError) -> None:
+        """Add the problems of an error."""
+        self.extend(error.problems if isinstance(error, SuiteError) else (error,))
+
+    def raise_any(self) -> None:
+        """Raise `error`, if there are any problems."""
+        if self:
+            raise self.error()
+
+    def error(self) -> SuiteError:
+        """Return one error for all problems, each once, and at most MAX_ALIKE of one text.
+
+        So a setting that is missing for 10,000 cases is a message of five lines.
+        """
+        by_text: dict[str, list[CaseError]] = {}
+        for problem in {str(problem): problem for problem in self}.values():
+            by_text.setdefault(problem.problem, []).append(problem)
+        errors: list[CaseError] = []
+        for alike in by_text.values():
+            errors += alike[:MAX_ALIKE]
+            if more := len(alike[MAX_ALIKE:]):
+                errors[-1] = CaseError(errors[-1].location, f"{errors[-1].problem} (and so at {more:,} more places)")
+        return SuiteError(errors)

@@ -1,4 +1,4 @@
-"""Reader of YAML text as nodes, from the parser's events.
+"""YAML: text is read as nodes, from the parser's events, and JSON values are written as text that is read back equal.
 
 No scalar is resolved: `NO`, `012` and `12:30` stay as written, and their readers decide what they mean.
 """
@@ -33,6 +33,10 @@ _COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
 # A text in quotes, in which nothing is a comment, or a comment of SQL or SPARQL up to the end of its line.
 _QUOTED_OR_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?P<comment>(?:--|(?<!\S)#)[^\n]*)""")
 _FORMS: dict[str, Form] = {"'": "quoted", '"': "quoted", "|": "literal", ">": "folded"}
+# The writer of libyaml is several times as fast as the one in Python, which is used where PyYAML was built without it.
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_BLOCK = re.compile(r"[^\x00-\x09\x0b-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]*")
+_LINE_CHARACTERS = 2**31 - 1  # no line is broken: a text that is wrapped is refused as a query
 
 
 def read_yaml(file: File) -> Document:
@@ -209,3 +213,27 @@ def _place(mark: Any) -> Place:
 def _line(event: Any) -> int:
     number: int = event.start_mark.line
     return number + 1
+
+
+class _Dumper(_DUMPER):  # type: ignore[misc]  # chosen above
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    """Return lines as a block, and anything that could be read as a number or a comment in quotes."""
+    style: str | None = '"'
+    if "\n" in text and _BLOCK.fullmatch(text):
+        style = "|"
+    elif text[:1].isalpha() and "--" not in text and "#" not in text:
+        style = None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def to_yaml(value: Any) -> str:
+    """Return a JSON value as YAML; mappings keep their order."""
+    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_LINE_CHARACTERS)
+    return text

@@ -17,8 +17,7 @@ from pytest_queryeval.engines import EngineType, Settings, with_cells
 from pytest_queryeval.engines.remote_source import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
-from pytest_queryeval.text.credentials import may_hold_secrets
-from pytest_queryeval.text.redaction import register_secrets
+from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
 OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
@@ -116,7 +115,7 @@ def check(settings: Settings) -> None:
         raise SettingError("url", "needs a url")
     backend, driver = _parts(settings["url"])
     _check_scheme(backend, driver)
-    if backend in FILE_BACKENDS and may_hold_secrets(settings["url"].partition("://")[2]):
+    if backend in FILE_BACKENDS and may_hold_credentials(settings["url"].partition("://")[2]):
         raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
     backend_properties = BACKENDS.get(backend, Backend())
     if backend_properties is POSTGRES and driver not in ("", "psycopg"):

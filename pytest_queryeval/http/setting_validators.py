@@ -17,7 +17,7 @@ from pytest_queryeval.core.setting_validators import (
 )
 from pytest_queryeval.core.shapes import Shape, either
 from pytest_queryeval.http.template import is_parameters
-from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.redaction import mask_credentials
 from pytest_queryeval.text.truncation import one_line
 
 MAX_SHOWN = 80  # characters of a value in a message

@@ -227,7 +227,7 @@ def _cases(items: list[pytest.Item]) -> list[Case]:
 def _concurrency_remedy(case: Case, workers: int) -> str:
     """Return how to allow a predictor as many calls at once as there are workers."""
     from pytest_queryeval.predictors import PREDICTORS
-    from pytest_queryeval.text.credentials import mask_credentials
+    from pytest_queryeval.text.redaction import mask_credentials
 
     either = f"--queryeval-concurrency={workers}, or fewer workers"
     predictor = case.settings.predictor

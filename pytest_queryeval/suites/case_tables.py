@@ -19,8 +19,7 @@ from pytest_queryeval.core.shapes import (
     one_of,
     shape,
 )
-from pytest_queryeval.documents.document import File, Form, Node, file_at
-from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.document import File, Form, Node, Problems, file_at
 from pytest_queryeval.documents.tables import (
     DELIMITER,
     Row,

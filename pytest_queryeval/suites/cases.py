@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
-from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.document import File, Node, Problems
 from pytest_queryeval.documents.json_nodes import parse_json
-from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import each, entries
 from pytest_queryeval.engines import ENGINES

@@ -34,8 +34,7 @@ from pytest_queryeval.core.shapes import (
     shape,
     shape_of,
 )
-from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.document import Node, Problems
 from pytest_queryeval.documents.values import (
     Reader,
     choice,

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
-from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import entries
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.suites.conversations import turns

@@ -17,8 +17,7 @@ from pytest_queryeval.documents.values import Reader, flag, positive_number, req
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem, settings_shape
-from pytest_queryeval.text.credentials import mask_credentials
-from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.redaction import mask_credentials, redact
 
 _FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)

@@ -12,8 +12,7 @@ from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.model import Settings, Source, Threshold
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
-from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES

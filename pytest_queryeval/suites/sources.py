@@ -28,7 +28,7 @@ from pytest_queryeval.suites.variables import (
     setting_shapes,
     settings_shape,
 )
-from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.redaction import mask_credentials
 
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),

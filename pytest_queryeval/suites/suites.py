@@ -11,9 +11,8 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.document import File, Node, Problems, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
-from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml

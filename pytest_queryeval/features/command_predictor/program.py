@@ -40,8 +40,7 @@ from pytest_queryeval.features.command_predictor.replies import (
     stderr_text,
 )
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
-from pytest_queryeval.text.credentials import mask_credentials, may_hold_secrets
-from pytest_queryeval.text.redaction import register_secrets
+from pytest_queryeval.text.redaction import mask_credentials, may_hold_credentials, register_secrets
 from pytest_queryeval.text.truncation import one_line
 
 MODES = ("each", "lines")
@@ -268,7 +267,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 def _name(command: tuple[str, ...], folder: Path) -> str:
     """Return the name of the program for messages, with the script that it runs: other arguments may be secrets."""
-    script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_file(folder / word)]
+    script = [word for word in command[1:2] if not may_hold_credentials(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((mask_credentials(program), *script)))
 

@@ -27,8 +27,7 @@ from pytest_queryeval.http.setting_validators import BODY, REQUEST
 from pytest_queryeval.http.template import bare_placeholders, is_body, placeholders, render_body, with_parameters
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
 from pytest_queryeval.predictors.answer import PREDICTED, read_answer
-from pytest_queryeval.text.credentials import mask_credentials
-from pytest_queryeval.text.redaction import register_secrets
+from pytest_queryeval.text.redaction import mask_credentials, register_secrets
 from pytest_queryeval.text.truncation import one_line
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}

@@ -16,8 +16,7 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.documents.yaml_nodes import parse_yaml
-from pytest_queryeval.documents.yaml_text import to_yaml
+from pytest_queryeval.documents.yaml_nodes import parse_yaml, to_yaml
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS
 
 ANY = "gold_any"

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect, Dialects
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
-from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.redaction import mask_credentials
 
 # A name that needs no quotes: none of the words that SQL reserves.
 _PLAIN = re.compile(

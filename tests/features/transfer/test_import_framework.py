@@ -15,8 +15,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.documents.yaml_nodes import parse_yaml
-from pytest_queryeval.documents.yaml_text import to_yaml
+from pytest_queryeval.documents.yaml_nodes import parse_yaml, to_yaml
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped, suite_files
 from pytest_queryeval.features.transfer.importers.suite_files import write_suites
 
