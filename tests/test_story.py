@@ -28,6 +28,7 @@ DETAILS = {
     "violations": ["x is no number"],
     "exact_set_match": {"unreadable": "the end", "differs": ["where"]},
     "notes": ["gold was cut"],
+    "cause": {"shared": 1, "of": 2, "only_gold": ["?x a :Singer"], "only_predicted": []},
 }
 
 
@@ -70,6 +71,7 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
         "violation x is no number",
         "texts predicted cannot be read: the end; differ in where",
         "note gold was cut",
+        "note no small cause: the patterns share 1 of 2 triples; only in gold: ?x a :Singer",
     ):
         assert line in failure
         assert line in explanation

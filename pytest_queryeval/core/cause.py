@@ -87,6 +87,18 @@ class Cause:
     """Whether the repaired query says the same as gold, or answers as gold does on small databases, too."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPatterns:
+    """What the triple patterns of two SPARQL queries have in common, by the best alignment of their variables."""
+
+    shared: int
+    """How many triple patterns of gold predicted has, too."""
+    of: int
+    """How many gold has."""
+    only_gold: tuple[str, ...]
+    only_predicted: tuple[str, ...]
+
+
 class QueryEdits(Protocol):
     """Single edits of a predicted query from its differences to gold, each known by its number."""
 
@@ -102,6 +114,9 @@ class QueryEdits(Protocol):
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""
+
+    def shared_patterns(self) -> SharedPatterns | None:
+        """Return what to report where no edits are the cause; None for queries without triple patterns."""
 
 
 def in_order(areas: Sequence[Hashable], replaces_clause: Sequence[bool]) -> Iterator[tuple[int, ...]]:

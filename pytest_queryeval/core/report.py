@@ -383,6 +383,8 @@ class DetailsReport(TypedDict, total=False):
     """What metrics state about their scores, with any keys; reports use these."""
 
     notes: list[str]
+    cause: JsonValue
+    """Of a wrong SPARQL answer that no small edit repairs: the fields of `SharedPatterns`."""
     empty_gold: bool
     spider: SpiderDetails
     dimensions: JsonValue

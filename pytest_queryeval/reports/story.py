@@ -280,6 +280,14 @@ def notes(case: CaseReport) -> Iterator[Note]:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
         yield Note("note", "predicted is right only because a LIMIT of gold cuts through rows that tie")
+    patterns: object = details.get("cause")
+    if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
+        text = f"no small cause: the patterns share {patterns['shared']} of {patterns['of']} triples"
+        sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
+        yield Note(
+            "note",
+            "; ".join((text, *(f"only in {side}: {' . '.join(map(str, only))}" for side, only in sides if only))),
+        )
     yield from (Note("note", str(note)) for note in details.get("notes", ()))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 
 from pytest_queryeval.comparison.budget import shared_budget
-from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits
+from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
@@ -31,16 +31,21 @@ MESSAGE_CHARACTERS = 200
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
-    """Return the result with its cause."""
-    return replace(result, cause=find_cause(result, session))
+    """Return the result with its cause, or in the details of the shown trial what its query shares with gold."""
+    cause = find_cause(result, session)
+    if not isinstance(cause, SharedPatterns):
+        return replace(result, cause=cause)
+    shown = replace(result.shown, details={**result.shown.details, "cause": asdict(cause)})
+    return replace(result, trials=tuple(shown if trial is result.shown else trial for trial in result.trials))
 
 
-def find_cause(result: CaseResult, session: Session) -> Cause | None:
-    """Return why the shown trial is wrong; None where it is right, and where no cause is known.
+def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
+    """Return why the shown trial is wrong; None where it is right, and where nothing is known.
 
     The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
     combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
-    all causes are asked for, it has EDIT_SECONDS at most.
+    all causes are asked for, it has EDIT_SECONDS at most. Without such a combination it is what the patterns of two
+    SPARQL queries share.
     """
     case, trial = result.case, result.shown
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
@@ -65,7 +70,9 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
     return None
 
 
-def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session) -> Cause | None:
+def _repaired(
+    case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
+) -> Cause | SharedPatterns | None:
     gold = session.execute_cached(case.golds[trial.gold_index], case)
 
     def score(execution: Execution) -> float | None:
@@ -79,19 +86,19 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
     edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
     if edits is None:
         return None
-    for numbers, query in _repairs(edits, case, session, lambda execution: score(execution) == 1.0):
+    limited = _limited(case, gold, session)
+    for numbers, query in _repairs(edits, limited, session, lambda execution: score(execution) == 1.0):
         is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
         if is_tested is not False:
             causing = tuple(edits.edits[number] for number in numbers)
             return Cause(edits=causing, repaired_query=query, is_tested=bool(is_tested))
-    return None
+    return edits.shared_patterns()
 
 
 def _repairs(
     edits: QueryEdits, case: Case, session: Session, is_right: Callable[[Execution], bool]
 ) -> Iterator[tuple[Sequence[int], str]]:
     """Yield the combinations of edits after which the query is right on the source, with the query."""
-    limited = _with_less_time(case) if session.cause_mode == "auto" else case
     tried: set[str] = set()
     cells = 0
     for numbers in islice(edits.combinations(), MAX_COMBINATIONS):
@@ -101,7 +108,7 @@ def _repairs(
         if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
             break
         tried.add(query)
-        execution = session.execute_cached(QueryOrAnswer(query=query), limited, is_derived=True)
+        execution = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
         cells += _cell_count(execution)
         if execution.error is not None:
             if execution.error.kind == "timeout":
@@ -121,8 +128,14 @@ def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session) -> 
     return is_tested
 
 
-def _with_less_time(case: Case) -> Case:
-    return replace(case, settings=replace(case.settings, timeout=min(case.settings.timeout, EDIT_SECONDS)))
+def _limited(case: Case, gold: Execution, session: Session) -> Case:
+    """Return the case with the limits of repaired queries, whose answers have as many rows as gold's."""
+    settings = case.settings
+    if session.cause_mode == "auto":
+        settings = replace(settings, timeout=min(settings.timeout, EDIT_SECONDS))
+    if settings.policy.duplicates == "count" and (rows := _row_count(gold)) is not None:
+        settings = replace(settings, max_rows=min(settings.max_rows, rows + 1))
+    return replace(case, settings=settings)
 
 
 def _cell_count(execution: Execution) -> int:

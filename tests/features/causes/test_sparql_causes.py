@@ -4,6 +4,7 @@ import pytest
 from samples import make_case
 from sparql_golds import GOLDS, HEAD, made
 
+from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -33,7 +34,7 @@ def cause_of(tmp_path_factory):
             stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
             case = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **stated)
             cause = find_cause(evaluate_case(case, session), session)
-            if cause is not None and cause.repaired_query is not None:
+            if isinstance(cause, Cause) and cause.repaired_query is not None:
                 again = {**stated, "predicted": QueryOrAnswer(query=cause.repaired_query)}
                 repaired = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **again)
                 assert evaluate_case(repaired, session).scores["execution_accuracy"] == 1
@@ -153,6 +154,75 @@ def test_names_of_variables_paths_and_blank_nodes_are_no_differences(cause_of):
 def test_a_right_answer_has_no_cause_and_one_that_nothing_repairs_neither(cause_of):
     assert cause_of(f"{HEAD}{S} {{ ?x :age 40 }}", f"{HEAD}{S} {{ ?x :age 40 . }}") is None
     assert cause_of(f"{HEAD}{S} {{ ?x :age 40 }}", f"{HEAD}{S} {{ ?x :knows (1 2) }}") is None
+
+
+def test_where_no_small_edit_repairs_the_answer_it_is_told_what_the_patterns_share(cause_of):
+    gold = f"{HEAD}{S} {{ ?x a :Singer ; :knows ?y . ?y a :Dancer ; :died ?city . ?city :in :styria }}"
+
+    shared = cause_of(f"{HEAD}SELECT ?who {{ ?who :knows ?z . ?z :name 'Bob' ; :manager ?m . ?m :name ?n }}", gold)
+
+    assert (shared.shared, shared.of) == (1, 5)
+    assert shared.only_gold == ("?who a :Singer", "?z a :Dancer", "?z :died ?m", "?m :in :styria")
+    assert shared.only_predicted == ('?z :name "Bob"', "?z :manager ?m", "?m :name ?n")
+
+
+def test_the_same_edit_in_several_places_is_one(cause_of):
+    path = ":in+"
+    predicted = f"{HEAD}{S} ?y {{ ?x :born ?a . ?a :in ?z . ?y :died ?b . ?b :in ?z }}"
+    gold = f"{HEAD}{S} ?y {{ ?x :born ?a . ?a {path} ?z . ?y :died ?b . ?b {path} ?z }}"
+
+    cause = cause_of(predicted, gold)
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [("wrong-predicate", ":in → :in+")]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label", "change"),
+    [
+        ("{ ?x a :Thing }", "{ ?x a/:under* :Thing }", "wrong-predicate", "a → a/:under*"),
+        ("{ ?x a/:under* :Thing }", "{ ?x a :Thing }", "wrong-predicate", "a/:under* → a"),
+        ("{ ?x :p/:q ?y . ?y :r 1 }", "{ ?x :p ?y . ?y :r 1 }", "wrong-predicate", ":p/:q → :p"),
+        ("{ ?x :p [ :q 1 ] }", "{ ?x :p [ :q 2 ] }", "wrong-value", "1 → 2"),
+        ("{ ?x :p ?y . ?y :q 1 }", "{ ?x :p [ :q 2 ] }", "wrong-value", "1 → 2"),
+        ("{ ?x ^:p ?y . ?y :r 1 }", "{ ?x :p ?y . ?y :r 1 }", "swapped", "?y :p ?x → ?x :p ?y"),
+        ("{ ?x :isFedBy ?y }", "{ ?y :feeds ?x }", "wrong-predicate", "?x :isFedBy ?y → ?y :feeds ?x"),
+        ("{ ?x :p|:q 1 }", "{ ?x :p 1 }", "wrong-predicate", ":p|:q → :p"),
+        ("{ VALUES ?x { :a } ?x :p 1 }", "{ VALUES ?x { :b } ?x :p 1 }", "wrong-value", None),
+        ("{ ?x :p 1 } VALUES ?x { :a }", "{ ?x :p 1 } VALUES ?x { :b }", "wrong-value", None),
+        ("{ GRAPH :g { ?x :p 1 } }", "{ GRAPH :h { ?x :p 1 } }", "wrong-value", ":g → :h"),
+        ("{ ?x :p 1 MINUS { ?x :q 1 } }", "{ ?x :p 1 MINUS { ?x :q 2 } }", "wrong-value", "1 → 2"),
+        ("{ ?x :p ?y BIND (?y + 1 AS ?z) }", "{ ?x :p ?y BIND (?y + 2 AS ?z) }", "wrong-value", "1 → 2"),
+        ("{ ?x :p ?y FILTER (?y - 1 > 2) }", "{ ?x :p ?y FILTER (?y + 1 > 2) }", "wrong-operator", "- → +"),
+        ("{ ?x :p ?y FILTER (?y IN (1, 2)) }", "{ ?x :p ?y FILTER (?y IN (1, 3)) }", "wrong-value", "2 → 3"),
+        ('{ ?x :p ?y FILTER REGEX(?y, "a") }', '{ ?x :p ?y FILTER REGEX(?y, "A") }', "value-case", '"a" → "A"'),
+        (
+            *("{ ?x :p ?y FILTER (:f(?y, 1) && BOUND(?y)) }", "{ ?x :p ?y FILTER (:f(?y, 2) && BOUND(?y)) }"),
+            *("wrong-value", "1 → 2"),
+        ),
+        (
+            "{ ?x :p 1 OPTIONAL { ?x :q ?y OPTIONAL { ?y :r 1 } } }",
+            "{ ?x :p 1 OPTIONAL { ?x :q ?y OPTIONAL { ?y :r 2 } } }",
+            *("wrong-value", "1 → 2"),
+        ),
+        (
+            "{ { ?x :p 1 } UNION { ?x :q 1 ; :r 1 } }",
+            "{ { ?x :p 1 } UNION { ?x :q 1 ; :r 2 } }",
+            *("wrong-value", "1 → 2"),
+        ),
+        (
+            "{ ?x :p ?y { SELECT ?y { ?y :q 1 } LIMIT 1 } }",
+            "{ ?x :p ?y { SELECT ?y { ?y :q 1 } LIMIT 2 } }",
+            *("wrong-limit", "1 → 2"),
+        ),
+    ],
+)
+def test_edits_are_local(predicted, gold, label, change):
+    difference = sparql_edits(f"{HEAD}{S} {predicted}", f"{HEAD}{S} {gold}")
+
+    first = difference.edits[0]
+    assert (first.label, change or first.change) == (label, first.change)
+    assert difference.reach_gold((0,))
+    assert sparql_edits(difference.applied((0,)), f"{HEAD}{S} {gold}").edits == []
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TypeAlias, TypeVar
 
-from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
+from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes.sparql.aligned import (
     NODE,
@@ -30,7 +30,7 @@ from pytest_queryeval.features.causes.sparql.labels import (
     label_of_expressions,
     label_of_heads,
 )
-from pytest_queryeval.languages.sparql.trees.facts import lost_variables
+from pytest_queryeval.features.causes.sparql.validity import defects
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
     Bind,
@@ -56,8 +56,9 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
 MAX_NODES = 1_500  # of the trees of both queries
-MAX_COMBINATIONS = 500  # many of them make the same query, or none
-MAX_PAIRED = 12  # edits of which two are made together, the smallest ones
+MAX_COMBINATIONS = 24
+MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
+MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
 MAX_ADDED = 3  # triples that one edit adds or leaves out
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
 # Of each clause, the label of what differs there in a way that has no label of its own.
@@ -69,6 +70,7 @@ _OTHERWISE: dict[str, CauseLabel] = {
 }
 # How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
 _OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
+_TURNED = 2.5  # the likeness of triples with subject and object exchanged
 Make: TypeAlias = Callable[[Node], "Node | tuple[Node, ...] | None"]
 Side: TypeAlias = "Node | str | tuple[Node, ...] | Sequence[Element] | None"
 T = TypeVar("T")
@@ -90,8 +92,7 @@ class SparqlEdits:
         self._tree = predicted
         self._gold = with_names_of(gold, predicted)
         self._writer = writer
-        self._lost = lost_variables(predicted) | lost_variables(self._gold)
-        self._products = max(_products(predicted), _products(self._gold))
+        self._defects = defects(predicted) | defects(self._gold)
         self._links, self._gold_links = links_of(predicted), links_of(self._gold)
         self._names = _shown_names({*variables(predicted), *variables(self._gold)})
         self._found: list[_Edit] = []
@@ -118,11 +119,21 @@ class SparqlEdits:
         yield from islice((*((number,) for number in numbers), *pairs), MAX_COMBINATIONS)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None where it returns what it does not match, or multiplies patterns.
+        """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects."""
+        tree = self._edited(numbers)
+        if tree is None or not defects(tree) <= self._defects:
+            return None
+        if not tree.selects_all and not self._gold.selects_all and len(tree.items) < len(self._gold.items):
+            return None
+        return self._writer.query(readable(tree, self._names))
 
-        That is to have patterns without a common variable, which is slow, where neither predicted nor gold does. None
-        too where it returns fewer columns than gold.
-        """
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then has the patterns and clauses of gold, in any order."""
+        if (tree := self._edited(numbers)) is None:
+            return False
+        return not SparqlEdits(normal(readable(tree, self._names)), self._gold, self._writer).edits
+
+    def _edited(self, numbers: Sequence[int]) -> Select | None:
         makes: defaultdict[int, list[Make]] = defaultdict(list)
         for number in numbers:
             for target, make in self._found[number].makes:
@@ -136,16 +147,22 @@ class SparqlEdits:
                 replacement = make(replacement)
             return replacement
 
-        tree = changed(self._tree, change)
-        if tree is None or not lost_variables(tree) <= self._lost or _products(tree) > self._products:
-            return None
-        if not tree.selects_all and not self._gold.selects_all and len(tree.items) < len(self._gold.items):
-            return None
-        return self._writer.query(readable(tree, self._names))
+        return changed(self._tree, change)
 
-    def reach_gold(self, numbers: Sequence[int]) -> bool:
-        """Return False: patterns in another order, or with other variables, may say the same."""
-        return False
+    def shared_patterns(self) -> SharedPatterns | None:
+        """Return the triple patterns that only one of the queries has; None where gold has none."""
+        triples, gold_triples = (
+            [node for node in walk(tree) if isinstance(node, Triple)] for tree in (self._tree, self._gold)
+        )
+        only_predicted, only_gold = _without_common(triples, gold_triples, lambda triple: triple)
+        if not gold_triples:
+            return None
+        return SharedPatterns(
+            shared=len(gold_triples) - len(only_gold),
+            of=len(gold_triples),
+            only_gold=tuple(map(self._line, only_gold[:MAX_SHOWN])),
+            only_predicted=tuple(map(self._line, only_predicted[:MAX_SHOWN])),
+        )
 
     def _line(self, side: Side) -> str:
         """Return the text of one side of a change, with paths where they were taken apart."""
@@ -215,16 +232,20 @@ class SparqlEdits:
             change = predicted.modifier, gold.modifier
             self._add(label, "SELECT", change, (predicted, _setting(gold, "modifier")), size=_OF_A_TERM)
         only_predicted, only_gold = _without_common(predicted.items, gold.items, lambda item: item.value)
-        for item, gold_item in zip(only_predicted, only_gold, strict=False):
+        pairs = _chosen(_scored_items(only_predicted, only_gold), only_predicted, only_gold)
+        for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
             else:
                 label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
                 label = label if label == "wrong-aggregate" else "wrong-column"
                 self._add(label, "SELECT", (item, gold_item), (item, _replacing(gold_item)))
-        for item in only_predicted[len(only_gold) :]:
-            self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)))
-        for item in only_gold[len(only_predicted) :]:
+        for item in only_predicted:
+            if not any(item is paired for paired, _ in pairs):
+                self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)))
+        for item in only_gold:
+            if any(item is paired for _, paired in pairs):
+                continue
             make = _inserting_item(item, gold.items.index(item))
             self._add("missing-column", "SELECT", (None, item), (predicted, make))
         if len(only_predicted) + len(only_gold) > 1:
@@ -294,26 +315,20 @@ class SparqlEdits:
                     break
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
-        """Add the edits of triples in the place of others, those first that have most in common."""
-        left, right = (
-            chains([element for element in side if isinstance(element, Triple)], links)
-            for side, links in ((only_predicted, self._links), (only_gold, self._gold_links))
-        )
-        scores = [
-            (-score, at, gold_at)
-            for at, chain in enumerate(left)
-            for gold_at, gold_chain in enumerate(right)
-            if (score := _likeness(chain.triple, gold_chain.triple))
-        ]
-        used: tuple[set[int], set[int]] = (set(), set())
-        for _, at, gold_at in sorted(scores):
-            if at in used[0] or gold_at in used[1]:
-                continue
-            used[0].add(at)
-            used[1].add(gold_at)
-            self._chains(left[at], right[gold_at])
-            for side, chain in ((only_predicted, left[at]), (only_gold, right[gold_at])):
-                side[:] = [other for other in side if not any(other is member for member in chain.members)]
+        """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
+        for links, gold_links, least in (((), (), _TURNED), (self._links, self._gold_links, 0.1)):
+            left = chains([element for element in only_predicted if isinstance(element, Triple)], links)
+            right = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
+            scored = [
+                (-score, at, gold_at)
+                for at, chain in enumerate(left)
+                for gold_at, gold_chain in enumerate(right)
+                if (score := _likeness(chain.triple, gold_chain.triple)) >= least
+            ]
+            for chain, gold_chain in _chosen(scored, left, right):
+                self._chains(chain, gold_chain)
+                for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
+                    side[:] = [element for element in side if not any(element is member for member in members)]
 
     def _chains(self, chain: Chain, gold_chain: Chain) -> None:
         """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
@@ -494,7 +509,7 @@ def _likeness(triple: Triple, gold: Triple) -> float:
     if same_subject and same_object:
         return 3
     if (triple.subject, triple.object) == (gold.object, gold.subject):
-        return 2.5 if same_path else 2.2
+        return _TURNED if same_path else 2.2
     if same_path and (same_subject or same_object):
         return 2 + 0.1 * same_subject
     if not (same_subject or same_object):
@@ -525,6 +540,16 @@ def _best_pairs(left: Sequence[Group], right: Sequence[Group]) -> list[tuple[Gro
         for gold_at, gold_arm in enumerate(right)
     ]
     return _chosen(scored, left, right)
+
+
+def _scored_items(items: Sequence[Item], gold_items: Sequence[Item]) -> list[tuple[float, int, int]]:
+    """Return pairs of columns by their places, best first: of one name, both expressions, both variables, others."""
+    scored = []
+    for at, item in enumerate(items):
+        for gold_at, gold_item in enumerate(gold_items):
+            is_of_one_sort = bool(item.value.arguments) == bool(gold_item.value.arguments)
+            scored.append((-2.0 * (item.variable == gold_item.variable) - is_of_one_sort, at, gold_at))
+    return scored
 
 
 def _common_share(node: Node, gold: Node) -> float:
@@ -558,21 +583,6 @@ def _components(elements: Sequence[Element], outside: set[str]) -> list[tuple[El
 def _size(elements: Sequence[Element]) -> int:
     is_large = any(isinstance(element, Select | Union) for element in elements)
     return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1
-
-
-def _products(tree: Select) -> int:
-    """Return the number of patterns without a variable in common with others, of the group that has most."""
-    return max((_unconnected(node) for node in walk(tree) if isinstance(node, Group)), default=0)
-
-
-def _unconnected(group: Group) -> int:
-    connected: list[set[str]] = []
-    for element in group.elements:
-        if names := set(variables(element)):
-            joined = [part for part in connected if part & names]
-            connected = [part for part in connected if not part & names]
-            connected.append(names.union(*joined))
-    return len(connected)
 
 
 def _inner_groups(element: Element) -> tuple[Group, ...]:

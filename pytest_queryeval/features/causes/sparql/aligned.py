@@ -144,6 +144,8 @@ def links_of(node: Node) -> list[str]:
 
 def readable(tree: Select, names: Mapping[str, str]) -> Select:
     """Return a query with paths where `normal` made triples of them; `names` are those of the nodes that remain."""
+    if not names:
+        return tree
     links = [link for link in links_of(tree) if link.startswith(NODE)]
 
     def change(_: Node, new: Node) -> Node:

@@ -94,6 +94,9 @@ class SqlEdits:
             changes.drop_table_names(columns)
         return self._written(tree)
 
+    def shared_patterns(self) -> None:
+        """Return nothing: SQL has no triple patterns."""
+
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
         return parts.content(self._changed(numbers)) == parts.content(self._gold)

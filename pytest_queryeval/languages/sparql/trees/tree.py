@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, get_args
 
 COUNTING = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
@@ -144,6 +144,9 @@ class Group:
 ALL = Expr("*")
 Element: TypeAlias = Triple | Filter | Bind | Data | Block | Union | Select
 Node: TypeAlias = Element | Group | Expr | Item | SortKey
+_FIELD_NAMES: dict[type, tuple[str, ...]] = {
+    node_type: tuple(field.name for field in fields(node_type)) for node_type in get_args(Node)
+}
 # Takes a node before and after the changes within it; returns its replacement: a node, several nodes, or none.
 Change: TypeAlias = Callable[[Node, Node], "Node | tuple[Node, ...] | None"]
 N = TypeVar("N", bound=Node)
@@ -167,8 +170,8 @@ def is_number(term: str) -> bool:
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes within it, outer ones first."""
     yield node
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in _FIELD_NAMES[type(node)]:
+        value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
             if not isinstance(child, str | bool) and child is not None:
                 yield from walk(child)
@@ -194,8 +197,8 @@ def has_aggregate(expression: Expr) -> bool:
 
 def terms(node: Node) -> Iterator[str]:
     """Yield all tokens of a node."""
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in _FIELD_NAMES[type(node)]:
+        value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
             if isinstance(child, str):
                 yield child
@@ -219,15 +222,15 @@ def changed(node: N, change: Change) -> N | None:
 
 def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
     values: dict[str, object] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in _FIELD_NAMES[type(node)]:
+        value = getattr(node, name)
         if isinstance(value, tuple):
             children: list[object] = []
             for child in value:
                 new_child = child if isinstance(child, str) else _changed(child, change)
                 children += new_child if isinstance(new_child, tuple) else () if new_child is None else (new_child,)
             if len(children) != len(value) or any(a is not b for a, b in zip(children, value, strict=True)):
-                values[field.name] = tuple(children)
+                values[name] = tuple(children)
         elif isinstance(value, str | bool) or value is None:
             continue
         else:
@@ -235,7 +238,7 @@ def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
             if not isinstance(new_child, type(value)):
                 return None
             if new_child is not value:
-                values[field.name] = new_child
+                values[name] = new_child
     return change(node, replace(node, **values) if values else node)  # type: ignore[arg-type]
 
 
@@ -244,12 +247,12 @@ def renamed(node: N, names: Callable[[str], str]) -> N:
 
     def change(_: Node, node_copy: Node) -> Node:
         values: dict[str, object] = {}
-        for field in fields(node_copy):
-            value = getattr(node_copy, field.name)
+        for name in _FIELD_NAMES[type(node_copy)]:
+            value = getattr(node_copy, name)
             if isinstance(value, str):
-                values[field.name] = names(value)
+                values[name] = names(value)
             elif isinstance(value, tuple):
-                values[field.name] = tuple(names(token) if isinstance(token, str) else token for token in value)
+                values[name] = tuple(names(token) if isinstance(token, str) else token for token in value)
         return replace(node_copy, **values)  # type: ignore[arg-type]
 
     copy = changed(node, change)
