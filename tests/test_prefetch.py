@@ -13,10 +13,9 @@ from samples import change, make_case, query
 
 from pytest_queryeval.core.errors import PredictorError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
-from pytest_queryeval.evaluation.calls.call_clock import CallClock
+from pytest_queryeval.evaluation.calls.call_clock import CallClock, time_limit
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
-from pytest_queryeval.evaluation.calls.time_limit import time_limit
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 pytestmark = pytest.mark.process

@@ -8,8 +8,7 @@ from samples import FINGERPRINT, entry, make_case
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.runs.cases import NamedCase
-from pytest_queryeval.runs.options import RunOptions
-from pytest_queryeval.runs.sample import random_place
+from pytest_queryeval.runs.options import RunOptions, random_place
 from pytest_queryeval.runs.stopping import EarlyStop
 
 PATH = "music/s.queryeval.yaml"

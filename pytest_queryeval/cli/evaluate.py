@@ -27,7 +27,6 @@ from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluate_named_case
-from pytest_queryeval.runs.clusters import CLUSTERS
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.option_table import OPTIONS
 from pytest_queryeval.runs.options import RunOptions
@@ -36,6 +35,7 @@ from pytest_queryeval.runs.root import root_of
 from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
 from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
+from pytest_queryeval.runs.workers import CLUSTERS
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files, suites_below
 from pytest_queryeval.text.redaction import mask_credentials

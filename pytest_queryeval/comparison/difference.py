@@ -15,10 +15,9 @@ from itertools import chain, islice, repeat
 from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.temporal import read_temporal
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Row, Table, TripleTerm
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import CELL_AHEAD, cell_text
 

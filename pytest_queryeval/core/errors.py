@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.report import Report
@@ -191,3 +191,25 @@ def nearest_file(path: Path) -> str:
 
 def _unpacked(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
+
+
+T = TypeVar("T")
+Error = TypeVar("Error", bound=QueryEvalError)
+
+
+def capture_error(function: Callable[[], T], error_type: type[Error]) -> T | Error:
+    """Return what `function` returns, or the error of `error_type` that it raises.
+
+    Kept as a value, what failed once fails again without another attempt.
+    """
+    try:
+        return function()
+    except error_type as error:
+        return error
+
+
+def unwrap(result: T | QueryEvalError) -> T:
+    """Return the result of `capture_error`, or raise the error that it kept."""
+    if isinstance(result, QueryEvalError):
+        raise result.with_traceback(None)  # each raise would add to the traceback of the one before
+    return result

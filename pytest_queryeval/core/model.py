@@ -9,12 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Difference, Table
 
 Answer: TypeAlias = Table | JsonAnswer | Selection
 FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]

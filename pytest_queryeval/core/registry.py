@@ -90,7 +90,10 @@ class Registry(Mapping[str, T]):
         Raise `UnknownNameError` with the nearest name, `MissingFeatureError` where its feature is not installed, and
         `QueryEvalError` where it cannot be imported otherwise.
         """
-        if name not in self._members and name not in self:
+        member = self._members.get(name)
+        if member is not None and not isinstance(member, str):
+            return member
+        if name not in self:
             raise UnknownNameError(f"unknown {self.noun} '{name}'{did_you_mean(name, self._members)}")
         member = self._members[name]
         if isinstance(member, str):

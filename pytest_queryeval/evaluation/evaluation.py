@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Protocol
 
 from pytest_queryeval.core.errors import (
     GoldColumnError,
@@ -16,7 +17,7 @@ from pytest_queryeval.core.errors import (
     SourceError,
 )
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
-from pytest_queryeval.evaluation.analyses import ANALYSES
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
@@ -35,6 +36,16 @@ class CaseProgress:
     gold_index: int = 0
     prediction: Prediction | None = None
     """The prediction of the current trial."""
+
+
+class Analysis(Protocol):
+    """Analyses a scored case; raises nothing."""
+
+    def __call__(self, result: CaseResult, session: Session) -> CaseResult:
+        """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
+
+
+ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", members={})
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:

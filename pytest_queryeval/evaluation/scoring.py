@@ -1,4 +1,4 @@
-"""One predicted answer against one gold: the values of metrics, with details and notes."""
+"""One predicted answer against one gold: the order of gold's rows, and the values of metrics with details and notes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_queryeval.comparison.equality import in_strict_order
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score, States
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Prediction, QueryOrAnswer
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, options_of
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
 DEPENDS = "order: predicted is right only by such a choice, which a wrong query may hit by chance"
@@ -59,21 +62,21 @@ class Scoring:
         """
         metric = METRICS[name]
         if metric.input == "predictions":
-            return self._score(name, self.predicted, self._prediction)
+            return self._score(name, metric, self.predicted, self._prediction)
         if "states" in metric.injected:
-            return self._score(name, self.gold, self.predicted)
+            return self._score(name, metric, self.gold, self.predicted)
         gold, predicted = self._rewrite(metric)
         if metric.input == "queries":
-            return self._score(name, gold.query, predicted.query)
+            return self._score(name, metric, gold.query, predicted.query)
         if predicted.error is not None:
             # Any answer shows whether the metric applies to gold, so an empty one will do.
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
-            return None if self._score(name, self.gold.answer, empty) is None else metric.worst_score
+            return None if self._score(name, metric, self.gold.answer, empty) is None else metric.worst_score
         if metric.input == "executions":
-            return self._score(name, gold, predicted)
-        return self._score(name, gold.answer, predicted.answer)
+            return self._score(name, metric, gold, predicted)
+        return self._score(name, metric, gold.answer, predicted.answer)
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
@@ -83,11 +86,10 @@ class Scoring:
         if pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
-    def _score(self, name: str, gold: Any, predicted: Any) -> float | None:
+    def _score(self, name: str, metric: Metric, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None where one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
-        metric = METRICS[name]
         options = options_of(self._case, name)
         metric.check(options)
         injected = {key: self._injected_argument(key) for key in metric.injected}
@@ -250,6 +252,49 @@ class Scoring:
         """Add sentences, each once."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
+
+
+def resolve_row_order(
+    gold: Table,
+    predicted: Table,
+    policy: Policy,
+    *,
+    read_plan: Callable[[], OrderPlan | None],
+    run: Callable[[str], Table | str],
+) -> tuple[Table, tuple[str, ...]]:
+    """Return gold with the order of rows that its query asks for, and notes on what could not be determined.
+
+    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
+    table, or why it failed. Both are called only where the verdict depends on them.
+    """
+    if policy.row_order != "auto" or policy.duplicates == "ignore":
+        return gold, ()
+    chosen = project(gold, policy.gold_columns)
+    if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
+        return gold, ()
+    plan = read_plan()
+    if plan is None:
+        return gold, ()
+    same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
+    if not plan.ordered and same_rows:
+        return gold, ()
+    strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
+    if not plan.limited and not same_rows:  # wrong in any order
+        return strict, ()
+    if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
+        return strict, ()
+    # Right or wrong depends on which rows tie, or on which of them a LIMIT chose.
+    ties, notes = ties_of(plan, gold, policy, run)
+    return (strict if ties is None else replace(gold, ties=ties)), notes
+
+
+def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
+    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
+    gold = project(gold, policy.gold_columns) if is_cut else gold
+    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
+        return False
+    return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0
 
 
 def _surplus(gold: Answer | None, predicted: Answer | None) -> str:

@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import QueryEvalError, SourceError, UnresponsiveSourceError
+from pytest_queryeval.core.errors import QueryEvalError, SourceError, UnresponsiveSourceError, capture_error, unwrap
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
@@ -184,10 +183,6 @@ class Session:
         query = content.query or ""
         if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
-        return self._run(query, case, is_derived=is_derived)
-
-    def _run(self, query: str, case: Case, *, is_derived: bool) -> Execution:
-        """Run a query, or return its recorded execution."""
         limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
         if self.recording is None or case.settings.source in (None, self._built):
             return self._run_on_engine(query, case, limits, is_derived=is_derived)

@@ -31,8 +31,10 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     only the one that is the verdict.
     """
     shown_trial = next((trial for trial in trials if trial.passed is False), trials[0])
-    scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
-    violations = threshold_violations(scores, case)
+    scores, violations = dict(trials[0].scores), trials[0].violations
+    if len(trials) > 1:
+        scores = {name: _mean([trial.scores[name] for trial in trials]) for name in scores}
+        violations = threshold_violations(scores, case)
     passed = [bool(trial.passed) for trial in trials]
     if case.settings.trials_rule == "mean" or not case.settings.thresholds:
         unanswered = all(trial.predicted.error is not None for trial in trials)
@@ -41,8 +43,8 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
         fails = not _is_met(case, sum(passed), len(passed))
         violations = shown_trial.violations if fails else ()
     n, right = len(passed), sum(passed)
-    together = dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
-    scores |= {name: together[name] for name in case.settings.trials_scores}
+    of_trials = dict(zip(OF_TRIALS, (pass_at, pass_hat), strict=True))
+    scores |= {name: of_trials[name](n, n, right) for name in case.settings.trials_scores}
     gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)

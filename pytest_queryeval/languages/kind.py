@@ -9,10 +9,9 @@ from typing import ClassVar
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.cause import Cause, CauseLabel
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Difference, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.sandbox.host import Hosts
 

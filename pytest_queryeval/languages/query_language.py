@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import difference
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
-from pytest_queryeval.core.table import Cell, Table
+from pytest_queryeval.core.table import Cell, Difference, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT

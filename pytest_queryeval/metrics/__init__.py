@@ -116,6 +116,8 @@ def better_of(name: str) -> Better:
 
 def options_of(case: Case, name: str) -> Mapping[str, JsonValue]:
     """Return a case's options of a metric: those of its kind that the metric has, and those of the metric itself."""
+    if not case.settings.options:
+        return {}
     kind_options = case.settings.options.get(case.settings.kind, {})
     of_kind = {key: value for key, value in kind_options.items() if key in METRICS[name].options}
     return {**of_kind, **case.settings.options.get(name, {})}

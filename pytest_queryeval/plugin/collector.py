@@ -17,8 +17,7 @@ from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.report import CaseReport, Environment, Report
-    from pytest_queryeval.plugin.run import Run
-    from pytest_queryeval.plugin.worker_summary import WorkerSummary
+    from pytest_queryeval.plugin.run import Run, WorkerSummary
     from pytest_queryeval.results.case_store import CasesByNodeid
     from pytest_queryeval.runs.targets import ReportTargets
 
@@ -192,7 +191,7 @@ class ReportCollector:
         collected = {path: number for summary in summaries for path, number in summary["collected"].items()}
         gates = merge_gates(summary["gates"] for summary in summaries)
         if gates:
-            from pytest_queryeval.plugin.suite_files import collected_below
+            from pytest_queryeval.plugin.run import collected_below
             from pytest_queryeval.runs.left_out import with_numbers_of_cases
 
             files_below = partial(collected_below, session=session)
@@ -259,3 +258,22 @@ def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
         if case is not None:
             return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
     return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
+
+
+if TYPE_CHECKING:
+    from pytest_queryeval.plugin.collector import ReportCollector
+
+
+class LastFailed:
+    """Adds cases missed under `on_miss: xfail` to the tests that failed last, so that --lf and --ff run them."""
+
+    def __init__(self, collector: ReportCollector) -> None:
+        self._collector = collector
+
+    @pytest.hookimpl(trylast=True)  # after pytest's own, which leaves out expected failures
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Add them to the cache of failed tests."""
+        cache = getattr(session.config, "cache", None)  # gone under -p no:cacheprovider
+        missed = {nodeid: True for nodeid, case in self._collector.cases.items() if case["outcome"] == "missed"}
+        if cache is not None and missed:
+            cache.set("cache/lastfailed", cache.get("cache/lastfailed", {}) | missed)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from fnmatch import fnmatch
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 import pytest
 
@@ -15,14 +18,39 @@ from pytest_queryeval.plugin.options import read_options
 from pytest_queryeval.plugin.stash import is_case_item
 
 if TYPE_CHECKING:
+    import pluggy
+
     from pytest_queryeval.core.errors import Location
     from pytest_queryeval.core.model import Case
-    from pytest_queryeval.core.report import RequestedPaths
+    from pytest_queryeval.core.report import PendingGate, RequestedPaths
     from pytest_queryeval.evaluation.session import Session
-    from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
     from pytest_queryeval.runs.suites import RunSuites
+
+
+class WorkerSummary(TypedDict):
+    """The facts about one process, from which the controller makes the report.
+
+    Plain values, since a worker of pytest-xdist sends them to the controller.
+    """
+
+    gates: list[PendingGate]
+    left_out: list[str]
+    """The suite files that require an extra that is not installed."""
+    unreadable_files: list[str]
+    collected: dict[str, int]
+    """The numbers of cases by suite file."""
+    selected: bool
+    """Whether an option or a plugin deselected cases."""
+    has_suites: bool
+    """Whether a suite file was collected, readable or not."""
+    misuse: str
+    """The message of a usage error; empty if there is none."""
+    engine_versions: dict[str, str]
+    """The versions of engines by name."""
+    unused: list[str]
+    """Sentences on predictions that no case used."""
 
 
 class Run:
@@ -217,6 +245,29 @@ class Run:
             "engine_versions": self.engine_versions,
             "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
         }
+
+
+def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
+    """Yield the suite files that pytest would collect below a folder, including those that --ignore excludes."""
+    from pytest_queryeval.suites.suites import is_suite_file
+
+    for place, folders, names in os.walk(folder, followlinks=True):
+        hook = session.gethookproxy(Path(place))
+        folders[:] = [name for name in folders if _is_collected(Path(place, name), session.config, hook)]
+        paths = [path for name in names if is_suite_file(path := Path(place, name))]
+        yield from (path for path in paths if _is_collected(path, session.config, hook))
+
+
+def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> bool:
+    """Return whether pytest collects a path, or would but for --ignore or --ignore-glob."""
+    if not hook.pytest_ignore_collect(collection_path=path, config=config):
+        return True
+
+    def absolute(name: str) -> str:
+        return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them
+
+    names, patterns = config.option.ignore or (), config.option.ignore_glob or ()
+    return str(path) in map(absolute, names) or any(fnmatch(str(path), absolute(pattern)) for pattern in patterns)
 
 
 def _cases(items: list[pytest.Item]) -> list[Case]:

@@ -13,10 +13,12 @@ from pytest_queryeval.text.redaction import redact
 
 def hide_secrets(report: pytest.TestReport) -> None:
     """Remove the secrets from a test's report before it goes to the terminal, to JUnit or to another process."""
-    report.sections = [(title, redact(text)) for title, text in report.sections]
-    if not all(isinstance(value, float) for _, value in report.user_properties):  # pytest keeps every report
+    if report.sections:
+        report.sections = [(title, redact(text)) for title, text in report.sections]
+    if {type(value) for _, value in report.user_properties} - {float}:  # pytest keeps every report
         report.user_properties = [(name, _clean(value)) for name, value in report.user_properties]
-    report.longrepr = _clean(report.longrepr)
+    if report.longrepr is not None:
+        report.longrepr = _clean(report.longrepr)
     if hasattr(report, "wasxfail"):
         report.wasxfail = redact(report.wasxfail)
 

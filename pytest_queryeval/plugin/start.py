@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_queryeval.plugin.collector import ReportCollector
+from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
 from pytest_queryeval.plugin.folding import ErrorFolding
 from pytest_queryeval.plugin.garbage import GarbageCollection
 from pytest_queryeval.plugin.interruption import Interruption
-from pytest_queryeval.plugin.last_failed import LastFailed
 from pytest_queryeval.plugin.misnamed import Misnamed
 from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.plugin.stash import COLLECTOR, RUN

@@ -9,9 +9,8 @@ import pytest
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.plugin.collector import ReportCollector
-from pytest_queryeval.plugin.run import Run
+from pytest_queryeval.plugin.run import Run, collected_below
 from pytest_queryeval.plugin.stash import is_case_item
-from pytest_queryeval.plugin.suite_files import collected_below
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.stopping import early_stop, not_run
 from pytest_queryeval.text.escaping import log_line

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from pytest_queryeval.core import report
-from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.metric import LARGEST
@@ -171,9 +170,30 @@ def result_json(
         "cause": _cause(result),
         "prediction": _prediction(result.prediction),
         "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
-        "details": to_jsonable(result.details),
+        "details": to_jsonable(result.details, text=str),  # `_redacted` makes texts fit for UTF-8
     }
     return _redacted(with_result)
+
+
+class TableReport(TypedDict):
+    """A table of a database with all its rows."""
+
+    name: str
+    columns: list[str]
+    rows: list[report.Row]
+
+
+class CounterexampleReport(TypedDict):
+    """A small database in which two queries differ that agree on the source, and the script that makes it.
+
+    `note` says so, or why there is none: then the other values are empty.
+    """
+
+    note: str
+    tables: list[TableReport]
+    gold: QueryReport | None
+    predicted: QueryReport | None
+    script: str
 
 
 def counterexample_json(counterexample: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
@@ -218,7 +238,7 @@ def _prediction(prediction: Prediction) -> PredictionReport:
     return {
         "source": prediction.predictor,
         "seconds": _seconds(prediction.seconds),
-        "metadata": to_jsonable(prediction.metadata),
+        "metadata": to_jsonable(prediction.metadata, text=str),
     }
 
 

@@ -10,8 +10,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from pytest_queryeval.core.capture import capture_error
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, capture_error
 from pytest_queryeval.core.model import Case, Outcome, Prediction
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.calls.pool import PredictorPool

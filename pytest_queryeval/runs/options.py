@@ -7,7 +7,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
@@ -17,7 +19,6 @@ from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
-from pytest_queryeval.runs.sample import random_place, sample_of
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
 from pytest_queryeval.text.truncation import one_line
@@ -188,3 +189,23 @@ class RunOptions(OptionValues):
                 raise QueryEvalError(f"{self.prefix}threshold: {problem}")
             thresholds[name] = Threshold(minimum=number, option=f"{self.prefix}threshold")
         return thresholds
+
+
+def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
+    """Return `number` of the node ids, from each file in proportion; the same ones in every process.
+
+    It is a systematic sample: cases at equal distances, where those of a file stand together in random order.
+    """
+
+    def place(nodeid: str) -> tuple[str, bytes]:
+        return nodeid.partition("::")[0], sha256(f"{seed} {nodeid}".encode(errors="backslashreplace")).digest()
+
+    ordered = sorted(nodeids, key=place)
+    start = Random(seed).randrange(len(ordered)) if ordered else 0  # noqa: S311 - no secret
+    number = min(number, len(ordered))
+    return {ordered[(at * len(ordered) + start) // number] for at in range(number)}
+
+
+def random_place(nodeid: str, seed: int) -> bytes:
+    """Return a random sort key of a case, which depends on the seed and the case only."""
+    return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
 
-from pytest_queryeval.runs.sample import sample_of
+from pytest_queryeval.runs.options import sample_of
 
 PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {GOLD!r}\n"
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
-from pytest_queryeval.core.errors import PredictorError, QueryEvalError
+from pytest_queryeval.core.errors import PredictorError, QueryEvalError, capture_error, unwrap
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall
 from pytest_queryeval.evaluation.calls.progress import progress_line

@@ -6,9 +6,8 @@ import json
 import threading
 from collections.abc import Callable, Hashable
 
-from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.errors import SourceError, capture_error, unwrap
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.table_definition import (

@@ -7,9 +7,8 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.table import Cell, Row
+from pytest_queryeval.core.table import Cell, Difference, Row
 from pytest_queryeval.features.json.values import canonical_text, equal, path_text
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import redact

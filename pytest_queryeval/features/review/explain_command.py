@@ -17,7 +17,6 @@ from pathlib import Path
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.atomic_write import write_atomically
-from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.core.report import CaseReport
@@ -28,7 +27,7 @@ from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES,
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, CounterexampleReport, counterexample_json
 from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.report import CaseReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
@@ -22,6 +21,7 @@ from pytest_queryeval.reports.story import (
     case_story,
     edit_line,
 )
+from pytest_queryeval.results.case_json import CounterexampleReport
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.formatting import format_score
 from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end

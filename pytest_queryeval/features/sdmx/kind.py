@@ -7,11 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_queryeval.core.cause import Cause
-from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
 from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.core.table import Difference
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import text

@@ -14,9 +14,8 @@ from multiprocessing.util import Finalize
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
-from pytest_queryeval.core.capture import unwrap
 from pytest_queryeval.core.cause import CauseMode
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, unwrap
 from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
