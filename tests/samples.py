@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.case_view import view_of
 from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.groups import groups_of
 from pytest_queryeval.core.model import (
     Case,
     CaseResult,
@@ -20,7 +21,6 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.groups import groups_of
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_json import unknown_case
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import HEAD, entry
 
-from pytest_queryeval.groups import group_values
+from pytest_queryeval.core.groups import group_values
 from pytest_queryeval.results.aggregation import aggregate, metric_statistics, statistics, totals
 
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run")

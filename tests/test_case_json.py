@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, query, table
 
 from pytest_queryeval import register_secret
+from pytest_queryeval.core.groups import groups_of, values_of
 from pytest_queryeval.core.model import (
     Execution,
     Failure,
@@ -21,7 +22,6 @@ from pytest_queryeval.core.model import (
     ThresholdViolation,
 )
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
-from pytest_queryeval.groups import groups_of, values_of
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redacted, result_json
 from pytest_queryeval.text.redaction import MARK

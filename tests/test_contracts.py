@@ -9,12 +9,12 @@ from samples import make_case
 from pytest_queryeval import METRICS, evaluate, load_cases
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
 from pytest_queryeval.core.gates import GATE_RULES
+from pytest_queryeval.core.groups import GROUPS, POSITIONS
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS, Exported, PredictionFile
 from pytest_queryeval.features.transfer.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.groups import GROUPS, POSITIONS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS

@@ -8,7 +8,7 @@ from samples import FINGERPRINT, entry, make_case, query
 
 from pytest_queryeval.core.errors import UnknownNameError
 from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.groups import GROUPS
+from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.results.gates import (
     EarlyDecision,
     LeftOut,

@@ -8,9 +8,9 @@ from samples import HEAD, make_case, make_result, table
 from suites import enter, problems, write
 
 from pytest_queryeval.core.gates import requirement
+from pytest_queryeval.core.groups import GROUPS, Group, group_values
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.review.explanation import explanation_lines
-from pytest_queryeval.groups import GROUPS, Group, group_values
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.html.case_list import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.http.answers import read_json, shape
+from pytest_queryeval.sandbox.http.answers import read_json, shape
 
 NAMES = st.sampled_from(["a", "b", "rows", "values", "_x1"])
 DOCUMENTS = st.recursive(

@@ -15,8 +15,8 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.http import SETTINGS as SETTINGS_OF_SOURCES
-from pytest_queryeval.http.template import render
 from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.http.template import render
 
 DOCS = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
 SCRIPT = """

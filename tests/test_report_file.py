@@ -11,7 +11,7 @@ from samples import make_case as make_suite_case
 
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.groups import GROUPS
+from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import aggregate

@@ -23,13 +23,13 @@ from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, se
 from pytest_queryeval.engines.endpoint_profiles import PROFILES
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
 from pytest_queryeval.languages.sparql.query import Query, read_query
 from pytest_queryeval.languages.sparql.tokens import BLANK
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.http.setting_validators import CONNECTION
 from pytest_queryeval.text.truncation import one_line
 
 DRIVER = Path(__file__).with_name("endpoint_child.py")

@@ -13,13 +13,19 @@ from typing import Any
 import rdflib
 
 from pytest_queryeval.engines.endpoint_profiles import meaning_of
-from pytest_queryeval.http.messages import SHOWN_BYTES, message, unreadable
-from pytest_queryeval.http.retry_after import retry_after
-from pytest_queryeval.http.session import QueryFailed, RetryableError, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
+from pytest_queryeval.sandbox.http.messages import SHOWN_BYTES, message, retry_after, unreadable
+from pytest_queryeval.sandbox.http.session import (
+    QueryFailed,
+    RetryableError,
+    RetryingRequest,
+    Sessions,
+    StatusPolicy,
+    classify,
+)
 from pytest_queryeval.text.redaction import register_secrets
 
 GRAPH_FORMATS = {

@@ -14,9 +14,9 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.http.setting_validators import BODY, REQUEST
-from pytest_queryeval.http.template import is_body, placeholders
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.http.setting_validators import BODY, REQUEST
+from pytest_queryeval.sandbox.http.template import is_body, placeholders
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")

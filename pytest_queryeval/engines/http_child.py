@@ -8,14 +8,22 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
-from pytest_queryeval.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
-from pytest_queryeval.http.auth import origin
-from pytest_queryeval.http.messages import unreadable
-from pytest_queryeval.http.request import Request, make_request, next_page_request
-from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer
+from pytest_queryeval.sandbox.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
+from pytest_queryeval.sandbox.http.messages import unreadable
+from pytest_queryeval.sandbox.http.session import (
+    QueryFailed,
+    Request,
+    RetryingRequest,
+    Sessions,
+    StatusPolicy,
+    classify,
+    make_request,
+    next_page_request,
+    origin,
+)
 from pytest_queryeval.text.redaction import register_secrets
 
 # Services also send 404 for an unknown table; where the URL is wrong, the probe gets it too.
@@ -25,7 +33,7 @@ STATUS_POLICY = StatusPolicy(
 
 
 class Driver(driver.Driver):
-    """Queries services; `settings` are those of `http.py`."""
+    """Queries services; `settings` are those of `sandbox/http/session.py`."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.core.groups import Group
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.languages.kind import Kind as Kind
@@ -28,3 +29,19 @@ def features_of(case: Case) -> tuple[str, ...]:
     """Return the features of the first gold of a case, such as `join`; none for a stored answer."""
     query = case.golds[0].query
     return () if query is None else KINDS[case.settings.kind].features(query, case.settings.dialect)
+
+
+DIFFICULTY = Group(
+    values=lambda case, _: tuple(filter(None, [difficulty_of(case)])),
+    heading="difficulty",
+    plural="difficulties",
+    position="adjective",
+    shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
+)
+FEATURE = Group(
+    values=lambda case, _: features_of(case),
+    heading="features",
+    plural="features",
+    preposition="with",
+    shown=frozenset({"tables", "filters", "csv", "comparison"}),
+)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_queryeval.core.groups import groups_shown, in_order_of_words
 from pytest_queryeval.core.report import (
     BaselineReport,
     CauseChange,
@@ -17,7 +18,6 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
-from pytest_queryeval.groups import groups_shown, in_order_of_words
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached, shown_interval, statistics
 from pytest_queryeval.results.baseline.changes import is_foreign

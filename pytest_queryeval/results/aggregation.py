@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.groups import GROUPS, groups_of
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import OF_TRIALS, Outcome
@@ -29,7 +30,6 @@ from pytest_queryeval.core.report import (
     TrialsReport,
 )
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
-from pytest_queryeval.groups import GROUPS, groups_of
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.case_store import in_report_order
 from pytest_queryeval.results.clusters import Z95, clustered_interval

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from pytest_queryeval.core import report
+from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.metric import LARGEST
@@ -22,7 +23,6 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
-from pytest_queryeval.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.languages import KINDS, difficulty_of, features_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline

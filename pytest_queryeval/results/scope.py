@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from pytest_queryeval.core.groups import GROUPS, in_order_of_words
 from pytest_queryeval.core.model import Where
-from pytest_queryeval.groups import GROUPS, in_order_of_words
 
 
 @lru_cache(maxsize=4_096)  # as many cases are in a file

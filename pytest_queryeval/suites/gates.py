@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey
+from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Where
 from pytest_queryeval.core.shapes import Shape, either, shape, shape_of
 from pytest_queryeval.documents.document import Node
@@ -20,7 +21,6 @@ from pytest_queryeval.documents.values import (
     text,
     unexpected,
 )
-from pytest_queryeval.groups import GROUPS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.metric_keys import known_metric, metric_shape, read_limits
 

@@ -19,7 +19,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
 from pytest_queryeval.engines.settings import VERSION
-from pytest_queryeval.http.setting_validators import suggested_url
+from pytest_queryeval.sandbox.http.setting_validators import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,

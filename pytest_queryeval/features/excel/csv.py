@@ -7,8 +7,8 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import CaseReport, Report
-from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.cells import TIMES, guard_cell, metric_names, part
 

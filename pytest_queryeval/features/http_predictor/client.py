@@ -23,8 +23,7 @@ from urllib.parse import unquote
 import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.retry_after import retry_after
+from pytest_queryeval.sandbox.http.messages import message, retry_after
 from pytest_queryeval.text.truncation import one_line
 
 BODY_BYTES = 16 * 2**20

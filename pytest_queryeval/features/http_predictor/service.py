@@ -21,12 +21,18 @@ from pytest_queryeval.core.setting_validators import (
     pattern_shape,
     validate_settings,
 )
-from pytest_queryeval.http.answers import read_json, shape
-from pytest_queryeval.http.messages import unreadable
-from pytest_queryeval.http.setting_validators import BODY, REQUEST
-from pytest_queryeval.http.template import bare_placeholders, is_body, placeholders, render_body, with_parameters
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
 from pytest_queryeval.predictors.answer import PREDICTED, read_answer
+from pytest_queryeval.sandbox.http.answers import read_json, shape
+from pytest_queryeval.sandbox.http.messages import unreadable
+from pytest_queryeval.sandbox.http.setting_validators import BODY, REQUEST
+from pytest_queryeval.sandbox.http.template import (
+    bare_placeholders,
+    is_body,
+    placeholders,
+    render_body,
+    with_parameters,
+)
 from pytest_queryeval.text.redaction import mask_credentials, register_secrets
 from pytest_queryeval.text.truncation import one_line
 

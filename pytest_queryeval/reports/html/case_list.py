@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
+from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
-from pytest_queryeval.groups import group_values, groups_shown
 from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label_of, notes, scores, what_is_wrong
 from pytest_queryeval.results.aggregation import is_accidental

@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias, cast
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import NO_CASE, Gate
+from pytest_queryeval.core.groups import group_values, values_of
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Case
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
-from pytest_queryeval.groups import group_values, values_of
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates.rules import UNKNOWN, rule_of

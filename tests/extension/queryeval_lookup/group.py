@@ -1,7 +1,7 @@
 """Cases by the first word of their gold query, such as `GET`."""
 
+from pytest_queryeval.core.groups import Group
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.groups import Group
 
 
 def first_words(case: Case, path: str) -> list[str]:

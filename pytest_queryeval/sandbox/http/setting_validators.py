@@ -16,7 +16,7 @@ from pytest_queryeval.core.setting_validators import (
     pattern_shape,
 )
 from pytest_queryeval.core.shapes import Shape, either
-from pytest_queryeval.http.template import is_parameters
+from pytest_queryeval.sandbox.http.template import is_parameters
 from pytest_queryeval.text.redaction import mask_credentials
 from pytest_queryeval.text.truncation import one_line
 

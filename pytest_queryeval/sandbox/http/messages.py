@@ -1,11 +1,15 @@
-"""Messages on the bodies of answers that cannot be used. Also imported by child processes."""
+"""What services say besides answers: messages on bodies, and Retry-After. Also imported by child processes."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 
 from pytest_queryeval.text.redaction import redact
 
+MAX_PAUSE = 3600.0  # seconds
 ERROR_BYTES = 4_000
 SHOWN_BYTES = 200
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
@@ -38,3 +42,23 @@ def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, serv
         remedy = "set what makes the server send JSON, such as `format=json` in the URL or `Accept` under `headers`"
         return f"the answer is {name} and no {expected}, although JSON was asked for: {remedy} ({description})"
     return f"the answer is no whole {expected}: {error} ({description})"
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), MAX_PAUSE)
+    then = _moment(text)
+    if then is None:
+        return 0.0
+    # By the server's clock, if it sends its time: ours may differ.
+    now = _moment(headers.get("Date", ""))
+    return min(max(then - (time.time() if now is None else now), 0.0), MAX_PAUSE)
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None

@@ -11,18 +11,85 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from http.client import IncompleteRead
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
-from requests.auth import AuthBase
+from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 
-from pytest_queryeval.http.auth import NoAuth, auth_of, origin
-from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.retry_after import retry_after
 from pytest_queryeval.sandbox.driver import Fault, Verdict
+from pytest_queryeval.sandbox.http.messages import message, retry_after
+from pytest_queryeval.sandbox.http.template import JSON_TYPE, render_body, with_parameters
 from pytest_queryeval.text.redaction import redact
+
+
+def auth_of(settings: dict[str, Any]) -> AuthBase:
+    """Return what signs requests: `auth` of the settings, else the URL's user info, else nothing (no .netrc file)."""
+    url = urlsplit(settings["url"])
+    ((scheme, secret),) = (settings["auth"] or {"basic": ""}).items()
+    if not secret and url.username is not None:
+        secret = f"{unquote(url.username)}:{unquote(url.password or '')}"
+    if not secret:
+        return NoAuth()
+    if scheme == "bearer":
+        return Bearer(secret)
+    user, _, password = secret.partition(":")
+    kind = HTTPDigestAuth if scheme == "digest" else HTTPBasicAuth
+    return kind(user.encode(), password.encode()) if scheme == "basic" else kind(user, password)
+
+
+class NoAuth(AuthBase):
+    """No credentials."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Leave the request as it is."""
+        return request
+
+
+class Bearer(NoAuth):
+    """A token (RFC 6750)."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the token."""
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of a URL, which must be the same for credentials to be sent."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def without_user(url: str) -> str:
+    """Return the URL without user info and fragment, which are never sent as parts of it."""
+    scheme, host, path, parameters, _ = urlsplit(url)
+    return urlunsplit((scheme, host.rpartition("@")[2], path, parameters, ""))
+
+
+Request: TypeAlias = requests.Request
+ACCEPT = {"Accept": JSON_TYPE}
+
+
+def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:
+    """Return the request of `settings`: `method`, `url`, and `params` and `body` rendered with the values.
+
+    Raises UnicodeEncodeError for values that are no Unicode text.
+    """
+    data, content_type = render_body(settings["body"], values)
+    url = with_parameters(without_user(settings["url"]), settings["params"], values)
+    headers = {**ACCEPT, "Content-Type": content_type} if content_type else dict(ACCEPT)
+    return Request(settings["method"], url, data=data, headers=headers)
+
+
+def next_page_request(url: str) -> Request:
+    """Return the request for the next page, whose URL an answer named."""
+    return Request("GET", url, headers=dict(ACCEPT))
+
 
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024

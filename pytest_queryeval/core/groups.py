@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias, get_args
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.languages import difficulty_of, features_of
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 
@@ -49,13 +48,6 @@ KIND = Group(
     is_name=True,
     shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
 )
-DIFFICULTY = Group(
-    values=lambda case, _: tuple(filter(None, [difficulty_of(case)])),
-    heading="difficulty",
-    plural="difficulties",
-    position="adjective",
-    shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
-)
 TAG = Group(
     values=lambda case, _: tuple(dict.fromkeys(case.tags)),
     heading="tags",
@@ -63,13 +55,6 @@ TAG = Group(
     position="adjective",
     is_name=True,
     shown=frozenset({"tables", "filters", "csv", "workbook", "explanation", "comparison"}),
-)
-FEATURE = Group(
-    values=lambda case, _: features_of(case),
-    heading="features",
-    plural="features",
-    preposition="with",
-    shown=frozenset({"tables", "filters", "csv", "comparison"}),
 )
 SOURCE = Group(
     values=lambda case, _: (case.settings.source.name,) if case.settings.source else (),
@@ -93,9 +78,9 @@ GROUPS: Registry[Group] = Registry(
     group="pytest_queryeval.groups",
     members={
         "kind": KIND,
-        "difficulty": DIFFICULTY,
+        "difficulty": "pytest_queryeval.languages:DIFFICULTY",
         "tag": TAG,
-        "feature": FEATURE,
+        "feature": "pytest_queryeval.languages:FEATURE",
         "source": SOURCE,
         "file": FILE,
     },
