@@ -20,8 +20,8 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import Location, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.registry import Registration
-from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
 from pytest_queryeval.runs.workers import dispatch
 from pytest_queryeval.runs.workers.chunks import Job

@@ -30,7 +30,7 @@ from pytest_queryeval.sandbox.host import Hosts, text_refusal
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.evaluation.recordings import Recording
     from pytest_queryeval.evaluation.source_tables import SourceTables
     from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm
 

@@ -24,7 +24,7 @@ from pytest_queryeval.suites.predictors import check_predictor_files, predictor_
 from pytest_queryeval.text.truncation import one_line
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.evaluation.recordings import Recording
 
 MAX_QUOTED = 60
 SEED = r"(?::(?P<seed>[0-9]{1,15}))?"
@@ -160,9 +160,9 @@ class RunOptions(OptionValues):
         """Where predictions and executions are recorded to or replayed from; None without either option."""
         if not (place := self.replay or self.record):
             return None
-        from pytest_queryeval.evaluation.recording import Recording
+        from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS
 
-        return Recording(self.folder / place, replay=bool(self.replay), root=self.root)
+        return RECORDINGS[DEFAULT_RECORDING](self.folder / place, replay=bool(self.replay), root=self.root)
 
     @cached_property
     def baseline_report(self) -> Report | None:

@@ -117,3 +117,10 @@ def test_a_predictor_of_a_feature_that_is_not_installed_is_named_with_it(tmp_pat
 
     assert done.returncode == 2
     assert "predictor 'command' needs the feature command_predictor, which is not installed" in done.stdout
+
+
+def test_an_option_that_needs_a_feature_that_is_not_installed_names_it(tmp_path):
+    done = run_without(["recording"], PYTEST, "example_suite/sql", "-q", f"--queryeval-record={tmp_path}")
+
+    assert done.returncode == 4
+    assert "recording 'folder' needs the feature recording, which is not installed" in done.stderr

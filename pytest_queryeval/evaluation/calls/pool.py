@@ -22,7 +22,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.calls.runner import PredictorRunner
-    from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.evaluation.recordings import Recording
 
 PROGRESS_SECONDS = 10.0
 END_SECONDS = 2.0  # for calls under way to end

@@ -13,7 +13,7 @@ from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.evaluation.calls.schema_text import SchemaText
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.recording import RecordedCall
+    from pytest_queryeval.evaluation.recordings import RecordedCall
 
 FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
 MAX_PAUSE = 60.0

@@ -17,7 +17,7 @@ from uuid import uuid4
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import QueryEvalError, unwrap
 from pytest_queryeval.core.model import Case, Prediction
-from pytest_queryeval.evaluation.recording import Recording
+from pytest_queryeval.evaluation.recordings import Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.runs.workers.registrations import Registered, register_again, registered
 from pytest_queryeval.text.redaction import redact, register_secret

@@ -30,8 +30,8 @@ from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, Tri
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
-from pytest_queryeval.evaluation.recording import Recording
-from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry
+from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.features.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 STALE = "the prediction for 'a' in {} is stale"
@@ -959,7 +959,7 @@ def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
 def test_processes_that_write_at_once_leave_whole_entries(tmp_path):
     program = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
 from test_recording import database, late, recorder
 folder = Path(sys.argv[2])
@@ -969,8 +969,8 @@ for limit in range(1, 61):
     recording.save_execution("x", source, late("m" * 50_000), timeout=float(limit), max_rows=9)
     assert recording.load_execution("x", source, timeout=1.0, max_rows=9).error.message == "m" * 50_000
 """
-    here = str(Path(__file__).parent)
-    command = [sys.executable, "-c", program, here, str(tmp_path)]
+    folders = f"{Path(__file__).parent}:{Path(__file__).parents[2]}"
+    command = [sys.executable, "-c", program, folders, str(tmp_path)]
     writers = [subprocess.Popen([*command, str(number)]) for number in range(3)]
 
     assert [writer.wait(timeout=120) for writer in writers] == [0] * 3

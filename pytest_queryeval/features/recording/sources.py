@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
 from pytest_queryeval.core.answer_json import (
     Entry,
@@ -27,11 +26,11 @@ from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recording.store import RECORD, EntryKey, EntryType, Facts
+from pytest_queryeval.evaluation.recordings import Times
+from pytest_queryeval.features.recording.store import RECORD, EntryKey, EntryType, Facts
 from pytest_queryeval.text.redaction import is_secret_name
 from pytest_queryeval.text.truncation import one_line
 
-Times: TypeAlias = Sequence[tuple[float, float]]
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 _KINDS = frozenset(get_args(FailureKind))

@@ -15,25 +15,24 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recording.predictions import (
+from pytest_queryeval.evaluation.recordings import Times
+from pytest_queryeval.features.recording.predictions import (
     PREDICTIONS,
     ListSchema,
     PredictionKeys,
     RecordedCall,
 )
-from pytest_queryeval.evaluation.recording.sources import (
+from pytest_queryeval.features.recording.sources import (
     DDL,
     EXECUTIONS,
     SCHEMAS,
     TIMES,
     RecordedExecution,
     SourceKeys,
-    Times,
     query_excerpt,
 )
-from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex
+from pytest_queryeval.features.recording.store import RECORD, EntryIndex
 
-__all__ = ["RecordedCall", "Recording"]
 T = TypeVar("T")
 
 

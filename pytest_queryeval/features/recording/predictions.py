@@ -21,8 +21,8 @@ from pytest_queryeval.core.answer_json import (
 from pytest_queryeval.core.errors import PredictorError, SourceError
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.evaluation.recording.sources import name_without_folders, without_credentials
-from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
+from pytest_queryeval.features.recording.sources import name_without_folders, without_credentials
+from pytest_queryeval.features.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.text.redaction import is_secret_name
 from pytest_queryeval.text.truncation import one_line
