@@ -56,7 +56,7 @@ def keys() -> str:
             "editors](../editors.md); [suites.md](../suites.md) explains them, and how levels are combined."
         ),
         _table(("key", "where", "value", "meaning", "inheritance"), rows),
-        "## `compare`\n\n[comparison.md](../comparison.md) explains them.",
+        "## `compare`\n\n[equality.md](../equality.md) explains them.",
         _described_keys(COMPARE, COMPARE_DESCRIPTIONS),
         "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
         *_gates(),

@@ -1,6 +1,6 @@
 """An oracle for the equality of two answers, simple and slow, and pairs of answers made of what databases answer.
 
-It knows the rules of docs/comparison.md and nothing of the package: every order of columns and every pairing of rows is
+It knows the rules of docs/equality.md and nothing of the package: every order of columns and every pairing of rows is
 tried. The rules leave open which of several exactly equal rows is paired first, so there are two verdicts: what may be
 accepted, under any pairing at all, and what must be, where exactly equal rows are paired first in whatever order.
 """

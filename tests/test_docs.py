@@ -24,7 +24,7 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
-    name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison", "outcomes")
+    name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "equality", "outcomes")
 }
 ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
@@ -78,7 +78,7 @@ def test_no_metric_is_documented_that_does_not_exist():
 
 @pytest.mark.parametrize("name", COMPARE)
 def test_every_key_of_the_policy_is_documented_with_its_default(name):
-    default = rows("comparison")[name][0].strip("`")
+    default = rows("equality")[name][0].strip("`")
     expected = {
         "numbers": f"{{rel: {DEFAULT_REL:.0e}, abs: {DEFAULT_ABS:.0e}}}",
         "nulls": "equal",

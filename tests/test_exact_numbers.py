@@ -221,7 +221,7 @@ NEIGHBOURS = {
 }
 
 
-DOCUMENTED = [  # the table in comparison.md: default, with `abs: 0.01`, with `rel: 0` and `abs: 0`
+DOCUMENTED = [  # the table in equality.md: default, with `abs: 0.01`, with `rel: 0` and `abs: 0`
     (Decimal("10.00"), Decimal("10.01"), (False, True, False)),
     (10, 11, (False, False, False)),
     (1000000.0, 1000001, (False, False, False)),
