@@ -144,7 +144,7 @@ def strengthen(name: str, cases: list[Case]) -> None:
     print(
         f"  together {(killed + by_variants) / (killed + survivors):.1%}, of the survivors {by_variants / survivors:.1%}"
     )
-    rows = median(sum(map(len, variant.rows.values())) for variant in built)
+    rows = median(sum(len(table.rows) for table in variant.tables.values()) for variant in built)
     seconds = (used() - began) / len(every)
     print(f"  median rows of a variant {rows:g}; {failures['golds']} golds fail on a variant; {seconds:.2f} s a gold")
     print(f"  {failures['constraints']} constraints of a source are broken by a variant")

@@ -4,7 +4,7 @@ from sparql_queries import QUERIES
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Table
-from pytest_queryeval.features.strength.sparql import CLASSES, mutants
+from pytest_queryeval.features.strength.sparql import CLASSES, PREDICATES, mutants
 
 HEAD = "PREFIX : <http://e/>\n"
 NAMES = {True: ("A", "B"), False: ("p", "q", "r")}
@@ -32,6 +32,8 @@ ALL_GOLDS = (*(HEAD + gold for gold in GOLDS), *QUERIES.values())
 
 
 def names(query):
+    if query not in (CLASSES, PREDICATES):
+        return None
     return Table(columns=("name",), rows=[(IRI(f"http://e/{name}"),) for name in NAMES[query == CLASSES]])
 
 

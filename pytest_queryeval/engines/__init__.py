@@ -120,8 +120,10 @@ class VariantFormat:
     """Return the suffix of the scripts by the settings of the source."""
     comment: str = "--"
     """What begins a comment."""
+    name: str = "database"
+    """What a script makes."""
     unit: str = "row"
-    """What a script holds many of."""
+    """What that holds many of."""
     settings: Callable[[Settings, str], Settings] = lambda _, name: {
         "script" if name.endswith(".sql") else "path": name
     }

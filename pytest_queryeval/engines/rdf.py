@@ -107,6 +107,11 @@ def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
     return RdfEngine(source.name, files, settings, hosts)
 
 
+def build_rdf(script: str, settings: Settings, hosts: Hosts) -> GraphEngine:
+    """Open the graphs that `script` holds as TriG, in the memory of the children."""
+    return GraphEngine("script", {"content": script}, settings, hosts)
+
+
 class GraphEngine:
     """Graphs, and the hosts that are tried in turn until one of them accepts the query.
 
@@ -257,9 +262,11 @@ RDF = EngineType(
     check=check,
     settings=SETTINGS,
     fingerprint=FINGERPRINT,
+    build=build_rdf,
     variants=VariantFormat(
         suffix=lambda settings: ".trig" if has_named_graphs(settings) else ".ttl",
         comment="#",
+        name="graph",
         unit="triple",
         settings=lambda settings, name: {
             "files": [name],

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help=case_help)
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
     parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
-    parser.add_argument("--save", type=Path, metavar="FILE.sql", help="write the counterexample, for use as a variant")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the counterexample, for use as a variant")
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -143,6 +143,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     names = COUNTEREXAMPLE_SEARCHES.available()
     if not is_whole or reported["scores"].get("execution_accuracy") != 1.0 or not names:
         return None
+    form = ENGINES[case.settings.source.engine].variants
     with Session() as session:
         try:
             searches = (COUNTEREXAMPLE_SEARCHES[name] for name in names)
@@ -150,9 +151,9 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if counterexample is None:
-        return counterexample_json(None, f"no difference found in {MAX_DATABASES} small databases", case)
-    rows = pluralize(sum(len(table.rows) for table in counterexample.tables.values()), "row")
-    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {rows}:", case)
+        return counterexample_json(None, f"no difference found in {MAX_DATABASES} small {form.name}s", case)
+    size = pluralize(sum(len(table.rows) for table in counterexample.tables.values()), form.unit)
+    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {size}:", case)
 
 
 def _counterexample_lines(
@@ -164,20 +165,21 @@ def _counterexample_lines(
     """
     if counterexample is None or case is None or case.settings.source is None:
         return
+    form = ENGINES[case.settings.source.engine].variants
+    suffix = form.suffix(case.settings.source.settings)
     yield from counterexample_lines(counterexample, shutil.get_terminal_size().columns)
     if not counterexample["script"]:
         return
     if file is None:
-        yield "  to keep it as a variant of the source: --save FILE.sql"
+        yield f"  to keep it as a variant of the source: --save FILE{suffix}"
         return
-    head = (
-        f"-- A variant of {one_line(case.settings.source.name)}: here, gold and a prediction of {case.id} differ.\n\n"
-    )
+    name = one_line(case.settings.source.name)
+    head = f"{form.comment} A variant of {name}: here, gold and a prediction of {case.id} differ.\n\n"
     with writing(file):
         if file.exists():
             raise QueryEvalError(f"{file}: is there already: name another file")
         write_atomically(file, f"{head}{counterexample['script']}".encode())
-    pattern = Path(os.path.relpath(file.parent / "*.sql", case.settings.source.folder)).as_posix()
+    pattern = Path(os.path.relpath(file.parent / f"*{suffix}", case.settings.source.folder)).as_posix()
     yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
@@ -15,12 +15,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
-from pytest_queryeval.features.strength.sql.rows import Rows
-
-PLAIN_SHARE = 1 / 3  # of the candidates, tried first: few rows, and NULL only where unavoidable
-PLAIN_SIZES = (4, 8)
-SHUFFLES = 2
+from pytest_queryeval.features.strength.small_databases import small_databases
 
 Pair: TypeAlias = tuple[Execution, Execution]
 
@@ -36,16 +31,15 @@ def find_counterexample(
     where no small database with them can be built, and where a query does not end in one.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
-    databases = CandidateDatabases(case, session)
-    generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
+    databases = small_databases(case, session)
     refusals: list[str] = []
     is_buildable = False
 
-    def difference(rows: Rows) -> Pair | None:
-        """Return the answers of both queries in a database of these rows; None unless both run and differ."""
+    def difference(state: Any) -> Pair | None:
+        """Return the answers of both queries in a database with this state; None unless both run and differ."""
         nonlocal is_buildable
         try:
-            candidate_case = replace(case, settings=replace(case.settings, source=databases.source_of(rows)))
+            candidate_case = replace(case, settings=replace(case.settings, source=databases.source_of(state)))
             pair = (
                 session.execute(QueryOrAnswer(query=gold), candidate_case),
                 session.execute(QueryOrAnswer(query=predicted), candidate_case),
@@ -56,44 +50,32 @@ def find_counterexample(
         is_buildable = True
         return pair if _differ(*pair, candidate_case, session) else None
 
-    def answers(rows: Rows) -> Pair | None:
-        """Return both answers in a database of these rows if they differ in this order of rows and in reverse."""
-        reversed_rows = {name: table_rows[::-1] for name, table_rows in rows.items()}
-        pair = difference(rows)
-        return pair if pair is not None and (reversed_rows == rows or difference(reversed_rows) is not None) else None
+    def answers(state: Any) -> Pair | None:
+        """Return both answers in a database with this state if they differ in this order and in reverse."""
+        pair = difference(state)
+        if pair is None or ((reverse := databases.reversed(state)) != state and difference(reverse) is None):
+            return None
+        return pair
 
-    for number in range((candidates or MAX_DATABASES) if databases.tables else 0):
-        is_plain = candidates is None and number < PLAIN_SHARE * MAX_DATABASES
-        rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
-        pair = answers(rows) if candidates is None else difference(rows)
-        if pair is None:
-            continue
-        if candidates is not None:
-            return _counterexample(rows, pair, databases)
-        rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
-        # Try each row as the first one, and some random orders.
-        turns = range(1, max(map(len, rows.values())))
-        orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in rows.items()} for at in turns]
-        orders += (
-            {name: random.sample(table_rows, len(table_rows)) for name, table_rows in rows.items()}
-            for _ in range(SHUFFLES)
-        )
-        if any(answers(order) is None for order in orders) or (final_answers := answers(rows)) is None:
-            continue
-        return _counterexample(rows, final_answers, databases)
+    def smallest(state: Any) -> tuple[Any, Pair | None]:
+        """Return a smaller state with its answers; without them where they do not differ in every order."""
+        state = databases.reduced(state, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
+        has_lucky_order = any(answers(order) is None for order in databases.reordered(state, random))
+        return state, None if has_lucky_order else answers(state)
+
+    is_first_enough = candidates is not None
+    count = candidates or MAX_DATABASES
+    for state in databases.candidates((gold, predicted), random, count, plain_first=not is_first_enough):
+        pair = difference(state) if is_first_enough else answers(state)
+        if pair is not None and not is_first_enough:
+            state, pair = smallest(state)
+        if pair is not None:
+            return Counterexample(
+                script=databases.script(state), tables=databases.contents(state), gold=pair[0], predicted=pair[1]
+            )
     if refusals and not is_buildable:
         raise SourceError(f"no small database with these tables can be built: {refusals[0]}")
     return None
-
-
-def _counterexample(rows: Rows, answers: Pair, databases: CandidateDatabases) -> Counterexample:
-    columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
-    return Counterexample(
-        script=databases.script(rows),
-        tables={name: Table(columns=columns[name], rows=table_rows) for name, table_rows in rows.items() if table_rows},
-        gold=answers[0],
-        predicted=answers[1],
-    )
 
 
 def _differ(gold: Execution, predicted: Execution, case: Case, session: Session) -> bool:

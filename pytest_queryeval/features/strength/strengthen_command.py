@@ -1,7 +1,7 @@
-"""Builds variants of SQLite and DuckDB sources: small databases in which wrong variants of golds answer otherwise.
+"""Builds variants of sources: small databases or graphs in which wrong variants of golds answer otherwise.
 
-Each variant is a script with at most 50 rows a table. A suite that names them as `variants` of its source is scored by
-`test_suite_accuracy`, too. No predictor is called.
+For SQLite and DuckDB, each variant is a script with at most 50 rows a table; for RDF files, it has at most 50 triples.
+A suite that names them as `variants` of its source is scored by `test_suite_accuracy`, too. No predictor is called.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval strengthen suites -o suites/variants"
 OK, FOUND = 0, 1
 CHANGE_CHARACTERS = 100
-HEAD = "-- A variant of "  # of each script
+HEAD = "A variant of "  # in the first line of each file, a comment
+COMMENTS = {".sql": "--", ".ttl": "#", ".trig": "#"}  # what begins one, by the suffix of files
 _tell = teller("strengthen")
 
 
@@ -73,11 +74,11 @@ def run(arguments: argparse.Namespace) -> Result:
     folder: Path = arguments.output
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    earlier = sorted(folder.glob("*-[0-9][0-9].sql"))
+    earlier = sorted(file for suffix in COMMENTS for file in folder.glob(f"*-[0-9][0-9]{suffix}"))
     for file in earlier:
         if not arguments.force:
             raise QueryEvalError(f"{file}: is there already: name another folder, or replace variants with --force")
-        if not file.is_file() or not file.read_bytes().startswith(HEAD.encode()):
+        if not file.is_file() or not file.read_bytes().startswith(f"{COMMENTS[file.suffix]} {HEAD}".encode()):
             raise QueryEvalError(f"{file}: is there already, and is no variant by this command: name another folder")
     strengthened_sources: list[Strengthened] = []
     replaced = {file.resolve() for file in earlier}
@@ -110,7 +111,8 @@ def run(arguments: argparse.Namespace) -> Result:
             except SourceError as error:
                 measurement.add_problem(strengths[0].case, error)
                 continue
-            pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
+            suffix = ENGINES[source.engine].variants.suffix(source.settings)
+            pattern = Path(os.path.relpath(folder / f"{name}-*{suffix}", source.folder)).as_posix()
             strengthened_sources.append(
                 Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern)
             )
@@ -127,7 +129,9 @@ def run(arguments: argparse.Namespace) -> Result:
                     "files": [
                         {
                             "file": file.as_posix(),
-                            "rows": sum(map(len, variant.rows.values())),
+                            f"{ENGINES[entry.source.engine].variants.unit}s": sum(
+                                len(table.rows) for table in variant.tables.values()
+                            ),
                             "kills": [
                                 {"case": case.id, "query": mutant.query, "change": mutant.change}
                                 for case, mutant in variant.kills
@@ -148,11 +152,12 @@ def _write_variants(
 ) -> dict[Path, Variant]:
     """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
     _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'wrong variant')} pass")
-    for old in folder.glob(f"{name}-[0-9][0-9].sql"):
+    suffix = ENGINES[source.engine].variants.suffix(source.settings)
+    for old in folder.glob(f"{name}-[0-9][0-9]{suffix}"):
         old.unlink()
     files = {}
     for number, variant in enumerate(build_variants(strengths, session, seed=seed), start=1):
-        file = folder / f"{name}-{number:02}.sql"
+        file = folder / f"{name}-{number:02}{suffix}"
         with writing(file):
             write_atomically(file, _script(source, variant).encode())
         _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
@@ -164,10 +169,11 @@ def _script(source: Source, variant: Variant) -> str:
     """Return the script of a variant with what it is for in comments."""
     head = [
         f"{HEAD}{one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
-        "-- change its answer.",
-        *(f"-- {case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
+        "change its answer.",
+        *(f"{case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
     ]
-    return "\n".join(head) + f"\n\n{variant.script}"
+    comment = ENGINES[source.engine].variants.comment
+    return "".join(f"{comment} {line}\n" for line in head) + f"\n{variant.script}"
 
 
 def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
@@ -185,4 +191,4 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
             remedy = f"change this to a pattern that matches {entry.pattern} as well"
             yield f'  {source} has variants: "{stated_variants}": {remedy}'
     if not strengthened_sources:
-        yield "no wrong variant of a query passes on a SQLite or DuckDB source: nothing to build"
+        yield "no wrong variant of a query passes on a source of SQLite, DuckDB or RDF files: nothing to build"

@@ -1,26 +1,29 @@
-"""Builds variants of a source: small states of its database in which mutants answer otherwise than gold.
+"""Builds variants of a source: small states of its data in which mutants answer otherwise than gold.
 
-The search is random and counts candidates, not seconds, so that it finds the same variants on every machine.
+One state of tables is looked for in which many mutants do; of graphs, small ones for each case are put together. The
+search is random and counts candidates, not seconds, so that it finds the same variants on every machine.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right
 from pytest_queryeval.features.strength.mutant import Mutant
-from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
-from pytest_queryeval.features.strength.sql.rows import Rows
+from pytest_queryeval.features.strength.small_databases import Joinable, SmallDatabases, small_databases
 
 MAX_VARIANTS = 10
 CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
+CASE_CANDIDATES = 60  # of a case, where states are put together
 VAIN_ROUNDS = 3  # consecutive rounds without a kill, after which the search ends
 MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
 
@@ -33,7 +36,8 @@ class Variant:
 
     script: str
     """The SQL script that creates it."""
-    rows: Rows
+    tables: Mapping[str, Table]
+    """What it holds: its tables by name, or its triples by the name of their graph."""
     kills: tuple[tuple[Case, Mutant], ...]
     """The mutants whose answers differ from gold's there, with their cases."""
 
@@ -41,40 +45,35 @@ class Variant:
 def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed: int = 0) -> Iterator[Variant]:
     """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
 
-    At most MAX_VARIANTS, each with at most MAX_ROWS rows a table, in which all golds run and all declared keys hold.
-    Raise `SourceError` where the source cannot list its tables, and where no small database with them can be built.
+    At most MAX_VARIANTS, each with at most MAX_ROWS rows a table or MAX_TRIPLES, in which all golds run and all
+    declared constraints hold. Raise `SourceError` where the source cannot list its tables, and where no small database
+    with them can be built.
     """
-    databases = CandidateDatabases(strengths[0].case, session)
+    databases = small_databases(strengths[0].case, session)
     search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it
     survivors = {(at, mutant) for at, strength in enumerate(strengths) for mutant in strength.survivors}
-    unkilled = set(survivors)
-    variant_count = vain_rounds = 0
-    while unkilled and variant_count < MAX_VARIANTS and vain_rounds < VAIN_ROUNDS:
-        rows, kills = search.best_candidate(unkilled)
-        vain_rounds = 0 if kills else vain_rounds + 1
-        if not kills:
-            continue
-        rows = search.reduced(rows, kills)
-        kills = search.kills(rows, survivors)
-        unkilled -= kills
-        variant_count += 1
+    states = search.joined_states if isinstance(databases, Joinable) else search.best_states
+    for state in islice(states(survivors), MAX_VARIANTS):
         yield Variant(
-            script=databases.script(rows),
-            rows=rows,
+            script=databases.script(state),
+            tables=databases.contents(state),
             kills=tuple(
-                (strengths[at].case, mutant)
-                for at, mutant in sorted(kills, key=lambda target: (target[0], target[1].query))
+                (strengths[at].case, mutant) for at, mutant in sorted(search.kills(state, survivors), key=_place_of)
             ),
         )
     if search.refusals and not search.is_buildable:
         raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
+def _place_of(target: Target) -> tuple[int, str]:
+    return target[0], target[1].query
+
+
 class _Search:
     """Which mutants of golds on one source the candidates for its variants kill."""
 
     def __init__(
-        self, strengths: Sequence[CaseStrength], databases: CandidateDatabases, session: Session, random: Random
+        self, strengths: Sequence[CaseStrength], databases: SmallDatabases[Any], session: Session, random: Random
     ) -> None:
         self._strengths = strengths
         self._databases = databases
@@ -82,31 +81,73 @@ class _Search:
         self._random = random
         self.refusals: list[str] = []
         self.is_buildable = False
-        self._compared = [databases.compared(strength.gold) for strength in strengths]
 
-    def best_candidate(self, targets: Collection[Target]) -> tuple[Rows, set[Target]]:
-        """Return, of CANDIDATES sets of rows, the one that kills most targets while every gold runs, and its kills."""
-        generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in targets})])
-        candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
-        kills_of_candidates = [(rows, self.kills(rows, targets)) for rows in candidates]
-        for rows, kills in sorted(kills_of_candidates, key=lambda candidate: -len(candidate[1])):
+    def best_states(self, survivors: Collection[Target]) -> Iterator[Any]:
+        """Yield states that each kill many survivors, until VAIN_ROUNDS kill none."""
+        unkilled = set(survivors)
+        vain_rounds = 0
+        while unkilled and vain_rounds < VAIN_ROUNDS:
+            state, kills = self._best_candidate(unkilled)
+            vain_rounds = 0 if kills else vain_rounds + 1
+            if kills:
+                state = self._reduced(state, kills)
+                unkilled -= self.kills(state, survivors)
+                yield state
+
+    def _best_candidate(self, targets: Collection[Target]) -> tuple[Any, set[Target]]:
+        """Return, of CANDIDATES states, the one that kills most targets while every gold runs, and its kills."""
+        golds = [self._strengths[at].gold for at in sorted({at for at, _ in targets})]
+        candidates = self._databases.candidates(golds, self._random, CANDIDATES)
+        kills_of_candidates = [(state, self.kills(state, targets)) for state in candidates]
+        for state, kills in sorted(kills_of_candidates, key=lambda candidate: -len(candidate[1])):
             if not kills:
                 break
-            source = self._databases.source_of(rows)
-            cases = [
-                replace(strength.case, settings=replace(strength.case.settings, source=source))
-                for strength in self._strengths
-            ]
-            if all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds):
-                return rows, kills
-        return {}, set()
+            if self._golds_run(state):
+                return state, kills
+        return None, set()
 
-    def reduced(self, rows: Rows, kills: Collection[Target]) -> Rows:
-        """Return fewer rows that kill the same mutants."""
-        return self._databases.reduced(rows, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
+    def joined_states(self, survivors: Collection[Target]) -> Iterator[Any]:
+        """Yield states that are put together from small ones, as many in each as it can hold."""
+        assert isinstance(self._databases, Joinable)
+        states = [state for at in sorted({at for at, _ in survivors}) for state in self._states_of(at, survivors)]
+        states.sort(key=lambda state: -len(state[1]))
+        while states:
+            (joined, targets), *others = states
+            states = []
+            for state, kills in others:
+                union = self._databases.joined(joined, state)
+                if union is not None and self.kills(union, targets | kills, all_of=True):
+                    joined, targets = union, targets | kills
+                else:
+                    states.append((state, kills))
+            if self._golds_run(joined):
+                yield joined
 
-    def kills(self, rows: Rows, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
-        """Return which of the mutants do not answer as gold in a database of these rows.
+    def _states_of(self, at: int, survivors: Collection[Target]) -> Iterator[tuple[Any, set[Target]]]:
+        """Yield small states with the mutants of one case that they kill, each mutant once."""
+        unkilled = {target for target in survivors if target[0] == at}
+        queries = [self._strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
+        for candidate in self._databases.candidates(queries, self._random, CASE_CANDIDATES):
+            if kills := self.kills(candidate, unkilled):
+                yield self._reduced(candidate, kills), kills
+                unkilled -= kills
+            if not unkilled:
+                break
+
+    def _golds_run(self, state: Any) -> bool:
+        source = self._databases.source_of(state)
+        cases = [
+            replace(strength.case, settings=replace(strength.case.settings, source=source))
+            for strength in self._strengths
+        ]
+        return all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds)
+
+    def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
+        """Return a smaller state that kills the same mutants."""
+        return self._databases.reduced(state, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
+
+    def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
+        """Return which of the mutants do not answer as gold in a database with this state.
 
         It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives.
         """
@@ -117,7 +158,7 @@ class _Search:
         for at, case_mutants in mutants_by_case.items():
             try:
                 case = self._strengths[at].case
-                case = replace(case, settings=replace(case.settings, source=self._databases.source_of(rows)))
+                case = replace(case, settings=replace(case.settings, source=self._databases.source_of(state)))
                 golds = [self._session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))

@@ -410,5 +410,5 @@ def test_a_report_in_place_of_the_case_is_told_its_option(capsys):
     with pytest.raises(SystemExit):
         main(["explain", "report.json", "all"])
 
-    options = "--report REPORT.json, --query TEXT, --save FILE.sql"
+    options = "--report REPORT.json, --query TEXT, --save FILE"
     assert f"; what belongs to an option stands behind it: {options} (example: " in capsys.readouterr().err

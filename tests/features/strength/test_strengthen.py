@@ -180,7 +180,7 @@ def test_variants_kill_what_survives_in_the_source(strengths):
     assert {change for _, change in survivors_of(measured)} >= {"age > 30 → age >= 30", "age > 30 → age > 29"}
     assert {case for case, _ in left} <= {"limit"}
     assert len(survivors_of(measured)) > 15
-    assert all(len(rows) <= MAX_ROWS for variant in found for rows in variant.rows.values())
+    assert all(len(table.rows) <= MAX_ROWS for variant in found for table in variant.tables.values())
 
 
 def test_the_same_seed_builds_the_same_variants(strengths):
@@ -334,7 +334,7 @@ def test_variants_that_the_source_names_kill_what_they_were_built_for(folder, ca
     assert (after["survivors"], after["killed"]) == (0, before["killed"] + before["survivors"])
     assert after["equivalent"] == before["equivalent"]
     assert main(["strengthen", ".", "-o", "more"]) == 0
-    assert capsys.readouterr().out.endswith("passes on a SQLite or DuckDB source: nothing to build\n")
+    assert capsys.readouterr().out.endswith("passes on a source of SQLite, DuckDB or RDF files: nothing to build\n")
 
 
 def test_variants_that_are_replaced_do_not_count(folder, capsys):

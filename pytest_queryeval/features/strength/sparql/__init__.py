@@ -9,8 +9,10 @@ from itertools import chain, islice, starmap
 from typing import NamedTuple
 
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
+from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
 from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
@@ -49,6 +51,7 @@ NEVER_BOUND = "the variable is never bound"
 UNUSED = "its variables are used nowhere else"
 NOTHING_SHARED = "it shares no variable with the pattern"
 REDUNDANT = "follows from another pattern"
+IMPLIED = "the vocabulary of the graph implies it"
 SAME_BUT_NAMES = "the same but for the names of variables"
 _BOUNDARIES = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}
 _FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
@@ -116,6 +119,9 @@ class _Mutants:
         self.facts = Facts(tree, policy)
         self.writer = Writer(prefixes)
         self._run = run
+        self._vocabulary: Vocabulary | None = None
+        graphs = [node for node in walk(tree) if isinstance(node, Block) and node.head[0] == "GRAPH"]
+        self._named_groups = {id(node) for graph in ([tree] if tree.dataset else graphs) for node in walk(graph)}
 
     def edits(self) -> Iterator[Iterator[Edit]]:
         """Yield the edits of each operator."""
@@ -142,11 +148,12 @@ class _Mutants:
         """Leave out triple patterns."""
         triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
-            reason = (
-                REDUNDANT
-                if any(self._follows(triple, element, place) for element in triples if element is not triple)
-                else ""
-            )
+            premises = [element for element in triples if element is not triple]
+            reason = ""
+            if any(self._follows(triple, premise, place) for premise in premises):
+                reason = REDUNDANT
+            elif self._is_implied(triple, premises) and id(place.group) not in self._named_groups:
+                reason = IMPLIED
             yield Edit(triple, None, "pattern-dropped", "WHERE", f"{self.writer.line(triple)} dropped", reason)
 
     def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
@@ -160,6 +167,23 @@ class _Mutants:
             term_in_pattern == premise_term or (is_variable(term_in_pattern) and self.facts.uses[term_in_pattern] == 1)
             for term_in_pattern, premise_term in ends
         )
+
+    def _is_implied(self, triple: Triple, premises: Sequence[Triple]) -> bool:
+        """Return whether a pattern states a class that all instances have which match the premises."""
+        class_ = constant(triple.object)
+        if triple.path != ("a",) or not isinstance(class_, IRI):
+            return False
+        node = IRI("")  # stands for the subject
+        quads: list[Quad] = []
+        for premise in premises:
+            predicate, end = constant(premise.path[0]), constant(premise.object)
+            if len(premise.path) == 1 and isinstance(predicate, IRI):
+                if premise.subject == triple.subject:
+                    quads.append(Quad(node, predicate, end or Literal("")))
+                if premise.object == triple.subject:
+                    quads.append(Quad(Literal(""), predicate, node))
+        self._vocabulary = self._vocabulary or Vocabulary(self._run)
+        return Quad(node, RDF_TYPE, class_) in self._vocabulary.implied(quads)
 
     def directions(self, place: Place) -> Iterator[Edit]:
         """Exchange subject and object."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from random import Random
 
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.sql.compared import compared_columns
 from pytest_queryeval.features.strength.sql.rows import (
     RowGenerator,
     Rows,
@@ -21,10 +22,13 @@ from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, sele
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
 SAMPLED_ROWS = 60  # of each table of the source
+PLAIN_SHARE = 1 / 3
+PLAIN_SIZES = (4, 8)
+SHUFFLES = 2
 
 
 class CandidateDatabases:
-    """Small databases for queries on the source of a case, all with its tables.
+    """Small databases for queries on the source of a case, all with its tables: the rows of a `SmallDatabases`.
 
     Raise `SourceError` where the source cannot list its tables.
     """
@@ -52,28 +56,54 @@ class CandidateDatabases:
             return ()
         return [row for row in answer.rows if can_insert(row)]
 
-    def compared(self, query: str) -> Compared:
-        """Return what a query compares."""
-        return compared_columns(query, self._case.settings.dialect, self.tables)
+    def candidates(
+        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = False
+    ) -> Iterator[Rows]:
+        """Yield rows at which the answers of these queries change; none for a source without tables.
 
-    def generator(self, compared: Sequence[Compared]) -> RowGenerator:
-        """Return what makes rows at which the answers of these queries change."""
-        return RowGenerator(self.tables, compared, self._samples, is_strict=self._case.settings.dialect != "sqlite")
+        With `plain_first`, a part of them are plain: few rows, and NULL only where unavoidable.
+        """
+        dialect = self._case.settings.dialect
+        compared = [compared_columns(query, dialect, self.tables) for query in queries]
+        generator = RowGenerator(self.tables, compared, self._samples, is_strict=dialect != "sqlite")
+        for number in range(count if self.tables else 0):
+            is_plain = plain_first and number < PLAIN_SHARE * count
+            yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
 
-    def script(self, rows: Rows) -> str:
+    def reversed(self, state: Rows) -> Rows:
+        """Return the rows in the opposite order."""
+        return {name: table_rows[::-1] for name, table_rows in state.items()}
+
+    def reordered(self, state: Rows, random: Random) -> list[Rows]:
+        """Return the rows in other orders: each row as the first one, and some random orders."""
+        turns = range(1, max(map(len, state.values())))
+        orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in state.items()} for at in turns]
+        orders += (
+            {name: random.sample(table_rows, len(table_rows)) for name, table_rows in state.items()}
+            for _ in range(SHUFFLES)
+        )
+        return orders
+
+    def contents(self, state: Rows) -> dict[str, Table]:
+        """Return the tables that have rows, by name."""
+        columns = {name: tuple(column.name for column in self.tables[name].columns) for name in state}
+        return {name: Table(columns=columns[name], rows=table_rows) for name, table_rows in state.items() if table_rows}
+
+    def script(self, state: Rows) -> str:
         """Return the script that makes a database of these rows."""
         inserts = [
-            insert_rows(name, of_table, self._case.settings.dialect) for name, of_table in rows.items() if of_table
+            insert_rows(name, of_table, self._case.settings.dialect) for name, of_table in state.items() if of_table
         ]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
-    def source_of(self, rows: Rows) -> Source:
+    def source_of(self, state: Rows) -> Source:
         """Return a database of these rows, open until the next call; raise `SourceError` as `Session.build` does."""
         assert self._case.settings.source is not None  # or it would have no tables
-        return self._session.build(self._case.settings.source, self.script(rows))
+        return self._session.build(self._case.settings.source, self.script(state))
 
-    def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
+    def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""
+        rows = state
         size = max(map(len, rows.values()))
         while True:
             previous_rows = rows

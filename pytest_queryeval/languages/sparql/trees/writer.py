@@ -39,7 +39,11 @@ class Writer:
         """Return the text of a query: the prefixes that it uses, then the pattern on separate lines."""
         self._used.clear()
         text = self.select(tree, "")
-        return "".join(f"PREFIX {name}: <{self._prefixes[name]}>\n" for name in self._used) + text
+        return "".join(f"{line}\n" for line in self.declarations("PREFIX {}: <{}>")) + text
+
+    def declarations(self, form: str) -> list[str]:
+        """Return a line for each prefix that was used, in a form with places for its name and its IRI."""
+        return [form.format(name, self._prefixes[name]) for name in self._used]
 
     def line(self, node: Node | Iterable[Node]) -> str:
         """Return the text of nodes on one line."""

@@ -1,0 +1,66 @@
+"""Small databases in place of a source, in which queries that agree on the source may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.session import Session
+
+State = TypeVar("State")  # what a database holds: the rows of tables, or triples
+
+
+class SmallDatabases(Protocol[State]):
+    """Small databases for queries on the source of a case, which keep what its data keep of what it declares.
+
+    Methods raise `SourceError` where the source does not answer, or where none can be built.
+    """
+
+    def candidates(
+        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = False
+    ) -> Iterator[State]:
+        """Yield at most `count` states at which the answers of these queries change, perhaps plain ones first."""
+
+    def source_of(self, state: State) -> Source:
+        """Return a database with a state, open until the next call."""
+
+    def reduced(self, state: State, is_enough: Callable[[State], bool], attempts: int) -> State:
+        """Return a smaller state that is still enough, tried at most `attempts` times."""
+
+    def reversed(self, state: State) -> State:
+        """Return the state in the opposite order: of rows, or of the names of nodes."""
+
+    def reordered(self, state: State, random: Random) -> Sequence[State]:
+        """Return the state in further orders."""
+
+    def script(self, state: State) -> str:
+        """Return the script that makes a database with a state."""
+
+    def contents(self, state: State) -> dict[str, Table]:
+        """Return what a database holds, as tables by their names."""
+
+
+@runtime_checkable
+class Joinable(Protocol):
+    """Small databases whose states can be put together."""
+
+    def joined(self, state: Any, other: Any) -> Any:
+        """Return a state with what both hold; None where that is too much."""
+
+
+def small_databases(case: Case, session: Session) -> SmallDatabases[Any]:
+    """Return small databases for the source of a case; raise `SourceError` for a service."""
+    if case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
+        raise SourceError("no small database can be built: the source is a service")
+    if case.settings.kind == "sparql":
+        from pytest_queryeval.features.strength.sparql.candidates import CandidateGraphs
+
+        return CandidateGraphs(case, session)
+    from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
+
+    return CandidateDatabases(case, session)

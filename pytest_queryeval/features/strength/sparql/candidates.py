@@ -1,0 +1,137 @@
+"""Small graphs in place of the source of a case, in which queries that agree on the source may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.setting_validators import texts
+from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
+from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, turtle
+from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
+from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
+from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS
+from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
+from pytest_queryeval.languages.sparql.trees.tree import Select
+
+TRIPLES = "triples"
+
+
+class CandidateGraphs:
+    """Small graphs for queries on the source of a case, with the types that its vocabulary implies.
+
+    Raise `SourceError` where the source does not answer.
+    """
+
+    def __init__(self, case: Case, session: Session) -> None:
+        source = case.settings.source
+        assert source is not None  # or there would be no queries
+        self._source = source
+        self._session = session
+        self._prefixes: dict[str, str] = {"ex": EXAMPLES, **COMMON_PREFIXES, **declared_prefixes(source.settings)}
+        default_graphs = [name for name in texts(source.settings.get("default_graph", ())) if name != "union"]
+
+        def run(query: str) -> Table | None:
+            answer = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True).answer
+            return answer if isinstance(answer, Table) else None
+
+        self._vocabulary = Vocabulary(run, IRI(default_graphs[0]) if default_graphs else None)
+        has_named_graphs = ENGINES[source.engine].variants.suffix(source.settings) == ".trig"
+        self._named_graphs = list(map(IRI, source.settings.get("graphs", {}))) if has_named_graphs else None
+
+    def candidates(
+        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = True
+    ) -> Iterator[Graph]:
+        """Yield graphs at which the answers of these queries change, the first half of them plain.
+
+        Raise `SourceError` where none of the queries can be read.
+        """
+        trees = list(self._trees(queries))
+        if not trees:
+            raise SourceError("no small graph can be built: the queries have what is not understood, such as BASE")
+        generator = GraphGenerator(trees, self._vocabulary, self._named_graphs)
+        graphs: set[frozenset[Quad]] = set()
+        for number in range(count):
+            graph = generator.graph(random, is_plain=plain_first and number < count / 2)
+            if graph and (quads := frozenset(graph)) not in graphs:
+                graphs.add(quads)
+                yield graph
+
+    def _trees(self, queries: Sequence[str]) -> Iterator[Select]:
+        """Yield the trees of queries, and keep their prefixes."""
+        for query in dict.fromkeys(queries):
+            try:
+                parsed_query = read_tree(query, declared_prefixes(self._source.settings))
+            except UnreadableError:
+                continue
+            self._prefixes |= parsed_query.prefixes
+            yield parsed_query.tree
+
+    def source_of(self, state: Graph) -> Source:
+        """Return a source with this graph, open until the next call."""
+        return self._session.build(self._source, self.script(state))
+
+    def reduced(self, state: Graph, is_enough: Callable[[Graph], bool], attempts: int) -> Graph:
+        """Return fewer triples that are still enough: leave out ever smaller slices, in the end single triples."""
+        size = max(1, len(state) // 2)
+        while attempts > 0:
+            previous_state, at = state, 0
+            while at < len(state) and attempts > 0:
+                fewer = self._vocabulary.completed(state[:at] + state[at + size :])
+                if len(fewer) < len(state):
+                    attempts -= 1
+                    if is_enough(fewer):
+                        state = fewer
+                        continue
+                at += size
+            if size == 1 and state is previous_state:
+                break
+            size = max(1, size // 2)
+        return state
+
+    def reversed(self, state: Graph) -> Graph:
+        """Return the triples in the opposite order, with nodes whose names are in the opposite order."""
+        nodes = sorted(_new_nodes(state))
+        return _renamed(state, dict(zip(nodes, reversed(nodes), strict=True)))[::-1]
+
+    def reordered(self, state: Graph, random: Random) -> list[Graph]:
+        """Return the graph with other names of nodes."""
+        nodes = sorted(_new_nodes(state))
+        return [_renamed(state, dict(zip(nodes, random.sample(nodes, len(nodes)), strict=True)))]
+
+    def joined(self, state: Graph, other: Graph) -> Graph | None:
+        """Return the triples of both graphs; None for more than MAX_TRIPLES."""
+        graph = tuple(dict.fromkeys((*state, *other)))
+        return graph if len(graph) <= MAX_TRIPLES else None
+
+    def script(self, state: Graph) -> str:
+        """Return a graph as Turtle or TriG."""
+        return turtle(state, self._prefixes)
+
+    def contents(self, state: Graph) -> dict[str, Table]:
+        """Return the triples as a table for each graph, by its name."""
+        names = dict.fromkeys(quad.graph for quad in state)
+        return {
+            name.iri if name else TRIPLES: Table(
+                columns=GRAPH_COLUMNS, rows=[quad[:3] for quad in state if quad.graph == name]
+            )
+            for name in names
+        }
+
+
+def _new_nodes(graph: Graph) -> set[str]:
+    """Return the names of nodes that are not of the source."""
+    terms = {term for quad in graph for term in (quad.subject, quad.object)}
+    return {term.iri for term in terms if isinstance(term, IRI) and term.iri.startswith(EXAMPLES)}
+
+
+def _renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
+    def renamed(term: Term) -> Term:
+        return IRI(names[term.iri]) if isinstance(term, IRI) and term.iri in names else term
+
+    return tuple(Quad(renamed(quad.subject), quad.predicate, renamed(quad.object), quad.graph) for quad in graph)
