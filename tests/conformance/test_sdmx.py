@@ -18,8 +18,7 @@ from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.features.sdmx.matching import Matched
-from pytest_queryeval.features.sdmx.metrics.dimension_precision import precision, recall
-from pytest_queryeval.features.sdmx.metrics.macro_precision import macro_f1, macro_precision, macro_recall
+from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall, precision, recall
 from pytest_queryeval.features.sdmx.reading import read_selection
 from pytest_queryeval.features.sdmx.scores import match_dimensions
 

@@ -1,11 +1,14 @@
-"""The columns of the published evaluator, and which metric of a run each of them has."""
+"""The sheets of published evaluators that are a table of the report: Details and Overview, and all of their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from pytest_queryeval.core.report import Report
+from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.features.excel.sheet import Column, Sheet, at
+from pytest_queryeval.reports.cells import TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,74 @@ def time_note(report: Report) -> str:
     metadata = "total_execution_time in the predictions' metadata"
     source = "the time of predictions" if name == "prediction_seconds" else metadata
     return f"Mean Time (s), Time Std Dev: {source}, over all calls that have it; the sample standard deviation."
+
+
+SDMX = "sdmx"
+COLUMNS = (
+    Column(header="id", read=at("id"), width=28),
+    Column(header="question", read=at("question"), width=44),
+    Column(header="macro recall", read=at("scores", "macro_recall"), style="score", note="macro recall: macro_recall."),
+    Column(
+        header="macro precision",
+        read=at("scores", "macro_precision"),
+        style="score",
+        note="macro precision: macro_precision.",
+    ),
+    Column(
+        header="indicator selection details",
+        read=at("details", "indicator_selection"),
+        width=64,
+        style="query",
+        lines=20,
+        note="indicator selection details: per dimension its recall and precision, and the terms that were found, "
+        "not found, and selected though they are no target.",
+    ),
+    Column(header="dataset recall", read=at("scores", "dataset_recall"), style="score"),
+    Column(header="dataset precision", read=at("scores", "dataset_precision"), style="score"),
+    Column(header="Outcome", read=at("outcome"), style="outcome"),
+    Column(header="Message", read=at("message"), width=50),
+)
+
+
+def write_overview(sheet: Sheet, report: Report) -> int:
+    """Write the sheet, and return how many SDMX cases have no row, since a sheet has no more of them."""
+    cases = [case for case in report["cases"] if case["kind"] == SDMX]
+    return sheet.table(COLUMNS, cases, printed=len(COLUMNS))
+
+
+def write_details(sheet: Sheet, report: Report) -> int:
+    """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
+    columns = list(_columns(report))
+    return sheet.table([*columns, *OWN], report["cases"], printed=len(columns))
+
+
+def _columns(report: Report) -> Iterator[Column]:
+    yield Column(header="Question ID", read=at("id"), width=28)
+    yield Column(header="Difficulty", read=at("difficulty"))
+    yield Column(header="VQL Generated", read=at("predicted", "query"), width=46, style="query", note=GENERATED)
+    yield Column(header="Ground Truth VQL", read=at("gold", "query"), width=46, style="query", note=GROUND_TRUTH)
+    for column in DETAILS:
+        metric, heading = metric_of(column, report["metrics"]), column.details
+        read = _score(metric, heading.scale) if metric else lambda _: None
+        style = "score" if heading.scale == 1 else "share"
+        yield Column(header=heading.text, read=read, style=style, note=details_note(column, report))
+    for name in TIMES:
+        note = f"{name}: the value of this name in the metadata of the prediction, in seconds."
+        yield Column(header=name, read=at("prediction", "metadata", name), style="seconds", note=note)
+
+
+def _score(metric: str, scale: int) -> Callable[[CaseReport], Any]:
+    def read(case: CaseReport) -> Any:
+        value = case["scores"].get(metric)
+        return None if value is None else scale * value
+
+    return read
+
+
+GENERATED = "VQL Generated: the predicted query or answer, in any language."
+GROUND_TRUTH = "Ground Truth VQL: the gold query or answer; of several golds the one that predicted came nearest to."
+OWN = (
+    Column(header="Outcome", read=at("outcome"), style="outcome"),
+    Column(header="Predictor", read=at("prediction", "source"), width=20),
+    Column(header="Prediction (s)", read=at("prediction", "seconds"), style="seconds"),
+)

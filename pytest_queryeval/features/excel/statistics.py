@@ -14,7 +14,7 @@ from pytest_queryeval.core.report import (
     SpiderTable,
     Spread,
 )
-from pytest_queryeval.features.excel.overview import SDMX
+from pytest_queryeval.features.excel.published import SDMX
 from pytest_queryeval.features.excel.sheet import Sheet
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.cells import Cell

@@ -10,8 +10,7 @@ from xlsxwriter import Workbook
 
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.cases import write_cases
-from pytest_queryeval.features.excel.details import write_details
-from pytest_queryeval.features.excel.overview import SDMX, write_overview
+from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview
 from pytest_queryeval.features.excel.run import write_run
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, Sheet, utc
 from pytest_queryeval.features.excel.statistics import write_statistics

@@ -9,9 +9,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, codes_of
+from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, Nearest, codes_of
 from pytest_queryeval.features.sdmx.matching import collapse_spaces
-from pytest_queryeval.features.sdmx.nearest import Nearest
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.text.truncation import one_line
 

@@ -10,9 +10,15 @@ from selections import FULL_TERMS, dataset, selected, selection, selections
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.metric import Metric, describe_metric
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection
-from pytest_queryeval.features.sdmx.metrics.dataset_precision import dataset_precision, dataset_recall
-from pytest_queryeval.features.sdmx.metrics.dimension_precision import precision, recall
-from pytest_queryeval.features.sdmx.metrics.macro_precision import macro_f1, macro_precision, macro_recall
+from pytest_queryeval.features.sdmx.metrics import (
+    dataset_precision,
+    dataset_recall,
+    macro_f1,
+    macro_precision,
+    macro_recall,
+    precision,
+    recall,
+)
 from pytest_queryeval.features.sdmx.scores import check_options
 
 METRICS = (macro_precision, macro_recall, macro_f1, dataset_precision, dataset_recall, precision, recall)

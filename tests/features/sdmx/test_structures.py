@@ -16,8 +16,7 @@ from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx import checks
 from pytest_queryeval.features.sdmx.checks import add_labels, violations
-from pytest_queryeval.features.sdmx.lookup import unlisted_codes
-from pytest_queryeval.features.sdmx.nearest import Nearest
+from pytest_queryeval.features.sdmx.lookup import Nearest, unlisted_codes
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.features.sdmx.structure_files import read_message
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure

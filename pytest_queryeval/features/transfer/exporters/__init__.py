@@ -52,8 +52,8 @@ EXPORTERS: Registry[Exporter] = Registry(
     "format",
     group="pytest_queryeval.exporters",
     members={
-        "spider": f"{__name__}.sql:spider_file",
-        "bird": f"{__name__}.sql:bird_file",
-        "text2sparql": f"{__name__}.sparql:text2sparql_file",
+        "spider": f"{__name__}.formats:spider_file",
+        "bird": f"{__name__}.formats:bird_file",
+        "text2sparql": f"{__name__}.formats:text2sparql_file",
     },
 )

@@ -79,10 +79,10 @@ IMPORTERS: Registry[Importer] = Registry(
     group="pytest_queryeval.importers",
     members={
         "spider": f"{__name__}.spider:import_spider",
-        "bird": f"{__name__}.bird:import_bird",
+        "bird": f"{__name__}.spider:import_bird",
         "spider2": f"{__name__}.spider2:import_spider2",
         "qald": f"{__name__}.qald:import_qald",
-        "text2sparql": f"{__name__}.text2sparql:import_text2sparql",
+        "text2sparql": f"{__name__}.qald:import_text2sparql",
         "w3c-sparql": f"{__name__}.w3c_sparql:import_w3c_sparql",
         "table": f"{__name__}.columns:import_table",
         "jsonl": f"{__name__}.columns:import_jsonl",

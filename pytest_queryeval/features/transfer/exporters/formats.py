@@ -1,4 +1,4 @@
-"""Predictions of Spider, one query a line, and of BIRD, by position; both tools find the gold query by position."""
+"""Predictions as published tools read them: Spider a query a line, BIRD by position, TEXT2SPARQL by `qname`."""
 
 from __future__ import annotations
 
@@ -52,3 +52,12 @@ def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
         return list(cases)
     by_position = dict(zip(positions, cases, strict=True))
     return [by_position.get(position) for position in range(positions[-1] + 1)]
+
+
+def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:
+    """Return what the tool reads of each answer; questions without an answer are left out, as the tool expects it."""
+    check_kind(cases, "sparql")
+    answers = [
+        {"qname": case.id, "question": case.question, "query": case.query} for case in cases if case.query is not None
+    ]
+    return PredictionFile(f"{json.dumps(answers, indent=2)}\n".encode())

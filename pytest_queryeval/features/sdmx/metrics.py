@@ -1,0 +1,139 @@
+"""Metrics of selections: precision and recall of datasets, of all dimensions and of one, such as `recall[COUNTRY]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.features.sdmx.details import SelectionDetails, details_of
+from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.scores import (
+    Macro,
+    Ratios,
+    check_options,
+    dataset_ratios,
+    in_target,
+    macro_ratios,
+    match_dimensions,
+    precision_of,
+    recall_of,
+)
+from pytest_queryeval.text.truncation import one_line
+
+
+@metric(answers=Selection)
+def dataset_precision(gold: Selection, predicted: Selection) -> float:
+    """Return the share of selected datasets that gold has.
+
+    Ids are compared exactly, but gold's `A:B` is also predicted's `A:B(9.0.0)`, and all versions of it are one; gold's
+    id with a version is that version only. 0 where gold has datasets and none is selected; without datasets in gold 0
+    where any is selected, else 1. In [0, 1].
+
+    >>> from pytest_queryeval.core.selection import DatasetSelection
+    >>> def selected(*ids):
+    ...     return Selection(tuple(DatasetSelection(id, ()) for id in ids))
+    >>> dataset_precision(selected("IMF.RES:WEO"), selected("IMF.RES:WEO(9.0.0)", "IMF.STA:CPI"))
+    0.5
+    """
+    return dataset_ratios(gold, predicted).precision
+
+
+@metric(answers=Selection)
+def dataset_recall(gold: Selection, predicted: Selection) -> float:
+    """Return the share of gold's datasets that are selected, ids compared as in `dataset_precision`.
+
+    1 without datasets in gold. In [0, 1].
+    """
+    return dataset_ratios(gold, predicted).recall
+
+
+@metric(answers=Selection, check=check_options)
+def macro_precision(
+    gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union"
+) -> Score:
+    """Return the mean over the dimensions of the share of selected terms that gold has.
+
+    Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each
+    dataset has its own dimensions, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold's that is not
+    selected has precision 0, and so has one that is selected and not in gold, which `macro="target"` leaves out of the
+    mean. Without terms in gold 0 where any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
+    figures of each dimension, `details.indicator_selection` the same as text.
+    Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
+
+    >>> from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
+    >>> def selected(*ids):
+    ...     terms = tuple(Term(id, None) for id in ids)
+    ...     return Selection((DatasetSelection("IMF.RES:WEO", (DimensionSelection("INDICATOR", terms),)),))
+    >>> round(macro_precision(selected("GDP", "GDPPC"), selected("GDP", "GDPPC", "GDP_CONST")).value, 2)
+    0.67
+    """
+    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    return Score(value=ratios.precision, details=details)
+
+
+@metric(answers=Selection, check=check_options)
+def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
+    """Return the mean over gold's dimensions of the share of gold's terms that are selected.
+
+    As `macro_precision`. A dimension that is not in gold has no recall, whatever `macro` is, an option so that the
+    three metrics can be set alike. Without terms in gold 1. In [0, 1].
+    """
+    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    return Score(value=ratios.recall, details=details)
+
+
+@metric(answers=Selection, check=check_options)
+def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
+    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 where both are 0. In [0, 1]."""
+    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    return Score(value=ratios.f1, details=details)
+
+
+def _scored(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, SelectionDetails]:
+    dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    return macro_ratios(dimensions, macro), details_of(dimensions)
+
+
+NAME_CHARACTERS = 80
+MAX_NAMES = 12
+
+
+@metric(answers=Selection, check=check_options, parameter="dimension")
+def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
+    """Return the share of the dimension's selected terms that gold has.
+
+    As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
+    the dataset. 0 where nothing is selected and where gold has no terms of the dimension; None where neither side has
+    any. In [0, 1].
+    """
+    dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    matched = dimensions.get(dimension)
+    return _without(dimension, dimensions) if matched is None else Score(value=precision_of(matched))
+
+
+@metric(answers=Selection, check=check_options, parameter="dimension")
+def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
+    """Return the share of gold's terms of the dimension that are selected, as `precision`.
+
+    0 where nothing is selected; None where gold has no terms of the dimension. In [0, 1].
+    """
+    dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    matched = dimensions.get(dimension)
+    value = None if matched is None else recall_of(matched)
+    return _without(dimension, dimensions) if value is None else Score(value=value)
+
+
+def _without(dimension: str, dimensions: Mapping[str, Matched]) -> Score:
+    gold_dimensions = sorted(
+        one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched)
+    )
+    dimension_list = (
+        ", ".join(gold_dimensions[:MAX_NAMES]) + (", …" if len(gold_dimensions) > MAX_NAMES else "")
+        if gold_dimensions
+        else "no dimension"
+    )
+    return Score(
+        value=None,
+        details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {dimension_list}"]},
+    )

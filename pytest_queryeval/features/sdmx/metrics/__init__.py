@@ -1,1 +1,0 @@
-"""Metrics of selections: datasets, dimensions and terms."""
