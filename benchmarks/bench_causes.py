@@ -26,6 +26,7 @@ from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.sparql import mutants as sparql_mutants
 from pytest_queryeval.runs.evaluate import evaluate
 
@@ -165,7 +166,7 @@ def show_sparql(ck25: Path, folder: Path) -> None:
     records = [json.loads(line) for line in (ck25 / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
     golds = dict.fromkeys(record["gold"] for record in records)
     mutants_of_golds = [
-        {"gold": gold, "predicted": mutant.query, "label": SPARQL_LABELS[mutant.operator]}
+        {"gold": gold, "predicted": mutant.query, "label": sparql_label(mutant)}
         for gold in golds
         for mutant in sparql_mutants(gold, {}, Policy(), lambda _: None)
         if mutant.operator in SPARQL_LABELS and not mutant.equivalent
@@ -190,7 +191,24 @@ def show_sparql(ck25: Path, folder: Path) -> None:
         if name == "mutants":
             right = sum(mine == its for mine, its in labels)
             missed = Counter(f"{mine} as {its}" for mine, its in labels if mine != its)
+            [
+                print(pairs[int(c["id"])]["predicted"], c["cause"])
+                for c in found
+                if pairs[int(c["id"])]["label"] != c["cause"]["edits"][0]["label"]
+            ]
             print(f"  label right in {share(right, len(found))}; most frequent misses: {missed.most_common(8)}")
+
+
+def sparql_label(mutant: Mutant) -> str:
+    """Return the label that the cause of a mutant should have, which leads back to gold."""
+    before, _, after = mutant.change.partition(" → ")
+    if mutant.operator == "value" and before.casefold() == after.casefold():
+        return "value-case"
+    if (mutant.operator == "distinct" and "added" in mutant.change) or "DISTINCT" in after.replace(before, ""):
+        return "extra-distinct"
+    if mutant.operator == "aggregate" and "DISTINCT" in before and "DISTINCT" not in after:
+        return "missing-distinct"
+    return SPARQL_LABELS[mutant.operator]
 
 
 def show_cost(spider: Path, records: list[dict[str, str]], runs: int, folder: Path) -> None:

@@ -36,7 +36,8 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
     if not isinstance(cause, SharedPatterns):
         return replace(result, cause=cause)
     shown = replace(result.shown, details={**result.shown.details, "cause": asdict(cause)})
-    return replace(result, trials=tuple(shown if trial is result.shown else trial for trial in result.trials))
+    trials = tuple(shown if trial is result.shown else trial for trial in result.trials)
+    return replace(result, shown=shown, trials=trials)
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:

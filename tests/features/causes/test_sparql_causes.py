@@ -1,9 +1,12 @@
 """Why a predicted SPARQL query is wrong: differences have labels, and repaired queries gold's answer."""
 
+import json
+
 import pytest
 from samples import make_case
 from sparql_golds import GOLDS, HEAD, made
 
+from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.evaluation.evaluation import evaluate_case
@@ -166,6 +169,30 @@ def test_where_no_small_edit_repairs_the_answer_it_is_told_what_the_patterns_sha
     assert shared.only_predicted == ('?z :name "Bob"', "?z :manager ?m", "?m :name ?n")
 
 
+def test_a_pattern_replaced_as_a_whole_is_no_cause(cause_of):
+    shared = cause_of(f"{HEAD}{S} {{ ?x :name 'Ann' }}", f"{HEAD}{S} {{ ?y :born ?x . ?x :in :austria }}")
+
+    assert (shared.shared, shared.of) == (0, 2)
+
+
+def test_the_shared_patterns_are_in_the_details_of_the_case(tmp_path):
+    (tmp_path / "g.ttl").write_text(GRAPH, encoding="utf-8")
+    queries = {"gold": "{ ?y :born ?x . ?x :in :austria }", "predicted": "{ ?x :died :graz }"}
+    case = {"id": "a"} | {name: f"{HEAD}{S} {pattern}" for name, pattern in queries.items()}
+    suite = tmp_path / "a.queryeval.yaml"
+    suite.write_text(json.dumps({"kind": "sparql", "source": "g.ttl", "cases": [case]}), encoding="utf-8")
+
+    (case,) = evaluate(load_cases(suite))["cases"]
+
+    assert case["cause"] is None
+    assert case["details"]["cause"] == {
+        "shared": 0,
+        "of": 2,
+        "only_gold": ["?y :born ?x", "?x :in :austria"],
+        "only_predicted": ["?x :died :graz"],
+    }
+
+
 def test_the_same_edit_in_several_places_is_one(cause_of):
     path = ":in+"
     predicted = f"{HEAD}{S} ?y {{ ?x :born ?a . ?a :in ?z . ?y :died ?b . ?b :in ?z }}"
@@ -186,6 +213,23 @@ def test_the_same_edit_in_several_places_is_one(cause_of):
         ("{ ?x :p ?y . ?y :q 1 }", "{ ?x :p [ :q 2 ] }", "wrong-value", "1 → 2"),
         ("{ ?x ^:p ?y . ?y :r 1 }", "{ ?x :p ?y . ?y :r 1 }", "swapped", "?y :p ?x → ?x :p ?y"),
         ("{ ?x :isFedBy ?y }", "{ ?y :feeds ?x }", "wrong-predicate", "?x :isFedBy ?y → ?y :feeds ?x"),
+        (
+            *("{ ?y :p/:q ?x . ?x a :A . ?y a :B }", "{ ?x :p/:q ?y . ?x a :A . ?y a :B }"),
+            *("swapped", "?y :p/:q ?x → ?x :p/:q ?y"),
+        ),
+        (
+            *("{ ?z :name 'A' ; :p ?x }", "{ :a :p ?x }"),
+            *("wrong-predicate", '"A" ^:name/:p ?x → :a :p ?x'),
+        ),
+        (
+            *("{ ?x :p ?y FILTER (?y = 1) }", "{ ?x :p ?y FILTER (?y = 1 || ?y = 2) }"),
+            *("missing-condition", "nothing → ?y = 2"),
+        ),
+        (
+            *("{ ?x :p ?y FILTER (?y = 1 || ?y = 2) }", "{ ?x :p ?y FILTER (?y = 2) }"),
+            *("extra-condition", "?y = 1 → nothing"),
+        ),
+        ("{ ?x :p ?y } ORDER BY DESC(?y + 1)", "{ ?x :p ?y } ORDER BY DESC(?y + 2)", "wrong-value", "1 → 2"),
         ("{ ?x :p|:q 1 }", "{ ?x :p 1 }", "wrong-predicate", ":p|:q → :p"),
         ("{ VALUES ?x { :a } ?x :p 1 }", "{ VALUES ?x { :b } ?x :p 1 }", "wrong-value", None),
         ("{ ?x :p 1 } VALUES ?x { :a }", "{ ?x :p 1 } VALUES ?x { :b }", "wrong-value", None),

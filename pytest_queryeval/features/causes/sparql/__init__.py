@@ -45,7 +45,6 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Triple,
     Union,
     changed,
-    is_constant,
     is_variable,
     terms,
     variables,
@@ -67,6 +66,7 @@ _OTHERWISE: dict[str, CauseLabel] = {
     "BIND": "wrong-expression",
     "SELECT": "wrong-expression",
     "HAVING": "wrong-having",
+    "ORDER": "wrong-order",
 }
 # How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
 _OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
@@ -83,6 +83,8 @@ class _Edit:
     shown: CausingEdit
     size: int
     makes: tuple[tuple[int, Make], ...]
+    dropped: int = 0
+    """How many triples it leaves out."""
 
 
 class SparqlEdits:
@@ -92,6 +94,7 @@ class SparqlEdits:
         self._tree = predicted
         self._gold = with_names_of(gold, predicted)
         self._writer = writer
+        self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
         self._defects = defects(predicted) | defects(self._gold)
         self._links, self._gold_links = links_of(predicted), links_of(self._gold)
         self._names = _shown_names({*variables(predicted), *variables(self._gold)})
@@ -101,7 +104,9 @@ class SparqlEdits:
         for edit in self._found:
             key = edit.shown.label, edit.shown.change
             same = merged.get(key)
-            merged[key] = replace(same, makes=(*same.makes, *edit.makes)) if same is not None else edit
+            if same is not None:
+                edit = replace(same, makes=(*same.makes, *edit.makes), dropped=same.dropped + edit.dropped)
+            merged[key] = edit
         self._found = sorted(
             merged.values(), key=lambda edit: (edit.size, CLAUSES.index(edit.shown.clause), edit.shown.change)
         )
@@ -119,7 +124,12 @@ class SparqlEdits:
         yield from islice((*((number,) for number in numbers), *pairs), MAX_COMBINATIONS)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects."""
+        """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects.
+
+        None, too, where none of its triples would remain: a pattern replaced as a whole is no small edit.
+        """
+        if 0 < self._triple_count <= sum(self._found[number].dropped for number in numbers):
+            return None
         tree = self._edited(numbers)
         if tree is None or not defects(tree) <= self._defects:
             return None
@@ -184,11 +194,12 @@ class SparqlEdits:
         change: tuple[Side, Side],
         *makes: tuple[Node, Make],
         size: int = _OF_AN_ELEMENT,
+        dropped: int = 0,
     ) -> None:
         old, new = (self._line(side) if side else NOTHING for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
         ids = tuple((id(node), make) for node, make in makes)
-        self._found.append(_Edit(shown=shown, size=size, makes=ids))
+        self._found.append(_Edit(shown=shown, size=size, makes=ids, dropped=dropped))
 
     def _selects(self, predicted: Select, gold: Select) -> None:
         """Add the edits of a query."""
@@ -214,10 +225,7 @@ class SparqlEdits:
             label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
             having = predicted.having, gold.having
             self._add(label, "HAVING", having, (predicted, _setting(gold, "having")), size=_OF_A_CLAUSE)
-        if predicted.order != gold.order:
-            label = "wrong-order" if predicted.order else "missing-order"
-            order = predicted.order, gold.order
-            self._add(label, "ORDER", order, (predicted, _setting(gold, "order")), size=_OF_A_CLAUSE)
+        self._order(predicted, gold)
         if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
             limits = _limit(predicted), _limit(gold)
             self._add("wrong-limit", "LIMIT", limits, (predicted, _setting(gold, "limit", "offset")))
@@ -225,13 +233,25 @@ class SparqlEdits:
             values = predicted.values, gold.values
             self._add("wrong-value", "WHERE", values, (predicted, _setting(gold, "values")), size=_OF_A_CLAUSE)
 
+    def _order(self, predicted: Select, gold: Select) -> None:
+        """Add the edits of ORDER BY: of parts of its keys where their directions are those of gold."""
+        directions, gold_directions = ([key.is_descending for key in select.order] for select in (predicted, gold))
+        if predicted.order and directions == gold_directions:
+            for key, gold_key in zip(predicted.order, gold.order, strict=True):
+                self._expression(key.value, gold_key.value, "ORDER")
+        elif predicted.order != gold.order:
+            label: CauseLabel = "wrong-order" if predicted.order else "missing-order"
+            order = predicted.order, gold.order
+            self._add(label, "ORDER", order, (predicted, _setting(gold, "order")), size=_OF_A_CLAUSE)
+
     def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
         if predicted.modifier != gold.modifier:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
             self._add(label, "SELECT", change, (predicted, _setting(gold, "modifier")), size=_OF_A_TERM)
-        only_predicted, only_gold = _without_common(predicted.items, gold.items, lambda item: item.value)
+        only_predicted, only_gold = _without_common(predicted.items, gold.items, lambda item: item)
+        only_predicted, only_gold = _without_common(only_predicted, only_gold, lambda item: item.value)
         pairs = _chosen(_scored_items(only_predicted, only_gold), only_predicted, only_gold)
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
@@ -272,7 +292,8 @@ class SparqlEdits:
             label, clause = label_of_element(part[0], is_missing=False)
             makes = [(element, _replacing(None)) for element in part]
             if len(part) < len(predicted.elements) or only_gold:
-                self._add(label, clause, (part, None), *makes, size=_size(part))
+                dropped = sum(isinstance(node, Triple) for element in part for node in walk(element))
+                self._add(label, clause, (part, None), *makes, size=_size(part), dropped=dropped)
 
     def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
@@ -323,10 +344,10 @@ class SparqlEdits:
                 (-score, at, gold_at)
                 for at, chain in enumerate(left)
                 for gold_at, gold_chain in enumerate(right)
-                if (score := _likeness(chain.triple, gold_chain.triple)) >= least
+                if (score := _likeness(_oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
             ]
             for chain, gold_chain in _chosen(scored, left, right):
-                self._chains(chain, gold_chain)
+                self._chains(_oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
                     side[:] = [element for element in side if not any(element is member for member in members)]
 
@@ -339,6 +360,9 @@ class SparqlEdits:
             is_turned = gold.path in (triple.path, turned(triple).path)
             label: CauseLabel = "swapped" if is_turned else "wrong-predicate"
             self._add(label, "WHERE", (triple, gold), (first, _replacing(gold)), *removals)
+            return
+        if (inverse := turned(triple)) == Triple(gold.object, gold.path, gold.subject):
+            self._add("swapped", "WHERE", (inverse, gold), (first, _replacing(gold)), *removals)
             return
         different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
         if further and triple.path != gold.path and different_ends:
@@ -403,6 +427,12 @@ class SparqlEdits:
         otherwise = _OTHERWISE[clause]
         if predicted.head in CONNECTORS and gold.head in CONNECTORS:
             self._conditions(predicted, gold, clause)
+        elif gold.head in CONNECTORS and predicted in gold.arguments:
+            missing = tuple(operand for operand in gold.arguments if operand != predicted)
+            self._add("missing-condition", clause, (None, missing), (predicted, _replacing(gold)))
+        elif predicted.head in CONNECTORS and gold in predicted.arguments:
+            extra = tuple(operand for operand in predicted.arguments if operand != gold)
+            self._add("extra-condition", clause, (extra, None), (predicted, _replacing(gold)))
         elif not predicted.arguments and not gold.arguments:
             label = label_of_heads(predicted.head, gold.head, otherwise)
             self._add(label, clause, (predicted, gold), (predicted, _replacing(gold)), size=_OF_A_TERM)
@@ -514,9 +544,16 @@ def _likeness(triple: Triple, gold: Triple) -> float:
         return 2 + 0.1 * same_subject
     if not (same_subject or same_object):
         return 0
-    ends = (triple.object, gold.object) if same_subject else (triple.subject, gold.subject)
     has_common_step = not {*triple.path}.isdisjoint(step for step in gold.path if step == "a" or step[0] == "<")
-    return 1.5 if has_common_step else 1.2 if all(map(is_constant, ends)) else 0
+    return 1.5 if has_common_step else 0
+
+
+def _oriented(chain: Chain, gold: Chain) -> Chain:
+    """Return a chain of several triples in the direction in which it has more in common with gold."""
+    if len(chain.members) == 1:
+        return chain
+    directions = (chain, Chain(turned(chain.triple), chain.members))
+    return max(directions, key=lambda direction: _likeness(direction.triple, gold.triple))
 
 
 def _alike(left: Sequence[Element], right: Sequence[Element]) -> list[tuple[Element, Element]]:

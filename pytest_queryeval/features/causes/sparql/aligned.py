@@ -127,9 +127,10 @@ def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
 def turned(triple: Triple) -> Triple:
     """Return a triple that says the same from the object to the subject."""
     path = triple.path
-    if path[0] == "^" and len(path) == 2:
-        return Triple(triple.object, path[1:], triple.subject)
-    return Triple(triple.object, ("^", *(path if len(path) == 1 else ("(", *path, ")"))), triple.subject)
+    if "|" in path or "(" in path:
+        return Triple(triple.object, path[2:-1] if path[:2] == ("^", "(") else ("^", "(", *path, ")"), triple.subject)
+    steps = [step[1:] if step[0] == "^" else ("^", *step) for step in reversed([*_steps(path)])]
+    return Triple(triple.object, tuple(term for step in steps for term in ("/", *step))[1:], triple.subject)
 
 
 def _as_step(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -198,7 +199,8 @@ def _names_by_role(
             for predicted_name in (name for name in predicted_names if name not in named):
                 common_roles = roles[predicted_name] & gold_roles[gold_name]
                 score = common_roles.total() + 0.5 * (predicted_name == gold_name)
-                if score > best:
+                least = 2 if gold_name.startswith(NODE) and not predicted_name.startswith(NODE) else 0
+                if score > best and score >= least:
                     best, pair = score, (gold_name, predicted_name)
         if best < 1:
             break

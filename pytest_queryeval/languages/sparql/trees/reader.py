@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pytest_queryeval.languages.sparql.dataset import resolve
 from pytest_queryeval.languages.sparql.query import FORMS, MODIFIERS, read_query
@@ -29,6 +30,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
 
 MAX_TOKENS = 4_000
 MAX_DEPTH = 40
+MAX_OPERATORS = 200  # of comparisons and sums in a row, each of which nests the ones before
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _OPERATORS = frozenset(("&&", "||", "!=", "<=", ">=", "^^"))
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -210,16 +212,13 @@ class _Reader:
         operand = self.primary()
         nesting = 0
         while operator := self.operator(strength):
-            nesting += operand.head != operator
-            if nesting > MAX_DEPTH:
+            nesting += operator not in ("&&", "||")
+            if nesting > MAX_OPERATORS:
                 raise UnreadableError(operator)
-            level = PRECEDENCE[operator]
             if operator in ("IN", "NOT IN"):
                 operand = Expr(operator, (operand, *self.arguments()))
-            elif level == PRECEDENCE["="]:
-                operand = Expr(operator, (operand, self.expression(level + 1)))
             else:
-                operand = _join(operator, operand, self.expression(level + 1))
+                operand = _join(operator, operand, self.expression(PRECEDENCE[operator] + 1))
         self.depth -= 1
         return operand
 
@@ -396,11 +395,11 @@ def _is_term(term: str) -> bool:
 
 
 def _join(operator: str, operand: Expr, next_operand: Expr) -> Expr:
-    """Return two operands with the operator between them; those that the same operator joins are one expression."""
-    operands = operand.arguments if operand.head == operator and len(operand.arguments) > 1 else (operand,)
-    if operator in ("&&", "||") and next_operand.head == operator:
-        return Expr(operator, (*operands, *next_operand.arguments))
-    return Expr(operator, (*operands, next_operand))
+    """Return two operands with the operator between them; those that `&&` or `||` joins are one expression."""
+    if operator not in ("&&", "||"):
+        return Expr(operator, (operand, next_operand))
+    sides = (side.arguments if side.head == operator else (side,) for side in (operand, next_operand))
+    return Expr(operator, (*chain.from_iterable(sides),))
 
 
 def _path_term(term: str) -> str:

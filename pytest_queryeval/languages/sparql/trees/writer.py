@@ -159,7 +159,9 @@ class Writer:
         text = self._expression(argument, indent)
         if not argument.arguments or argument.head not in PRECEDENCE or expression.head not in PRECEDENCE:
             return text
-        return f"({text})" if precedence(argument) <= precedence(expression) else text
+        level, outer_level = precedence(argument), precedence(expression)
+        is_left = argument is expression.arguments[0] and expression.head in ("+", "-", "*", "/")
+        return f"({text})" if level < outer_level or (level == outer_level and not is_left) else text
 
     def _item(self, item: Item) -> str:
         value = self._expression(item.value)
