@@ -89,6 +89,16 @@ def registrations(members_of_registries):
             del sys.modules[name]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Search for no garbage while tests are collected: thousands of items are kept."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def little_to_search_for_garbage():
     """Leave out of all later searches what there is before: thousands of collected tests, and libraries."""

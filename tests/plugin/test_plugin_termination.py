@@ -86,9 +86,9 @@ def test_run_that_is_terminated_keeps_its_results_and_leaves_nothing(
 
 def test_report_is_written_before_workers_are_awaited(pytester, suite, write, report_of, monkeypatch):
     write("predict.py", STUBBORN)
-    suite(unpredicted("fast"), unpredicted("slow"), case("other"), predictor="predict.py:predict")
+    suite(unpredicted("fast"), unpredicted("slow"), predictor="predict.py:predict")
 
-    with started(pytester, monkeypatch, "-n2") as process:
+    with started(pytester, monkeypatch, "-n1") as process:
         os.kill(process.pid, signal.SIGTERM)
         wait_for((pytester.path / "reports" / "report.json").exists)
         is_running = process.poll() is None

@@ -151,7 +151,8 @@ def test_stop_at_the_first_failure_keeps_finished_cases_and_evaluates_no_gate(su
 def test_a_file_that_cannot_be_read_misses_the_gates_above_it_and_others_run(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
     suite(case("good"), case("bad", WRONG), name="z.queryeval.yaml", on_miss="xfail")
-    suite(case("bad", WRONG), name="free/y.queryeval.yaml", on_miss="xfail", gates=[])
+    write("free/queryeval.yaml", "gates: []")
+    suite(case("free", WRONG), name="free/y.queryeval.yaml", on_miss="xfail")
     write("broken.queryeval.yaml", "cases: nothing\n")
 
     run = run_and_parse("-n2")
@@ -160,7 +161,7 @@ def test_a_file_that_cannot_be_read_misses_the_gates_above_it_and_others_run(sui
     missed = "gate MISSED: pass_rate: broken.queryeval.yaml could not be read"
     run.result.stdout.fnmatch_lines([missed])
     assert run.report["gates"][0]["ok"] is False
-    assert run.outcomes == {"good": "passed", "bad": "missed"}
+    assert run.outcomes == {"good": "passed", "bad": "missed", "free": "missed"}
 
 
 def test_a_warning_of_a_suite_is_shown_once(suite, run):
