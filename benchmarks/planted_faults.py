@@ -188,7 +188,8 @@ def processor_seconds() -> float:
 def failing_test(copy: Path, arguments: list[str], seconds: float) -> str | None:
     """Return the first test that fails in a copy; None if none does, "…" if the processor time was over before."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no"]
-    environment = os.environ | {"PYTHONPATH": str(copy), "COLUMNS": "1000"}
+    # Without bytecode, each run would compile all modules again.
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "COLUMNS": "1000"}
     limit = max(int(seconds), 1)
     process = subprocess.Popen(
         [*command, *arguments],
