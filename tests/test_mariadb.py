@@ -119,21 +119,25 @@ def test_variable_is_refused_in_timed_queries_too(battery):
     assert error.kind == "unsafe"
 
 
-@pytest.mark.parametrize(("times", "failure"), [(1, None), (2, "rejected")])
-def test_query_that_an_administrator_ends_runs_again_once(hosts, mariadb, times, failure):
+@pytest.mark.parametrize(("times", "seconds", "failure"), [(1, 2, None), (2, 60, "rejected")])
+def test_query_that_an_administrator_ends_runs_again_once(hosts, mariadb, times, seconds, failure):
     engine = opened(hosts, mariadb.url())
     engine.execute("select 1", timeout=5, max_rows=1)
-    busy = "select id from information_schema.processlist where user = 'owner' and info like 'select sleep(0.5)%'"
+    processes = "select query_id, id from information_schema.processlist"
+    busy = f"{processes} where user = 'owner' and info like 'select sleep({seconds})%'"
     stop = threading.Event()
 
     def end():
-        ends = []
-        while len(ends) < times and not stop.wait(0.05):
-            ends += [mariadb.sql(f"kill query {number}") for (number,) in mariadb.sql(busy)]
+        ended = set()  # a query that was ended may still be listed
+        while len(ended) < times and not stop.wait(0.05):
+            for query, connection in mariadb.sql(busy):
+                if query not in ended:
+                    mariadb.sql(f"kill query {connection}")
+                    ended.add(query)
 
     killer = threading.Thread(target=end)
     killer.start()
-    execution = engine.execute("select sleep(0.5), count(*) from seq_1_to_9", timeout=9, max_rows=1)
+    execution = engine.execute(f"select sleep({seconds}), count(*) from seq_1_to_9", timeout=50, max_rows=1)
     stop.set()
     killer.join()
 
