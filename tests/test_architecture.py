@@ -184,7 +184,8 @@ SHARED_WITH_CHILDREN = {
         "engines.servers.postgres_values",
     ),
     *(f"sandbox.http.{name}" for name in ("answers", "messages", "session", "template")),
-    *("text.redaction", "languages.sparql.json_results", "languages.sparql.request"),
+    *("text.escaping", "text.redaction", "text.truncation"),
+    *("languages.sparql.json_results", "languages.sparql.request"),
 }
 
 MODULES = {

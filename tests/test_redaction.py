@@ -3,20 +3,35 @@
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pytest_queryeval
 from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.features.command_predictor.replies import STDERR_CHARACTERS, stderr_tail, stderr_text
+from pytest_queryeval.features.json.schema_child import shown
+from pytest_queryeval.features.json.values import MAX_PATH, path_text
 from pytest_queryeval.results.case_json import report_cell
+from pytest_queryeval.sandbox.http.messages import message
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.redaction import MARK, may_hold_secret, redact, register_secrets
-from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate
+from pytest_queryeval.text.truncation import (
+    AHEAD,
+    CELL_CHARACTERS,
+    cell_text,
+    one_line,
+    one_line_with_end,
+    truncate,
+    truncate_middle,
+)
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
 ODD = "p@ss/w0rd+ü'\"<&\\ 1%"
@@ -238,6 +253,47 @@ def test_a_secret_is_taken_out_before_the_text_is_cut(monkeypatch, value, cut):
     monkeypatch.setenv("A_TOKEN", value)
 
     assert one_line(f"ab {value} cd", cut) == truncate(f"ab {MARK} cd", cut)
+
+
+CUTS = {
+    "truncate": (truncate, 40),
+    "truncate_middle": (truncate_middle, 40),
+    "one_line": (one_line, 40),
+    "one_line_with_end": (one_line_with_end, 40),
+    "cell": (lambda text, most: cell_text(text, most), 40),
+    "far ahead": (lambda text, most: one_line(text.rjust(AHEAD * most), most), 40),
+    "cell of a report": (lambda text, most: report_cell(text), CELL_CHARACTERS),
+    "answer of a service": (lambda text, most: message("text/plain", text.encode(), most), 40),
+    "path of JSON": (lambda text, most: path_text([text, text]), MAX_PATH),
+    "key of JSON": (lambda text, most: path_text([text]), MAX_PATH),
+    "value of JSON": (lambda text, most: shown(text, most), 40),
+    "schema of JSON": (lambda text, most: shown([text], most), 40),
+    "stderr": (lambda text, most: stderr_text(text.encode()), STDERR_CHARACTERS),
+    "last lines of stderr": (lambda text, most: "".join(stderr_tail(text.encode())), CELL_CHARACTERS),
+}
+
+
+@pytest.mark.parametrize(("shorten", "most"), CUTS.values(), ids=CUTS)
+def test_no_part_of_a_secret_is_left_at_any_cut(monkeypatch, shorten, most):
+    monkeypatch.setenv("A_TOKEN", PLAIN)
+    pieces = {PLAIN[start : start + 4] for start in range(len(PLAIN) - 3)}
+
+    for before in {*range(50), *range(max(most - 50, 0), most + 5)}:
+        for behind in ("", "d" * most):
+            found = redact(str(shorten(f"{'b' * before}{PLAIN}{behind}", most)))  # where it leaves
+
+            assert not [piece for piece in pieces if piece in found], found
+
+
+def test_only_what_shows_stored_reports_cuts_without_looking_for_secrets():
+    package = Path(pytest_queryeval.__file__).parent
+    cutting = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if re.search(r"import .*\bcut(?:_middle)?\b", path.read_text(encoding="utf-8"))
+    }
+
+    assert cutting <= {"reports", "features"}
 
 
 def test_bytes_that_hold_a_secret_do_not_show_it(monkeypatch):

@@ -137,7 +137,7 @@ def _without_answers(
         case_report["features"] = list(features)
     if before := case.conversation[:-1]:  # the last message is the question
         case_report["conversation"] = [
-            {"role": message.role, "content": _cut(message.content, MESSAGE_CHARACTERS)} for message in before
+            {"role": message.role, "content": truncate(message.content, MESSAGE_CHARACTERS)} for message in before
         ]
     if case.row is not None:
         case_report["row"] = case.row.line
@@ -231,7 +231,7 @@ def _query(execution: Execution, case: Case) -> str | None:
     query = execution.query
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
-    return None if query is None else _cut(query, QUERY_CHARACTERS)
+    return None if query is None else truncate(query, QUERY_CHARACTERS)
 
 
 def _prediction(prediction: Prediction) -> PredictionReport:
@@ -294,10 +294,10 @@ def _cause(result: CaseResult) -> CauseReport | None:
         return None
     return {
         "edits": [
-            {"label": edit.label, "clause": edit.clause, "change": _cut(edit.change, CELL_CHARACTERS)}
+            {"label": edit.label, "clause": edit.clause, "change": truncate(edit.change, CELL_CHARACTERS)}
             for edit in cause.edits
         ],
-        "repaired_query": None if cause.repaired_query is None else _cut(cause.repaired_query, QUERY_CHARACTERS),
+        "repaired_query": None if cause.repaired_query is None else truncate(cause.repaired_query, QUERY_CHARACTERS),
         "tested": cause.is_tested,
     }
 
@@ -317,12 +317,7 @@ def _row(row: Row, labels: ShortLabels) -> report.Row:
 def report_cell(cell: Cell) -> JsonValue:
     """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON scalar."""
     scalar: JsonValue = to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell)
-    return _cut(scalar, CELL_CHARACTERS) if isinstance(scalar, str) else scalar
-
-
-def _cut(text: str, characters: int) -> str:
-    """Return the text, or its beginning; secrets are removed before one could be cut in two."""
-    return text if len(text) <= characters else truncate(redact(text), characters)
+    return truncate(scalar, CELL_CHARACTERS) if isinstance(scalar, str) else scalar
 
 
 def _redacted(case: CaseReport) -> CaseReport:

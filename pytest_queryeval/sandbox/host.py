@@ -20,7 +20,6 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.sandbox.child_process import START_SECONDS, Child, child_command
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
 QUERY_CHARACTERS = 100_000
@@ -185,10 +184,10 @@ class Host:
                 table = Table(columns=tuple(columns), rows=rows)
                 return Execution(query=None, answer=table, seconds=seconds, engine=self.name)
             case ("failure" | "died", kind, text):
-                failure = Failure(kind=kind, message=_brief(text))
+                failure = Failure(kind=kind, message=one_line(text, MESSAGE_CHARACTERS))
                 return Execution(query=None, error=failure, seconds=elapsed, engine=self.name)
             case (_, text):
-                raise SourceError(_brief(text))
+                raise SourceError(one_line(text, MESSAGE_CHARACTERS))
             case _:
                 raise SourceError(f"the {self.name} process sent something unknown")
 
@@ -248,7 +247,3 @@ def text_refusal(query: str) -> Failure | None:
         length = f"{len(query):,} characters, more than {QUERY_CHARACTERS:,}"
         return Failure(kind="invalid", message=f"the query is too long: {length}")
     return None
-
-
-def _brief(text: str) -> str:
-    return one_line(redact(text)[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)

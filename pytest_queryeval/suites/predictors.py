@@ -17,7 +17,7 @@ from pytest_queryeval.documents.values import Reader, flag, positive_number, req
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem, settings_shape
-from pytest_queryeval.text.redaction import mask_credentials, redact
+from pytest_queryeval.text.redaction import mask_credentials
 
 _FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
@@ -86,7 +86,7 @@ def check_predictor_files(spec: PredictorSpec) -> None:
     try:
         PREDICTORS[spec.kind].check_files(spec)
     except SettingError as error:
-        raise CaseError(spec.location or Location(spec.folder), redact(str(error))) from error
+        raise CaseError(spec.location or Location(spec.folder), str(error)) from error
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:

@@ -1,6 +1,6 @@
 """Texts cut to a number of characters, and texts as one line.
 
-`truncate` does not look for secrets: redact a text first, since a secret that is cut in two is not found.
+A secret that is cut in two is not found any more: all but `cut` and `cut_middle` remove secrets from what they shorten.
 """
 
 from __future__ import annotations
@@ -9,41 +9,52 @@ from pytest_queryeval.text.escaping import escape_invisible, terminal_safe
 from pytest_queryeval.text.redaction import redact
 
 CELL_CHARACTERS = 200
-CELL_AHEAD = 100 * CELL_CHARACTERS
+AHEAD = 100  # how many times the characters that are shown are read, since blanks and secrets among them are left out
+CELL_AHEAD = AHEAD * CELL_CHARACTERS
 
 
-def truncate(text: str, characters: int) -> str:
-    """Return the text, or its beginning with an ellipsis where it is longer."""
+def cut(text: str, characters: int) -> str:
+    """Return a text of a report, which holds no secrets, or its beginning with an ellipsis where it is longer.
+
+    To look for secrets again would make another file of a report where the environment is another one.
+    """
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
-def truncate_middle(text: str, characters: int) -> str:
-    """Return the text, or its beginning and its end around an ellipsis where it is longer."""
+def cut_middle(text: str, characters: int) -> str:
+    """Return a text as `cut` does, but without its middle."""
     end = characters // 2
     return text if len(text) <= characters else f"{text[: characters - end - 1]}…{text[len(text) - end :]}"
 
 
-def escape_line(text: str, characters: int) -> str:
-    """Return a text of a stored report as one line without invisible characters.
+def truncate(text: str, characters: int) -> str:
+    """Return the text; where it is longer, its beginning with an ellipsis, without secrets."""
+    return text if len(text) <= characters else cut(redact(text), characters)
 
-    Secrets are out of a report before it is stored; to look for them again would make another file of it where the
-    environment is another one.
-    """
-    return truncate(escape_invisible(" ".join(text.split())), characters)
+
+def truncate_middle(text: str, characters: int) -> str:
+    """Return the text; where it is longer, its beginning and its end around an ellipsis, without secrets."""
+    return text if len(text) <= characters else cut_middle(redact(text), characters)
+
+
+def escape_line(text: str, characters: int) -> str:
+    """Return a text of a stored report as one line without invisible characters, cut as by `cut`."""
+    return cut(escape_invisible(" ".join(text.split())), characters)
 
 
 def one_line(text: str, characters: int = CELL_CHARACTERS) -> str:
     """Return `terminal_safe` text without line breaks, truncated."""
-    return truncate(_line(text), characters)
+    return cut(_line(text, characters), characters)
 
 
 def one_line_with_end(text: str, characters: int) -> str:
     """Return `one_line` of a text whose end matters as well: it is truncated in the middle."""
-    return truncate_middle(_line(text), characters)
+    return cut_middle(_line(text, characters), characters)
 
 
-def _line(text: str) -> str:
-    return terminal_safe(" ".join(redact(text).split()))
+def _line(text: str, characters: int) -> str:
+    shown = cut_middle(redact(text), AHEAD * characters)  # the rest costs time and is not shown
+    return terminal_safe(" ".join(shown.split()))
 
 
 def cell_text(cell: object, characters: int) -> str:

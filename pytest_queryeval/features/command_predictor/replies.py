@@ -138,9 +138,9 @@ def stderr_tail(data: bytes | bytearray) -> list[str]:
 
 def stderr_text(data: bytes | bytearray) -> str:
     """Return the beginning of a program's stderr."""
-    return truncate(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
+    return truncate(data.decode("utf-8", "replace").strip(), STDERR_CHARACTERS)
 
 
 def quoted(text: str) -> str:
     """Return the beginning of what a program printed, for messages."""
-    return f"'{one_line(redact(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
+    return f"'{one_line(text, SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"

@@ -23,7 +23,7 @@ from pytest_queryeval.reports.html.case_list import case_columns, details, json_
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.text.formatting import minute_of, signed
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.truncation import cut
 
 HERE = Path(__file__).parent
 MESSAGE_CHARACTERS = 1_000
@@ -122,7 +122,7 @@ def _details(cases: Sequence[CaseReport]) -> dict[str, object]:
         "systems": [
             {
                 "outcome": case["outcome"],
-                "message": truncate(case["message"], MESSAGE_CHARACTERS),
+                "message": cut(case["message"], MESSAGE_CHARACTERS),
                 **{name: value for name, value in details(case).items() if name in ("predicted", "difference")},
             }
             for case in cases

@@ -23,7 +23,7 @@ from pytest_queryeval.reports.sections import (
 from pytest_queryeval.results.aggregation import reached
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
-from pytest_queryeval.text.truncation import truncate_middle
+from pytest_queryeval.text.truncation import cut_middle
 
 MAX_METRICS = 100  # beside that of the ranking
 RANKING_HEADER = (
@@ -295,7 +295,7 @@ def leaderboard_latex(board: Leaderboard) -> bytes:
 
 
 def _latex(text: str) -> str:
-    return truncate_middle(escape_invisible(" ".join(text.split())), NAME_CHARACTERS).translate(LATEX)
+    return cut_middle(escape_invisible(" ".join(text.split())), NAME_CHARACTERS).translate(LATEX)
 
 
 def _latex_number(text: str) -> str:

@@ -11,7 +11,6 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Cell, Difference, Row
 from pytest_queryeval.features.json.values import canonical_text, equal, path_text
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line_with_end, truncate
 
 COLUMNS = ("path", "value")
@@ -148,4 +147,4 @@ def _row(path: Path, value: JsonValue) -> Row:
     while path is not None:
         path, step = path
         steps.append(step)
-    return path_text(reversed(steps)), truncate(redact(canonical_text(value)), MAX_VALUE)
+    return path_text(reversed(steps)), truncate(canonical_text(value), MAX_VALUE)

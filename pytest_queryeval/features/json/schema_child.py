@@ -23,6 +23,7 @@ from referencing.jsonschema import specification_with
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Verdict, make_answer
+from pytest_queryeval.text.truncation import truncate
 
 MAX_VIOLATIONS = 10
 MAX_SEARCHED = 1_000  # violations, of which the first ones are reported
@@ -82,7 +83,7 @@ def shown(value: Any, room: int = MAX_SHOWN) -> str:
     """Return the `repr` of a value, truncated where it is much longer than `room` characters."""
     match value:
         case str():
-            return repr(value[:room] + "…" * (len(value) > room))
+            return repr(truncate(value, room + 1))
         case list():
             return f"[{_join_shown(value, shown, room)}]"
         case dict():
@@ -181,8 +182,8 @@ def _none_fits(instance: Any, errors: list[Any]) -> ValidationError:
     reasons: dict[str, None] = {}
     for error in errors:
         # The place of the inner violation, below that of the outer one.
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step[:MAX_KEY]}" for step in error.path]
-        reasons[f"{''.join(steps)}{': ' if steps else ''}{error.message[:MAX_REASON]}"] = None
+        steps = [f"[{step}]" if isinstance(step, int) else f".{truncate(step, MAX_KEY)}" for step in error.path]
+        reasons[f"{''.join(steps)}{': ' if steps else ''}{truncate(error.message, MAX_REASON)}"] = None
     return ValidationError(f"{instance!r} fits none of the {len(errors)} schemas: {', nor: '.join(islice(reasons, 3))}")
 
 
@@ -245,8 +246,8 @@ def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...],
     with deep_stack():
         reasons = []
         for error in islice(validator.iter_errors(quiet(answer)), MAX_SEARCHED):
-            steps = tuple(step if isinstance(step, int) else step[:MAX_KEY] for step in error.path)
-            reasons.append((steps, error.message[:MAX_REASON]))
+            steps = tuple(step if isinstance(step, int) else truncate(step, MAX_KEY) for step in error.path)
+            reasons.append((steps, truncate(error.message, MAX_REASON)))
     reasons.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
     return reasons[:MAX_VIOLATIONS]
 

@@ -12,7 +12,6 @@ from json import JSONEncoder
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import truncate, truncate_middle
 
 # A key, an index, or None for all items of a list whose order is ignored.
@@ -144,11 +143,11 @@ def path_text(steps: Iterable[str | int]) -> str:
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
     """
-    return truncate_middle(redact("$" + "".join(map(_step_text, steps))), MAX_PATH)
+    return truncate_middle("$" + "".join(map(_step_text, steps)), MAX_PATH)
 
 
 def _step_text(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    key = truncate(redact(step), MAX_PATH)
+    key = truncate(step, MAX_PATH)
     return f".{key}" if key.isidentifier() else f"['{key.translate(_ESCAPES)}']"

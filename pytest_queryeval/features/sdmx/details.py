@@ -10,7 +10,6 @@ from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.features.sdmx.matching import Matched
 from pytest_queryeval.features.sdmx.scores import in_target, precision_of, recall_of
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line, truncate
 
 ListName: TypeAlias = Literal["true_positives", "false_negatives", "false_positives"]
@@ -123,7 +122,7 @@ def _plain_term(term: Term) -> list[str | None]:
 
 
 def _truncated(text: str) -> str:
-    return truncate(redact(utf8_safe(text)), TEXT_CHARACTERS)
+    return truncate(utf8_safe(text), TEXT_CHARACTERS)
 
 
 def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:

@@ -15,7 +15,6 @@ from pytest_queryeval.evaluation.evaluation import fault_location
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_strength
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
 MESSAGE_CHARACTERS = 1_000
@@ -31,7 +30,7 @@ class MeasuredCases:
 
     def add_problem(self, case: Case, error: GoldError | SourceError) -> None:
         """Add what is wrong with the gold or the source of a case."""
-        message = one_line(redact(str(error)), MESSAGE_CHARACTERS)
+        message = one_line(str(error), MESSAGE_CHARACTERS)
         self.problems[fault_location(case, error), message].append(case)
 
     def problem_lines(self) -> Iterator[str]:

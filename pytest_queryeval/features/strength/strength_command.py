@@ -17,7 +17,6 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength
 from pytest_queryeval.features.strength.measured import measure_cases
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval strength suites"
@@ -63,10 +62,10 @@ def run(arguments: argparse.Namespace) -> Result:
                     **_counts([strength]),
                     "survivors": [
                         {
-                            "query": redact(mutant.query),
+                            "query": mutant.query,
                             "operator": mutant.operator,
                             "clause": mutant.clause,
-                            "change": redact(mutant.change),
+                            "change": mutant.change,
                         }
                         for mutant in strength.survivors
                     ],
@@ -91,7 +90,7 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
         place, id_ = _location(strength.case), strength.case.id
         yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} wrong variants pass"
         for mutant in strength.survivors[:MAX_CHANGES]:
-            change = one_line(redact(mutant.change), CHANGE_CHARACTERS)
+            change = one_line(mutant.change, CHANGE_CHARACTERS)
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
         if len(strength.survivors) > MAX_CHANGES:
             yield f"  and {len(strength.survivors) - MAX_CHANGES:,} more"

@@ -11,6 +11,7 @@ from itertools import pairwise, zip_longest
 from urllib.parse import urljoin
 
 from pytest_queryeval.languages.sparql.tokens import BLANK, NAME, Token, unescaped
+from pytest_queryeval.text.truncation import truncate
 
 SHOWN_CHARACTERS = 60
 _CLAUSE = re.compile(
@@ -31,7 +32,11 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
         start = _start_of_clause(token, is_name=is_name)
         if start is not None:
             clause = _CLAUSE.match(text, start)
-            yield _iri(clause, base, prefixes) if clause else text[start + len("FROM") :].strip()[:SHOWN_CHARACTERS]
+            yield (
+                _iri(clause, base, prefixes)
+                if clause
+                else truncate(text[start + len("FROM") :].strip(), SHOWN_CHARACTERS)
+            )
 
 
 def graphs_anywhere(text: str, prologue: Sequence[Token]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label_of, notes, scores, what_is_wrong
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.truncation import cut
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
@@ -76,9 +76,9 @@ def case_columns(report: Report) -> dict[str, object]:
         **{name: [case[name] for case in cases] for name in LISTED},
         "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
-        "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
-        "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
-        "why": [truncate(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
+        "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
+        "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
+        "why": [cut(what_is_wrong(case), TEXT_CHARACTERS) for case in cases],
         "label": [label_of(case) for case in cases],
         "change": [_change(case) for case in cases],
         "trials": [
@@ -128,7 +128,7 @@ def _change(case: CaseReport) -> list[str] | None:
     before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
     if edit is None or not arrow:  # the message of a failure, which is shown as it is
         return None
-    return [truncate("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
+    return [cut("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
 
 
 def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
@@ -188,7 +188,7 @@ def _without_notes(details: DetailsReport) -> dict[str, object]:
 
 
 def _whole(text: str) -> str:
-    """Return a text that is truncated in the list of cases; empty for a text that is whole there."""
+    """Return a text that is cutd in the list of cases; empty for a text that is whole there."""
     return text if len(text) > TEXT_CHARACTERS else ""
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlglot import Dialect, ErrorLevel, ParseError, Token, TokenType, exp
 from sqlglot.errors import SqlglotError, TokenError
 
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.truncation import one_line, truncate
 
 # Counts instead of time limits: what can be read must not depend on the machine. People's queries are far below them.
 MAX_CHARACTERS = 50_000
@@ -242,12 +242,12 @@ def _reason(error: Exception) -> str:
             return TOO_DEEP
         case ParseError(errors=[{"description": str(description), "line": line, "col": column}, *_]) if description:
             description = _MISSING_PART.sub(lambda match: f"{match[1].upper()} lacks a part", description)
-            description = description[:MESSAGE_CHARACTERS].rstrip(".")
+            description = truncate(description, MESSAGE_CHARACTERS).rstrip(".")
             return one_line(f"{description}, line {line}, column {column}")
         case TokenError():  # its message quotes the text
             return "the text cannot be split into tokens: a quote or a comment may be left open"
         case SqlglotError():
-            return one_line(str(error).split("\n", 1)[0][:MESSAGE_CHARACTERS])
+            return one_line(str(error).split("\n", 1)[0], MESSAGE_CHARACTERS)
     return "the parser failed"
 
 
