@@ -35,14 +35,14 @@ def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] 
             return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
             return text(f"x'{value.hex()}'")
+        case dict() | Mapping() if levels:
+            return {text(str(key)): to_jsonable(item, levels=levels - 1, text=text) for key, item in value.items()}
+        case list() | Sequence() | AbstractSet() if levels:
+            return [to_jsonable(item, levels=levels - 1, text=text) for item in value]
+        case Mapping() | Sequence() | AbstractSet():
+            return "…"
         case IRI() | BlankNode() | Literal() | TripleTerm():
             return text(_term(value))
-        case Mapping() | Sequence() | AbstractSet() if not levels:
-            return "…"
-        case Mapping():
-            return {text(str(key)): to_jsonable(item, levels=levels - 1, text=text) for key, item in value.items()}
-        case Sequence() | AbstractSet():
-            return [to_jsonable(item, levels=levels - 1, text=text) for item in value]
         case _:
             return text(str(value))
 

@@ -100,8 +100,14 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
     If a gold fails, the system is still called: its answer belongs in the report and in a recording. If the source is
     at fault, no other case can be scored either, so only a prediction that needs no call is kept.
     """
+    golds: list[Execution] = []
     try:
-        golds = [_execute_gold(case, index, session, progress) for index in range(len(case.golds))]
+        for index, content in enumerate(case.golds):
+            progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
+            golds.append(session.execute_cached(content, case))
+            if (failure := golds[index].error) is not None:
+                progress.gold = replace(progress.gold, seconds=golds[index].seconds)
+                raise gold_error(failure, case, index, session)
     except GoldError as error:
         try:
             progress.prediction = session.predict(case)
@@ -113,16 +119,6 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
         raise
     progress.gold, progress.gold_index = golds[0], 0
     return golds
-
-
-def _execute_gold(case: Case, index: int, session: Session, progress: CaseProgress) -> Execution:
-    content = case.golds[index]
-    progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
-    gold = session.execute_cached(content, case)
-    if gold.error is not None:
-        progress.gold = replace(progress.gold, seconds=gold.seconds)
-        raise gold_error(gold.error, case, index, session)
-    return gold
 
 
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:

@@ -118,6 +118,11 @@ class ReportCollector:
             self.written, self.faults = files.paths, [*self.faults, *files.problems]
         self._set_status(session, self.report)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Free the results, or pytest would search all of them for garbage."""
+        self.cases, self.report = {}, None
+
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
         """Have pytest write its junit.xml; if it cannot, as on a full disk, the run still ends with its verdict."""
         try:

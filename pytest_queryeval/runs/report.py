@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -47,7 +48,7 @@ def report_of_run(
         "environment": {
             "python": platform.python_version(),
             "pytest_queryeval": version("pytest-queryeval"),
-            "platform": platform.platform(terse=True),
+            "platform": _platform(),
             **environment,
         },
         "predictor": predictor,
@@ -66,6 +67,14 @@ def report_of_run(
     compared = (options.baseline or "", baseline) if baseline is not None else None
     decide = stop.decision if stop is not None else None
     return gated_report(cases, gates, about, mode=options.gates, baseline=compared, decide=decide)
+
+
+def _platform() -> str:
+    """Return `platform.platform(terse=True)`, on Linux without the process that it starts to ask for a processor."""
+    system = os.uname()
+    if system.sysname != "Linux":
+        return platform.platform(terse=True)
+    return f"Linux-{system.release}-{system.machine}-with-{''.join(platform.libc_ver())}"
 
 
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
