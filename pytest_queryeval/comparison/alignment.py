@@ -42,14 +42,15 @@ def best_alignment(
 ) -> Alignment | None:
     """Align a gold columns of n cells with b predicted columns of m cells; None when b < a.
 
-    Cells are ints, equal ints being equal cells. The best alignment has, in this order, the most rows in the multiset
+    Cells are ints, and equal ints are equal cells. The best alignment has, in this order, the most rows in the multiset
     intersection of gold's rows and predicted's rows projected on `columns`; the highest F1 of mean precision (overlap /
     predicted distinct) and mean recall (overlap / gold distinct) over all gold columns; the smallest `columns`.
 
     `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is called
-    at most once a pair, only for pairs that rows leave undecided. The first `pinned` gold columns map to the predicted
-    columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing else is
-    tried. `start` is an alignment to begin with. Raise ValueError where `pinned` is not a number of gold columns.
+    at most once for a pair, and only where rows alone do not decide. The first `pinned` gold columns map to the
+    predicted columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing
+    else is tried. `start` is an alignment to begin with. Raise ValueError where `pinned` is not a number of gold
+    columns.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
     a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
@@ -111,7 +112,9 @@ def whole_alignments(
     guesses: Iterable[tuple[int, ...]] = (),
     fits: ColumnFits | None = None,
 ) -> Iterator[tuple[int, ...]]:
-    """Yield alignments under which every predicted row matches a gold row of its own; of columns of a kind, one each.
+    """Yield alignments under which every predicted row matches a gold row of its own.
+
+    Of columns that are interchangeable, one is tried.
 
     `guesses` are tried before any search. `fits` tells which columns are interchangeable (by default, those of the same
     cells) and which cannot be aligned. Raise BudgetSpentError where the budget ends.
@@ -144,7 +147,7 @@ def whole_alignments(
 
 
 def _has_same_columns(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]], pinned: int) -> bool:
-    """Return whether every gold column has a predicted one of the same cells, in any order, for itself."""
+    """Return whether each gold column has a predicted column of its own that holds the same cells, in any order."""
     kinds_of_gold, kinds_of_predicted = ([hash(tuple(sorted(column))) for column in side] for side in (gold, predicted))
     if kinds_of_gold[:pinned] != kinds_of_predicted[:pinned]:
         return False
@@ -157,7 +160,10 @@ class _Leaf(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A partial alignment, and the predicted columns left to each open gold column; without `split` any rows do."""
+    """A partial alignment, and the predicted columns that open gold columns may take.
+
+    Without `split` rows do not matter.
+    """
 
     columns: Mapping[int, int]
     options: Mapping[int, Sequence[int]]
@@ -217,7 +223,7 @@ class _Search:
             self._improve()
 
     def _within_half(self, needs: Sequence[int]) -> bool:
-        """Return whether a leaf with one of `needs`, and so the best, is found within half of the budget left."""
+        """Return whether the best leaf of at least one of `needs` rows is found within half of the remaining budget."""
         with suppress(BudgetSpentError), self.budget.part(2):
             return any(need > self.best.matched and self._improve(need) for need in needs)
         return False
@@ -283,7 +289,7 @@ class _Search:
         return _Node({i: i for i in range(self.rows.pinned)}, options, split, split.bound if split else 0)
 
     def _leaves(self, top: _Node) -> Iterator[_Leaf]:
-        """Yield leaves below `top` that meet `need` and `floor`, which may rise meanwhile; of like leaves one."""
+        """Yield leaves below `top` that meet `need` and `floor`, which may rise meanwhile; one of like ones."""
         stack = [_Step(top, {}, top.bound)]
         while stack:
             step = stack.pop()
@@ -320,7 +326,7 @@ class _Search:
                 options[k] = [j for j in options[k] if self.predicted_kinds[j] not in barred]
 
     def _steps(self, node: _Node) -> list[_Step]:
-        """Return the steps from a node, the most promising last; none where no leaf below it can be looked for."""
+        """Return the steps from a node, the most promising one last; none if no leaf below it can be good enough."""
         if not all(node.options.values()):
             return []
         guess: list[int] | None = None
@@ -351,7 +357,7 @@ class _Search:
 
 
 def _forced(node: _Node) -> list[_Step]:
-    """Return the one step left where each gold column has one kind of predicted column left."""
+    """Return the only step where each gold column may take one kind of predicted column; none if these are too few."""
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for i, js in node.options.items():

@@ -77,7 +77,7 @@ class RowClasses:
 
     @cached_property
     def spread(self) -> list[int]:
-        """The number of distinct cells of each gold column: many of them split the classes well."""
+        """The number of distinct cells of each gold column: a column with many of them splits the classes well."""
         return [len(set(column)) for column in self.gold]
 
     def whole(self, need: int) -> bool:
@@ -101,7 +101,7 @@ class RowClasses:
         )
 
     def _signature(self, side: Side, column: Sequence[int]) -> int:
-        """Return a number equal for columns of equal cells in each class, in any order; others that share it cost time.
+        """Return a number that columns of equal cells in each class share, in any order; others that do cost time.
 
         Sorted first: a sum of tuple hashes is so nearly linear in the last cell that different columns often share it.
         """
@@ -122,14 +122,14 @@ class RowClasses:
         return pairs
 
     def bounds(self, split: Split, i: int, choices: Sequence[int]) -> list[int]:
-        """Return how many rows match where gold column i, too, is aligned with each of `choices`."""
+        """Return how many rows match where gold column i is aligned as well, with each of `choices`."""
         gold, predicted, _ = split
         self._budget.spend(len(gold.rows) + len(choices) * (_CANDIDATE + len(predicted.rows)))
         counts = Counter(self._keys(gold, self.gold[i]))
         return [_shared(counts, Counter(self._keys(predicted, self.predicted[j]))) for j in choices]
 
     def refined(self, split: Split, i: int, j: int) -> Split:
-        """Return the classes where gold column i, too, is aligned with predicted column j."""
+        """Return the classes where gold column i is aligned as well, with predicted column j."""
         gold, predicted, _ = split
         self._budget.spend(len(gold.rows) + len(predicted.rows))
         keys, other_keys = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])

@@ -21,14 +21,14 @@ class Budget:
         self._reserve = 0
 
     def spend(self, visits: int) -> None:
-        """Take `visits` off, or stop the search with BudgetSpentError where fewer are left."""
+        """Take rows off the budget; raise `BudgetSpentError`, which stops the search, where fewer are left."""
         if visits > self.left - self._reserve:
             raise BudgetSpentError
         self.left -= visits
 
     @contextmanager
     def part(self, parts: int) -> Iterator[None]:
-        """Let searches within the `with` statement spend one of so many parts of what is left."""
+        """Limit searches within the `with` statement to one of so many equal parts of the remaining rows."""
         reserve = self._reserve
         self._reserve = self.left - (self.left - reserve) // parts
         try:
@@ -42,7 +42,7 @@ _shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=
 
 @contextmanager
 def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
-    """Let all searches within the `with` statement visit so many rows together, instead of each of them."""
+    """Let all searches within the `with` statement share a budget of so many rows, instead of one for each."""
     token = _shared_budget.set(Budget(rows))
     try:
         yield

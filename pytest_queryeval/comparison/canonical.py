@@ -99,7 +99,7 @@ def datatype_of(value: Comparable) -> str:
 
 
 def kind_of(value: Comparable) -> Hashable:
-    """Return what tells two values apart that are the same by `==` and yet near other numbers: type and decimals.
+    """Return type and decimals, which tell apart values that are equal by `==` and yet near different numbers.
 
     >>> kind_of(3) == kind_of(3.0), kind_of(Decimal("0.5")) == kind_of(Decimal("0.500000"))
     (False, False)
@@ -138,7 +138,7 @@ def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """Return the rows with each cell replaced by its canonical value, so that cells which are the same have the same.
+    """Return the rows with each cell replaced by its canonical value, which cells share that are the same.
 
     Cells that are equal without being the same are found later: numbers within the tolerance, and texts that equal a
     number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself

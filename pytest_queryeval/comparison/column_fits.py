@@ -27,7 +27,7 @@ class Side(NamedTuple):
 
 
 class ColumnFits:
-    """Columns of two tables of as many rows; reading a column of each takes their rows of the budget."""
+    """Columns of two tables with equally many rows. Comparing a pair of them takes as many rows off the budget."""
 
     def __init__(self, gold: Side, predicted: Side, policies: Sequence[Policy], budget: Budget) -> None:
         self._gold, self._predicted, self._policies, self._budget = gold, predicted, policies, budget
@@ -106,7 +106,7 @@ class _Values(NamedTuple):
         return cls(sorted(numbers), counts)
 
     def may_equal(self, column: _Values, policy: Policy) -> bool:
-        """Return whether values could be paired with those of another column: in sorted order, if in any."""
+        """Return whether values could be paired with those of another column: if they can, then in sorted order."""
         if len(self.numbers) != len(column.numbers) or self.counts != column.counts:
             return False
         width = widest(policy)

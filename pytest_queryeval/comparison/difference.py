@@ -127,9 +127,9 @@ def _values(row: Row, policy: Policy) -> list[Hashable]:
 
 
 def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
-    """Return pairs of a gold and a predicted cell of one column that are unequal by their types only.
+    """Return pairs of a gold and a predicted cell of one column that differ in their types only.
 
-    They are shown by the same text, or `is_number_text`. Takes time in proportion to the pairs of rows.
+    These have the same text, or one is a number and the other its text. The time is proportional to the pairs of rows.
     """
     gold_rows, predicted_rows = _sides(difference)
     return [
@@ -144,7 +144,7 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
 
 
 def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
-    """Return whether one of two cells is a number and the other one a text of it, as `text_numbers` reads texts."""
+    """Return whether one of two cells is a number and the other one its text, as `text_numbers` reads texts."""
     reading = replace(policy, text_numbers=True)
     gold_value, predicted_value = canonical(gold, reading), canonical(predicted, reading)
     return text_and_number(gold, predicted) and is_equal(gold_value, predicted_value, reading)
@@ -163,7 +163,7 @@ def _sides(difference: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
 
 
 def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Return the dates and the timestamps, texts among them, as numbers of columns with seconds."""
+    """Return dates and timestamps, also those in texts, each as the number of its column and its seconds."""
     dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
     for column, cell in (place for row in rows for place in enumerate(row)):
         text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""

@@ -34,7 +34,7 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
 
 
 def steps(rows: int, columns: int) -> int:
-    """Return about how many steps of a loop `best_assignment` takes the time of, for rows <= columns."""
+    """Return the time that `best_assignment` takes, in steps of a loop, roughly; for rows <= columns."""
     return rows * columns * (2**rows if columns <= MAX_EXHAUSTIVE else rows)
 
 
@@ -58,7 +58,7 @@ def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, in
 
 
 def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
-    """Return the column of each row, from the best assignment of the rows so far to each set of columns."""
+    """Return the column of each row, by extending the best assignment to each set of columns row by row."""
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for row in weights:
         grown: dict[int, tuple[float, tuple[int, ...]]] = {}

@@ -27,19 +27,19 @@ class Width(NamedTuple):
     abs: float
 
     def reach(self, number: float) -> float:
-        """Return how far from a number another one may be, a little more rather than less."""
+        """Return how far another number may be from this one, rounded up."""
         if self.rel >= 0.5:  # beyond, the reach of a larger number may end before that of a smaller one
             return math.inf
         return max(self.rel / (1 - self.rel) * abs(number), self.abs) + 4 * math.ulp(number)
 
 
 def float_width(policy: Policy) -> Width:
-    """Return the tolerance where a float takes part."""
+    """Return the tolerance of two numbers of which one is a float."""
     return Width(DEFAULT_REL if policy.rel is None else policy.rel, DEFAULT_ABS if policy.abs is None else policy.abs)
 
 
 def exact_width(policy: Policy) -> Width:
-    """Return the tolerance between exact numbers, two integers excepted: what the policy sets."""
+    """Return the tolerance of two exact numbers that are not both integers: what the policy sets."""
     return Width(policy.rel or 0.0, policy.abs or 0.0)
 
 
@@ -67,7 +67,7 @@ def decimals_of(number: Number) -> int | None:
 
 
 def is_whole(number: Number) -> bool:
-    """Return whether an exact number is whole, or a float that can be no other whole number."""
+    """Return whether an exact number is whole, or a float stands for one whole number only."""
     match number:
         case int():
             return True
@@ -131,7 +131,7 @@ def _is_close_exactly(x: int | Decimal, y: int | Decimal, policy: Policy) -> boo
 
 
 def _is_within(width: Width, distance: Decimal, larger: Decimal) -> bool:
-    """Return whether a distance is within a tolerance as it was written: 0.3 as a float is less than that."""
+    """Return whether a distance is within a tolerance, taken as it is written: as a float 0.3 is a little less."""
     return distance <= max(_CONTEXT.multiply(Decimal(repr(width.rel)), larger), Decimal(repr(width.abs)))
 
 

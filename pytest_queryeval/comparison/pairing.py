@@ -112,7 +112,7 @@ class Pair:
         return None
 
     def _proposals(self, budget: Budget) -> Iterator[tuple[int, ...]]:
-        """Yield all alignments under which all rows match if values match that a chain links, which they need not."""
+        """Yield all alignments under which all rows would match if the values of each chain were equal."""
         exact, linked = self.coded.exact, self.coded.linked
         gold, predicted = (
             [*exact_side[: self.pinned], *linked_side[self.pinned :]]
@@ -133,7 +133,7 @@ class Pair:
         )
 
     def _paired_guesses(self, budget: Budget) -> Iterator[tuple[int, ...]]:
-        """Yield alignments under which all rows match where near values are paired, in whatever row they stand."""
+        """Yield alignments under which all rows match where near values are paired regardless of their rows."""
         for coded in self._coded_in_one_tolerance():
             with budget.part(4):
                 guess = whole_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned, budget=budget)
@@ -149,7 +149,7 @@ class Pair:
             yield Pair(self.gold, self.predicted, policy).coded
 
     def _has_same_rows(self) -> bool:
-        """Return whether both hold the same rows as they are: the usual case, found without coding anything."""
+        """Return whether both hold exactly the same rows: the usual case, which needs no codes."""
         if not self._has_same_size:
             return False
         if self.gold_rows == self.predicted_rows:
@@ -161,9 +161,9 @@ class Pair:
         )
 
     def _has_other_integers(self) -> bool:
-        """Return whether rows have other sums of their integers, which are exact, than gold's in any order of columns.
+        """Return whether the integers of rows have other sums than gold's, so that no order of columns helps.
 
-        It takes milliseconds where coding the tables takes ten times as long; False where it cannot tell.
+        This takes a tenth of the time that codes take. False where sums do not tell.
         """
         if not self._has_same_size:
             return False
@@ -177,17 +177,17 @@ class Pair:
 
     @property
     def _may_be_equal(self) -> bool:
-        """Whether there are as many rows on both sides, whatever columns are dropped."""
+        """Whether both sides have equally many rows, and keep them when columns are dropped."""
         return 0 < len(self.gold_rows) == len(self.predicted_rows) and not self._may_drop_rows
 
     @property
     def _may_drop_rows(self) -> bool:
-        """Whether fewer predicted rows may be left once columns are dropped, so that matches alone are no row F1."""
+        """Whether dropping columns may leave fewer predicted rows, so that matches alone do not give the row F1."""
         return self.policy.duplicates == "ignore" and len(self.predicted.columns) > len(self.gold.columns)
 
     @property
     def _has_chains(self) -> bool:
-        """Whether equal codes do not tell all: values are near others that are not near each other."""
+        """Whether equal codes are not enough: some values are near others that are not near each other."""
         return bool(self.column_policies) or self.coded.has_chains
 
     # The best alignment
@@ -228,7 +228,7 @@ class Pair:
         return replace(compared, proven=proven)
 
     def _best_guess(self) -> Alignment:
-        """Return the guess of the highest row F1, the first that no alignment can exceed."""
+        """Return the guess with the highest row F1; stop at one that no alignment can exceed."""
         all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), proven=True)
         highest_f1 = 1.0 if self._may_drop_rows else self.row_f1(all_matched)
         best, best_f1 = all_matched, -1.0
@@ -243,10 +243,10 @@ class Pair:
         return replace(best, proven=proven)
 
     def _guesses(self) -> Iterator[tuple[int, ...]]:
-        """Yield alignments that may be best by what the search does not see: tolerances of columns, rows that drop.
+        """Yield alignments that may be best, since the search ignores tolerances of columns and rows that are dropped.
 
-        They are the best ones under one tolerance for all columns, the first columns, those of gold's names, and all
-        others where they are few.
+        These are the best ones under one tolerance for all columns, those by position and by name, and, if they are
+        few, all others.
         """
         for coded in self._coded_in_one_tolerance():
             if best := best_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned):

@@ -75,7 +75,7 @@ def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
 
 
 def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
-    """Return the rows of `codes`, one for each of exactly the same cells."""
+    """Return the rows of `codes`, one for all rows of exactly the same cells."""
     rows: dict[Codes, Codes] = {}
     for exact_row, row in zip(zip(*exact, strict=True), zip(*codes, strict=True), strict=True):
         rows.setdefault(exact_row, row)
@@ -264,10 +264,9 @@ def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
 
 
 def _all_that_is_wanted(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
-    """Pair each row of the smaller side with one of those that it has the most cells in common with.
+    """Pair each row of the smaller side with a row that it has the most cells in common with.
 
-    Return the number of these cells, more than which no pairs have in common; None where some row finds no such row
-    free, or past MAX_VISITS.
+    Return the number of these cells, which no other pairs exceed; None where such a row is taken, or past MAX_VISITS.
     """
     holders: defaultdict[object, list[int]] = defaultdict(list)
     for right, row in enumerate(predicted):
@@ -308,14 +307,14 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
 
 
 def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCells, list[Tokens]]:
-    """Return the rows that share a cell with some row of the other side; others add nothing in any pair."""
+    """Return the rows that share a cell with some row of the other side; other rows add nothing to any pair."""
     there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
     touching = [at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)]
     return gold.only(touching), [row for row in predicted if not reached.isdisjoint(row)]
 
 
 def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
-    """Return an upper bound: each row shares all that it shares with any other; None where that is not known."""
+    """Return an upper bound, as if each row shared every cell that the other side holds; None where it is not known."""
     if gold.reach is not gold.cells:
         return None
     pairs = min(len(gold.cells), len(predicted))

@@ -29,8 +29,8 @@ def overlap(reach: Sequence[Tokens], cells: Sequence[Tokens], only: Collection[H
 def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
     """Pair rows, those with the most cells in common first.
 
-    Cells that too many rows have in common are left out at first. Of the rows without partner, those with the same such
-    cells are paired next, and at last those that share one, the rarer the cell the earlier.
+    Cells that too many rows have in common are left out at first. Then rows without partner are paired that have the
+    same frequent cells, and at last those that share one frequent cell, the rarer the earlier.
     """
     visits = _visits(reach, cells)
     rare = {token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_VISITS}

@@ -89,7 +89,7 @@ def ties_of(
 
 
 def without_choice(table: Table) -> Table:
-    """Return the table with ties that hold only rows which it holds itself."""
+    """Return the table with ties that allow only the rows of the table."""
     rows = iter(table.rows)
     ties = tuple(replace(tie, rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
     return replace(table, ties=ties)

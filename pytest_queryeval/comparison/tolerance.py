@@ -115,7 +115,7 @@ def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Colum
 def _typed(columns: Columns, texts: Texts) -> Typed:
     """Return the distinct values that may equal others, each with its kind.
 
-    3 and 3.0 share a code and yet differ, since only one of them is near 2.9999999.
+    3 and 3.0 share a code, but only the float is near 2.9999999.
     """
     values: set[tuple[Hashable, Hashable]] = set()
     for column in columns:
@@ -178,7 +178,7 @@ def _links(numbers: Sequence[Number], policy: Policy) -> Iterator[tuple[int, int
 
 
 def _sweeps(numbers: Sequence[Number], policy: Policy) -> Iterator[Sweep]:
-    """Yield what may be near what, and how near: places of numbers, of other numbers, and the width between them."""
+    """Yield places of numbers, places of numbers that may be near them, and how near."""
     decimals = list(map(decimals_of, numbers))
     places = [place for place, number in enumerate(numbers) if math.isfinite(as_float(number))]
     floats = [place for place in places if decimals[place] is None]

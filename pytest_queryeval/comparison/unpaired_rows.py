@@ -87,7 +87,7 @@ def _groups(
     predicted_exact = {position: exact_rows[position] for position in predicted}
     # Of exactly equal rows, those of floats stay for last: they are near more numbers than integers are.
     gold_order, predicted_order = (
-        sorted(exact.items(), key=lambda item: _float_count(rows[item[0]]))
+        sorted(exact.items(), key=lambda item: list(map(type, rows[item[0]])).count(float))
         for exact, rows in zip((gold_exact, predicted_exact), tables.rows, strict=True)
     )
     return (
@@ -120,10 +120,6 @@ def _grouped(
         cells = zip(chains, exact[at], equal[at], strict=True)
         groups[tuple([codes.get(exact_code, equal_code) for codes, exact_code, equal_code in cells])].append(at)
     return groups
-
-
-def _float_count(row: tuple[Hashable, ...]) -> int:
-    return list(map(type, row)).count(float)
 
 
 class PairedRows(NamedTuple):

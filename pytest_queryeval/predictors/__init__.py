@@ -28,9 +28,9 @@ class Predictor(Protocol):
     def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
         """Return the system's answer in a trial, counted from 1; raises `PredictorError` where there is none.
 
-        As a coroutine function it is run on an event loop in a thread of its own, together with other calls, and
-        cancelled when its time is up or the run ends: it must then leave no process and no connection behind. Else it
-        is called in the main thread, in turn, or with a concurrency above 1 in threads.
+        A coroutine function runs on an event loop in a separate thread, together with other calls. It is cancelled when
+        its time is up or the run ends, and must then leave no process and no connection behind. Any other function is
+        called in the main thread, one call at a time, or in threads with a concurrency above 1.
         """
 
     def close(self) -> Awaitable[None] | None:

@@ -76,7 +76,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
 
 @contextmanager
 def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
-    """Raise whatever a user's function raises within the `with` statement as `PredictorError`.
+    """Raise `PredictorError` in place of whatever a user's function raises within the `with` statement.
 
     That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
     """
@@ -110,7 +110,7 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 
 def _is_valid(prediction: Prediction) -> bool:
-    """Return whether the values of a user's `Prediction` have its types, which Python does not check."""
+    """Return whether the fields of a user's `Prediction` have the right types, which Python does not check."""
     content: Any = prediction.content
     if not isinstance(content, QueryOrAnswer) or not isinstance(prediction.predictor, str):
         return False

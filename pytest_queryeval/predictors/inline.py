@@ -10,9 +10,6 @@ from pytest_queryeval.predictors import PredictorType
 class Inline:
     """Answers each case with its own `predicted`."""
 
-    concurrency = 1
-    retries = 0
-
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the case's own prediction; raises `PredictorError` where it has none."""
         if case.predicted is None:

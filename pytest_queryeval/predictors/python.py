@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields
 from functools import lru_cache
@@ -50,17 +50,30 @@ SETTINGS = {
 }
 
 
-class PythonFunction:
-    """Calls a function with the case; it returns the query's text, a value, or a `Prediction`."""
+class _Function:
+    """A function of the user's, with the modules beside its file."""
 
-    concurrency = 1
     retries = 0
 
     def __init__(self, target: str, function: Callable[[CaseView], Any], siblings: SiblingModules | None) -> None:
         self._target = target
-        self._name = f"python:{target}"
         self._function = function
         self._siblings = siblings
+
+    def close(self) -> None:
+        """Leave the path of modules as it was."""
+        if self._siblings:
+            self._siblings.release()
+
+    def _prediction(self, answer: object, case: CaseView, start: float) -> Prediction:
+        seconds = time.perf_counter() - start
+        return prediction_of(answer, case.kind, by=self._target, predictor=f"python:{self._target}", seconds=seconds)
+
+
+class PythonFunction(_Function):
+    """Calls a function with the case; it returns the query's text, a value, or a `Prediction`."""
+
+    concurrency = 1
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
         """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
@@ -73,29 +86,13 @@ class PythonFunction:
         with wrap_predictor_errors(self._target), importable:
             answer = self._function(case)
         refuse_awaitable(answer, self._target)
-        return prediction_of(
-            answer, case.kind, by=self._target, predictor=self._name, seconds=time.perf_counter() - start
-        )
-
-    def close(self) -> None:
-        """Leave the path of modules as it was."""
-        if self._siblings:
-            self._siblings.release()
+        return self._prediction(answer, case, start)
 
 
-class AsyncPythonFunction:
+class AsyncPythonFunction(_Function):
     """Awaits a coroutine function, several cases at once."""
 
     concurrency = 8
-    retries = 0
-
-    def __init__(
-        self, target: str, function: Callable[[CaseView], Awaitable[Any]], siblings: SiblingModules | None
-    ) -> None:
-        self._target = target
-        self._name = f"python:{target}"
-        self._function = function
-        self._siblings = siblings
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
         """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
@@ -104,14 +101,7 @@ class AsyncPythonFunction:
             if self._siblings:
                 self._siblings.keep_importable()
             answer = await self._function(case)
-        return prediction_of(
-            answer, case.kind, by=self._target, predictor=self._name, seconds=time.perf_counter() - start
-        )
-
-    def close(self) -> None:
-        """Leave the path of modules as it was."""
-        if self._siblings:
-            self._siblings.release()
+        return self._prediction(answer, case, start)
 
 
 class SiblingModules:
@@ -144,7 +134,7 @@ class SiblingModules:
             sys.modules.update(hidden)
 
     def keep_importable(self) -> None:
-        """Make them importable until `release`, for functions that run beside others; nothing is hidden for them."""
+        """Make them importable until `release`, for functions that run at the same time; nothing is hidden."""
         if not self._is_kept:
             self._is_kept = True
             sys.path.append(str(self._folder))

@@ -34,7 +34,7 @@ def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str]
 
 
 def limits_text(minimum: float | None, maximum: float | None) -> str:
-    """Return in words what limits require; empty where both sides are open.
+    """Return in words what limits require; empty without a limit.
 
     >>> limits_text(0.85, 0.99)
     'at least 0.85 and at most 0.99'

@@ -57,7 +57,7 @@ def redact(text: str) -> str:
 
 
 def beginning_of_secret(text: str) -> str:
-    """Return the longest end of a text that may go on as a secret; empty where none may."""
+    """Return the longest end of a text that may be the beginning of a secret; empty where there is none."""
     ends = (
         form[:length]
         for form in _known.forms()
@@ -113,7 +113,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def _credentials(value: str) -> Iterator[str]:
-    """Yield what a setting of a secret name holds, and the part of `Bearer token` and `user:password` behind it."""
+    """Yield the value of a setting with a secret name, and the part of `Bearer token` or `user:password` behind it."""
     yield value
     yield value.partition(":")[2]
     scheme, _, credentials = value.strip().partition(" ")
@@ -159,7 +159,7 @@ class _KnownSecrets:
             self._is_outdated = True
 
     def forms(self) -> tuple[str, ...]:
-        """Return every form of every secret, the longest first, since it may hold a shorter one."""
+        """Return every form of every secret, the longest first, since a form may contain a shorter one."""
         environment = _environment()
         if self._is_outdated or environment != self._environment:
             with self._lock:
@@ -238,7 +238,7 @@ _known = _KnownSecrets()
 
 
 def may_hold_credentials(text: str) -> bool:
-    """Whether the text looks like a URL or a connection string, which may hold credentials."""
+    """Return whether the text looks like a URL or a connection string, which may hold credentials."""
     return _HINT_OF_CREDENTIALS.search(text) is not None
 
 

@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
-    """Return a table in parts of at most `width` characters where that can be.
+    """Return a table in parts of at most `width` characters where that is possible.
 
     The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many
     columns as fit, at least one.
@@ -33,7 +33,7 @@ def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
 
 
 def _name_width(widths: Sequence[int], width: int) -> int:
-    """Return the room for names beside all columns, or where these do not fit anyway, a third of the width."""
+    """Return the width for names: what all columns leave, or a third of the width where they do not fit anyway."""
     beside_all = width - sum(len(GAP) + column_width for column_width in widths[1:])
     return min(widths[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
 

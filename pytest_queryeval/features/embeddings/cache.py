@@ -101,7 +101,7 @@ class Cache:
         return 0
 
     def _attempt(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do the work on the file; on a new one if it is damaged; in memory from now on if that fails, too."""
+        """Do the work on the file, on a new one if it is damaged, or in memory from now on if that fails as well."""
         for fallback in (self._remove, self._leave):
             try:
                 return work(self._open())

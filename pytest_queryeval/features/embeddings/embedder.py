@@ -86,7 +86,7 @@ class Embedder:
         return encoded_vectors
 
     def _open_cache(self) -> Cache:
-        """Return the model's cache; load the model first where it can be identified only then."""
+        """Return the model's cache; load the model first where it cannot be identified otherwise."""
         if self._cache is None:
             name = self._once(lambda: identity(self._name))
             if name is None:
@@ -105,7 +105,7 @@ class Embedder:
         return Model(self._name)
 
     def _once(self, work: Callable[[], Result]) -> Result:
-        """Do the work unless it has failed before: it can take long until the hub proves unreachable."""
+        """Do the work, or raise its earlier error: it can take long to find out that the hub cannot be reached."""
         if self._fault:
             raise EmbeddingError(self._fault)
         try:

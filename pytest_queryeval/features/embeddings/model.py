@@ -116,7 +116,7 @@ def _commit(model: str) -> str | None:
 
 
 def _hub_cache() -> Path:
-    """Return the folder where the hub's library keeps what it fetched, by the variables that it documents."""
+    """Return the folder where the hub's library keeps its downloads, by the environment variables that it documents."""
     variables = os.environ
     for name in ("SENTENCE_TRANSFORMERS_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if variables.get(name):

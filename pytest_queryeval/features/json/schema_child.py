@@ -273,7 +273,7 @@ class Driver(driver.Driver):
         return make_answer(("steps", "reason"), violations(self._compiled[packed_schema], answer))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the type of an error; the schema was checked when it was read, so few are left."""
+        """Return the type of an error; there are few, since the schema was checked when it was read."""
         if isinstance(error, TooDeep):
             return "failure", "invalid", str(error)
         return "fault", f"{type(error).__name__}: {error}"

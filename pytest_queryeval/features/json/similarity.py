@@ -80,7 +80,7 @@ def _no_score(value: float | None, reason: str) -> Score:
 
 
 def _level(document: JsonValue, at: str) -> Object | str:
-    """Return the object at a level, or the end of a message on why there is none."""
+    """Return the object at a level, or the end of a message that says why there is none."""
     there = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
     values = [document]
     try:
@@ -94,7 +94,7 @@ def _level(document: JsonValue, at: str) -> Object | str:
 
 
 def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
-    """Return the value of a pointer, if any; without the extensions that the library has to RFC 6901."""
+    """Return the value at a pointer, if any, by RFC 6901 alone: the library extends it."""
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")

@@ -119,7 +119,7 @@ def _children_of_one(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
 
 
 def leaves(value: JsonValue) -> int:
-    """Return how many paths from the value end in a leaf; one where it is a leaf itself."""
+    """Return how many paths lead from the value to a leaf; one if it is a leaf itself."""
     if isinstance(value, dict):
         return sum(map(leaves, value.values())) if value else 1
     if isinstance(value, list):

@@ -92,9 +92,6 @@ TABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
 class PredictionsFile:
     """Answers each case with the entry of its id, or of its question."""
 
-    concurrency = 1
-    retries = 0
-
     def __init__(self, file: File, columns: Columns) -> None:
         self._file = file
         self._key_name, entries = read_entries(file, columns)
@@ -145,7 +142,7 @@ class PredictionsFile:
         return entry
 
     def _hint(self, key: str) -> str:
-        """Return the nearest key that no case asks for, else what keys there are."""
+        """Return the end of a message: the nearest key that no case asks for, else some of the keys."""
         if not self._entries:
             return ": it is empty"
         if near := self._nearest(key):
@@ -161,7 +158,7 @@ class PredictionsFile:
         return {_letters(key): key for key in reversed(self._spare)}
 
     def _nearest(self, key: str) -> str:
-        """Return the spare key that differs in case and signs only, else the most similar one; or ""."""
+        """Return the unused key that differs only in case and punctuation, else the most similar one; or ""."""
         if same := self._spare_by_letters.get(_letters(key)):
             return same
         if len(self._spare) > self._comparisons:
@@ -174,9 +171,6 @@ class PredictionsFile:
 
 class PredictedLines:
     """Answers the first case of a suite file with the first line of a file, and so on."""
-
-    concurrency = 1
-    retries = 0
 
     def __init__(self, file: File) -> None:
         self._file = file

@@ -171,14 +171,14 @@ class _Scanner:
         self._skip()
 
     def next_is(self, mark: str) -> bool:
-        """Return whether this character comes next, and pass it."""
+        """Return whether this character comes next; skip it if so."""
         if not self._text.startswith(mark, self._place):
             return False
         self._go(self._place + len(mark))
         return True
 
     def require(self, mark: str) -> None:
-        """Pass a character; raises `CaseError` where another one comes."""
+        """Skip a character; raises `CaseError` where another one comes."""
         if not self.next_is(mark):
             raise self.problem(f"not JSON: expected '{mark}'")
 
