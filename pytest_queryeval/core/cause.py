@@ -40,6 +40,7 @@ CauseLabel: TypeAlias = Literal[
     "extra-pattern",
     "wrong-predicate",
     "wrong-class",
+    "unknown-term",
     "swapped",
     "wrong-filter",
     "optional",

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 
 from pytest_queryeval.comparison.budget import shared_budget
-from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
@@ -17,6 +17,7 @@ from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS
+from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -45,7 +46,8 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
 
     The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
     combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
-    all causes are asked for, it has EDIT_SECONDS at most. Without such a combination it is what the patterns of two
+    all causes are asked for, it has EDIT_SECONDS at most. Terms that the source does not have are replaced first.
+    Without such a combination it is the unknown terms of a query that finds nothing, else what the patterns of two
     SPARQL queries share.
     """
     case, trial = result.case, result.shown
@@ -84,16 +86,19 @@ def _repaired(
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
     kind, dialect = case.settings.kind, case.settings.dialect
+    term_edits = unknown_term_edits(predicted_query, case, session)
     edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
-    if edits is None:
-        return None
     limited = _limited(case, gold, session)
-    for numbers, query in _repairs(edits, limited, session, lambda execution: score(execution) == 1.0):
-        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
-        if is_tested is not False:
-            causing = tuple(edits.edits[number] for number in numbers)
-            return Cause(edits=causing, repaired_query=query, is_tested=bool(is_tested))
-    return edits.shared_patterns()
+    for candidates in filter(None, (term_edits, edits)):
+        for numbers, query in _repairs(candidates, limited, session, lambda execution: score(execution) == 1.0):
+            is_tested = candidates.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
+            if is_tested is not False:
+                causing = tuple(candidates.edits[number] for number in numbers)
+                cause = Cause(edits=causing, repaired_query=query, is_tested=bool(is_tested))
+                return cause if term_edits is None else term_edits.with_label(cause)
+    if term_edits is not None and finds_nothing(trial.predicted.answer):
+        return Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
+    return None if edits is None else edits.shared_patterns()
 
 
 def _repairs(

@@ -49,6 +49,8 @@ class UnknownTerm:
     """The IRI of the source that is most like it by name or label, in angle brackets."""
     text: str
     """Both in words, with the prefixes of the query."""
+    change: str
+    """The term and the nearest one around an arrow; where there is none, the words."""
 
 
 class SourceTerms:
@@ -87,10 +89,13 @@ class SourceTerms:
 
     def _described(self, term: str, role: Role, golds: Sequence[str], writer: Writer) -> UnknownTerm:
         nearest = self._nearest_of(term, role) if self._is_local else self._nearest_in(golds, term, role)
-        text = f"{writer.term(term)} is not in the graph"
-        if nearest == term:
-            return UnknownTerm(term, None, f"{text} of FROM, but in another")
-        return UnknownTerm(term, nearest, text if nearest is None else f"{text}; {writer.term(nearest)} is")
+        name = writer.term(term)
+        text = f"{name} is not in the graph"
+        if nearest is None or nearest == term:
+            text += " of FROM, but in another" if nearest else ""
+            return UnknownTerm(term, None, text, text)
+        nearest_name = writer.term(nearest)
+        return UnknownTerm(term, nearest, f"{text}; {nearest_name} is", f"{name} → {nearest_name}")
 
     def _occurs(self, term: str, role: Role, dataset: str) -> bool | None:
         """Return whether a term occurs in any triple; None where the source does not answer that."""

@@ -320,3 +320,35 @@ def test_hostile_queries_give_few_edits_or_none(text):
                 if (query := found.applied(numbers)) is not None:
                     read_tree(query)
                     break
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "changes", "is_repaired"),
+    [
+        ("{ ?x :borne ?c }", "{ ?x :born ?c }", [":borne → :born"], True),
+        (
+            "{ ?x a :Singers ; :borne ?c }",
+            "{ ?x a :Singer ; :born ?c }",
+            [":Singers → :Singer", ":borne → :born"],
+            True,
+        ),
+        ("{ ?x :zzz ?c . ?c a :Singer ; :age 99 }", "{ ?x :died ?c }", [":zzz is not in the graph"], False),
+    ],
+)
+def test_terms_that_the_graph_does_not_have_are_the_cause(cause_of, predicted, gold, changes, is_repaired):
+    cause = cause_of(f"{HEAD}{S} {predicted}", f"{HEAD}{S} {gold}")
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [("unknown-term", change) for change in changes]
+    assert (cause.repaired_query is not None) == is_repaired
+
+
+def test_an_unknown_term_that_loses_nothing_is_not_the_cause(cause_of):
+    cause = cause_of(f"{HEAD}{S} {{ ?x :age 30 OPTIONAL {{ ?x :zzz ?y }} }}", f"{HEAD}{S} {{ ?x :age 40 }}")
+
+    assert [edit.label for edit in cause.edits] == ["wrong-value"]
+
+
+def test_an_edit_of_an_unknown_term_has_its_label_beside_another_edit(cause_of):
+    cause = cause_of(f"{HEAD}{S} {{ ?x :borne ?c . ?c :borne ?d }}", f"{HEAD}{S} {{ ?x :born ?c }}")
+
+    assert [edit.label for edit in cause.edits] == ["unknown-term", "extra-pattern"]
