@@ -23,7 +23,7 @@ from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, read_header, signature
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Settings, Verdict, read_header, signature
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32
@@ -102,20 +102,20 @@ class Driver(driver.TableDriver):
         self._memory: duckdb.DuckDBPyConnection | None = None
         self._script: str | None = None  # that made the database in memory
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
         session = self._new_session(settings)
         self._alarm.set((timeout, session.interrupt))
         return self._start(session, statement_of(session, query))
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables and views; raises like `run`.
 
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
         return self._start(self._new_session(settings), DESCRIBED)
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements of all tables and views, those of the schema main first; raises like `run`."""
         return self._start(self._new_session(settings), STATEMENTS)
 
@@ -152,7 +152,7 @@ class Driver(driver.TableDriver):
 
         return tuple(column[0] for column in session.description or ()), fetch
 
-    def _new_session(self, settings: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    def _new_session(self, settings: Settings) -> duckdb.DuckDBPyConnection:
         """Return a new connection for one query, without leftovers of the last one such as temporary types."""
         self._end_session()
         try:

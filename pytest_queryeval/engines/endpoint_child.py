@@ -16,7 +16,7 @@ from pytest_queryeval.engines.endpoint_profiles import meaning_of
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
 from pytest_queryeval.sandbox.http.messages import SHOWN_BYTES, message, retry_after, unreadable
 from pytest_queryeval.sandbox.http.session import (
     QueryFailed,
@@ -46,7 +46,7 @@ class Driver(driver.Driver):
         rdflib.NORMALIZE_LITERALS = False
         self._sessions = Sessions(trust_env=True)
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Send `query` and read the whole answer; raises the errors of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer
 from pytest_queryeval.sandbox.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
 from pytest_queryeval.sandbox.http.messages import unreadable
 from pytest_queryeval.sandbox.http.session import (
@@ -38,7 +38,7 @@ class Driver(driver.Driver):
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Send `query` and read all pages of the answer; raises the errors of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
@@ -65,7 +65,7 @@ class Page(NamedTuple):
 class Pages:
     """The pages of an answer, requested one by one until they hold more rows than allowed."""
 
-    def __init__(self, request: RetryingRequest, settings: Mapping[str, Any], query: str) -> None:
+    def __init__(self, request: RetryingRequest, settings: Settings, query: str) -> None:
         self._request = request
         self._settings = settings
         self._query = query
@@ -148,7 +148,7 @@ class Pages:
         return dedupe_names([str(name) for name in names]) or None
 
 
-def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def table_of(pages: Pages, settings: Settings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return the columns and rows of all pages; raises `Fault` where there are none, not even an empty list."""
     nothing = f"`rows` ({settings['rows']}) selects nothing"
     rows: list[Any] | None = None
@@ -192,7 +192,7 @@ def _align(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], lis
     return names, list(map(tuple, rows))
 
 
-def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
+def refuse_error(document: Any, settings: Settings) -> None:
     """Raise `QueryFailed` where the document has an error, or a mark that the answer was cut."""
     for value in _select(settings["error"], document):
         if value:

@@ -18,7 +18,7 @@ from typing import Any
 from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, RdfFormat, Store
 
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
+from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term
 
 STORES = 16
 UNION = "union"
@@ -43,7 +43,7 @@ class Driver(driver.Driver):
         self._memory: Store | None = None
         self._content = ""  # of the store in memory
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SyntaxError, or any other error of Oxigraph."""
         store, files = self._store(settings["store"]) if "store" in settings else (self._parsed(settings["content"]), 0)
         with guarded(files):
@@ -91,7 +91,7 @@ class Driver(driver.Driver):
         return self._open[path]
 
 
-def dataset(store: Store, settings: dict[str, Any]) -> dict[str, Any]:
+def dataset(store: Store, settings: Settings) -> dict[str, Any]:
     """Return the options of `Store.query` that set the default graph of a query without FROM."""
     default_graph = settings["default_graph"]
     if settings["states_dataset"]:

@@ -28,7 +28,7 @@ from pytest_queryeval.engines.servers.postgres_values import register_loaders, t
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Settings, Verdict, make_answer
 
 CONNECTIONS = 8
 CURSOR = "queryeval"
@@ -159,7 +159,7 @@ class Driver(driver.TableDriver):
         self._url = self._query = ""
         self._deadline = 0.0
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for text that cannot be SQL."""
         began = monotonic()
         self._url, self._query, self._deadline = settings["url"], query, began + timeout
@@ -183,11 +183,11 @@ class Driver(driver.TableDriver):
 
         return names, fetch
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of the tables and views of the default schema; raises `Fault`."""
         return make_answer(COLUMNS, self._inspect(settings["url"], described))
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises `Fault`."""
         return make_answer(("sql",), self._inspect(settings["url"], statements))
 

@@ -28,7 +28,7 @@ from pytest_queryeval.engines.servers.databases import COLUMNS, described, redac
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer, read_header
+from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer, read_header
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
@@ -93,11 +93,11 @@ class Driver(driver.TableDriver):
         logging.disable()
         self._alarm = Alarm()
         self._open: OrderedDict[str, sqlalchemy.Connection] = OrderedDict()
-        self._settings: dict[str, Any] = {"url": ""}
+        self._settings: Settings = {"url": ""}
         self._unread: tuple[str, Any] | None = None
         self._deadline = 0.0
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for a query that gives no rows."""
         deadline = self._deadline = monotonic() + timeout
         self._alarm.clear()
@@ -133,11 +133,11 @@ class Driver(driver.TableDriver):
 
         return tuple(map(str, result.keys())), fetch
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of the tables and views of the default schema; raises like `run`."""
         return make_answer(COLUMNS, self._inspect(settings, described))
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises like `run`."""
         return make_answer(("sql",), self._inspect(settings, statements))
 
@@ -156,7 +156,7 @@ class Driver(driver.TableDriver):
                 self._drop(url)
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
-    def _inspect(self, settings: dict[str, Any], inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+    def _inspect(self, settings: Settings, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._settings = settings
         connection = self._begin(DESCRIBE_SECONDS)
         rows = inspect(connection)

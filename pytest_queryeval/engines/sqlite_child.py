@@ -14,7 +14,7 @@ from typing import Any
 from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.engines.servers.commands import without_end
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer, read_header, signature
+from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer, read_header, signature
 
 VALUE_BYTES = 32 * 2**20
 CONNECTIONS = 64
@@ -140,7 +140,7 @@ class Driver(driver.TableDriver):
         self._open: OrderedDict[str, tuple[object, sqlite3.Connection]] = OrderedDict()
         self._memory: tuple[str, sqlite3.Connection] | None = None  # the script that made it, and the database
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
         if "script" in settings:
@@ -166,13 +166,13 @@ class Driver(driver.TableDriver):
 
         return tuple(column[0] for column in cursor.description), fetch
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables and views; raises like `run`."""
         connection = connect_plainly(settings["path"])
         rows = described(connection, connection.execute(TABLES).fetchall())
         return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements of all tables and views, then of unique indexes, as they were written; raises like `run`.
 
         Scripts are made of them. SQLite reads the first statement of each only, so that a file may hide others behind.

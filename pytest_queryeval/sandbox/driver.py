@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
+Settings: TypeAlias = dict[str, Any]  # of a request, as its engine sends them: plain values
 # The names of the columns, and a function that returns the next `count` rows as tuples of plain values: fewer than
 # that at the end, or None where all rows start again.
 Answer: TypeAlias = tuple[tuple[str, ...], Callable[[int], list[Any] | None]]
@@ -27,7 +28,7 @@ MAX_NESTED_TERMS = 50
 class Driver(Protocol):
     """What runs queries in a child process: `host_child` makes the `Driver` of the file that it is given."""
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query` and return its answer; raises what `classify` knows.
 
         `settings` are those that the parent gave to its host. `timeout` is in seconds: the driver stops by itself
@@ -41,13 +42,13 @@ class Driver(Protocol):
 class TableDriver(Driver, Protocol):
     """A driver that can list the tables of a source."""
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables as rows of table, column, type, and the table and column of a foreign key.
 
         The last two are None where there is none.
         """
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements that make the tables, by name, as rows of one text."""
 
 

@@ -22,7 +22,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import specification_with
 
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Settings, Verdict, make_answer
 from pytest_queryeval.text.truncation import truncate
 
 MAX_VIOLATIONS = 10
@@ -261,7 +261,7 @@ class Driver(driver.Driver):
     def __init__(self) -> None:
         self._compiled: OrderedDict[bytes, Any] = OrderedDict()
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Return a row for each violation; raise like `violations`."""
         packed_schema = settings["schema"]
         if packed_schema not in self._compiled:

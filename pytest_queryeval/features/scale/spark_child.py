@@ -29,7 +29,7 @@ from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefini
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Settings, Verdict, make_answer
 
 SCRATCH = Path.cwd()
 # All of the environment that PySpark and the JVM see, beside where Java is.
@@ -131,7 +131,7 @@ class Driver(driver.TableDriver):
         self._alarm = Alarm()
         self._sessions: dict[str, SparkSession] = {}
 
-    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run `query` and fetch the whole answer; raises `Fault`, `Refused` and PySpark's errors."""
         session = self._session(settings)
         if "connect" in settings:
@@ -151,7 +151,7 @@ class Driver(driver.TableDriver):
         self._alarm.clear()
         return make_answer(tuple(frame.columns), encode_rows(rows))
 
-    def describe(self, settings: dict[str, Any]) -> Answer:
+    def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables and views; raises like `run`."""
         columns = ("table", "column", "type", "to_table", "to_column")
         return make_answer(
@@ -163,7 +163,7 @@ class Driver(driver.TableDriver):
             ),
         )
 
-    def ddl(self, settings: dict[str, Any]) -> Answer:
+    def ddl(self, settings: Settings) -> Answer:
         """List the statements that would make the tables and views; raises like `run`."""
         tables = (
             TableDefinition(
@@ -201,13 +201,13 @@ class Driver(driver.TableDriver):
             return "fault", text
         return "failure", "invalid", text
 
-    def _tables(self, settings: dict[str, Any]) -> Iterator[tuple[str, StructType]]:
+    def _tables(self, settings: Settings) -> Iterator[tuple[str, StructType]]:
         session = self._session(settings)
         # Spark lists its own tables in lower case.
         for name in settings.get("tables") or [table.name for table in session.catalog.listTables()]:
             yield name, session.table(quoted(name)).schema
 
-    def _session(self, settings: dict[str, Any]) -> SparkSession:
+    def _session(self, settings: Settings) -> SparkSession:
         """Return the session of a source, with its tables; raises `Fault`."""
         tables = settings.get("tables", {})
         key = settings.get("connect") or json.dumps(tables)
@@ -224,7 +224,7 @@ class Driver(driver.TableDriver):
                     raise Fault(f"{path}: {words(error)}") from error
         return self._sessions[key]
 
-    def _new_session(self, settings: dict[str, Any]) -> SparkSession:
+    def _new_session(self, settings: Settings) -> SparkSession:
         """Return a session that shares nothing but the server or the JVM with those of other sources."""
         if "connect" in settings:
             return SparkSession.builder.remote(settings["connect"]).create()
