@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from child_processes import leave_out_tests_that_start_processes
+from hidden_features import pytest_addoption, pytest_configure, pytest_ignore_collect, pytest_runtest_setup  # noqa: F401 - hooks
 from hypothesis import HealthCheck, settings
 from installed_modules import InstalledModules
 
