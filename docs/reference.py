@@ -19,10 +19,9 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
-from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, TABLE_DESCRIPTIONS
+from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, TABLE_DESCRIPTIONS
 from pytest_queryeval.suites.gates import gate_keys
-from pytest_queryeval.suites.keys import COMPARE, KEYS
+from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
 
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12

@@ -62,7 +62,7 @@ SHARED_MODULES = {
         "html",
         "html.case_list",
     },
-    "cli": {"command", "conftests", "output", "progress"},
+    "cli": {"command", "conftests", "output"},
     "languages": {
         "kind",
         "query_language",
@@ -127,7 +127,7 @@ OWNERS = {
     "urllib3": {"sandbox.http.session"},
     "httpx2": {"features.http_predictor.client"},
     "distributed": {"features.scale.dask"},
-    "dotenv": {"suites.env_files"},
+    "dotenv": {"suites.variables"},
     "sqlalchemy": {"engines.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"engines.servers.postgres_values", "engines.postgres_child"},
     "py4j": {"features.scale.spark_child"},
@@ -356,7 +356,7 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
 
 def test_gates_without_a_baseline_load_no_statistics(tmp_path):
     gate = {"metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
-    rule = f"from {PACKAGE}.results.gates.no_regression import NO_REGRESSION"
+    rule = f"from {PACKAGE}.results.gates.regressions import NO_REGRESSION"
     statement = f"{rule}; NO_REGRESSION.evidence({gate}).measurement({gate})"
 
     loaded = loaded_after(statement, cwd=tmp_path)

@@ -23,10 +23,9 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.suites import load_cases
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
 from pytest_queryeval.suites.gates import gate_keys
-from pytest_queryeval.suites.keys import COMPARE, KEYS
+from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 ROOT = Path(__file__).parent.parent

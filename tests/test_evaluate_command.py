@@ -493,7 +493,7 @@ def test_github_gets_a_summary_and_annotations_which_no_text_of_a_case_can_add(f
 
 
 def test_progress_goes_to_standard_error(folder, evaluate, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("pytest_queryeval.cli.output.PROGRESS_SECONDS", 0)
     write(GOOD)
 
     _, _, output = evaluate(".")

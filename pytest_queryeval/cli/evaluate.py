@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.interruption import INTERRUPTED
 from pytest_queryeval.core.report import CaseReport

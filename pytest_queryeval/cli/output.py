@@ -1,4 +1,4 @@
-"""Files and standard output of the commands; untrusted text in a line is never a command of a CI service."""
+"""Files, standard output and progress of the commands; untrusted text in a line is never a command of a CI service."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.text.escaping import log_line
+from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import beginning_of_secret, redact
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 MAX_LISTED = 20
+T = TypeVar("T")
+PROGRESS_SECONDS = 5.0
+LONGER_IN_LOGS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,3 +190,22 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def teller(command: str) -> Callable[[str], None]:
+    """Return a function that writes a line of a command to standard error."""
+    return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
+
+
+def with_progress(items: Iterable[T], tell: Callable[[str], None], *, total: int, noun: str = "case") -> Iterator[T]:
+    """Yield the items, of which there are `total`, and report the progress from time to time."""
+    began = last_message = time.monotonic()
+    is_seen = sys.stderr is not None and sys.stderr.isatty()
+    pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)
+    for number, item in enumerate(items):
+        now = time.monotonic()
+        if number and now - last_message >= pause:
+            last_message = now
+            seconds_left = (now - began) / number * (total - number)
+            tell(f"{number:,} of {pluralize(total, noun)}, about {seconds_left:.0f} s left")
+        yield item

@@ -166,8 +166,8 @@ GATE_RULES: Registry[GateRule] = Registry(
     group="pytest_queryeval.gate_rules",
     members={
         "limits": "pytest_queryeval.results.gates.limits:LIMITS",
-        "no_regression": "pytest_queryeval.results.gates.no_regression:NO_REGRESSION",
-        "max_regressions": "pytest_queryeval.results.gates.max_regressions:MAX_REGRESSIONS",
+        "no_regression": "pytest_queryeval.results.gates.regressions:NO_REGRESSION",
+        "max_regressions": "pytest_queryeval.results.gates.regressions:MAX_REGRESSIONS",
         "sum": "pytest_queryeval.results.gates.sum:SUM",
     },
 )

@@ -177,3 +177,11 @@ class Problems(list[CaseError]):
             if more := len(alike[MAX_ALIKE:]):
                 errors[-1] = CaseError(errors[-1].location, f"{errors[-1].problem} (and so at {more:,} more places)")
         return SuiteError(errors)
+
+
+def modification_time(path: Path) -> int:
+    """Return the time of the file's last change in nanoseconds; 0 where that fails, as reading the file will."""
+    try:
+        return path.stat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0

@@ -17,7 +17,7 @@ from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Repo
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
-from pytest_queryeval.results.gates.rules import rule_of
+from pytest_queryeval.results.gates.text import rule_of
 from pytest_queryeval.text.truncation import one_line
 
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"

@@ -23,8 +23,7 @@ from pytest_queryeval.results.gates import (
     merge_gates,
     scope_index,
 )
-from pytest_queryeval.results.gates.rules import rule_of
-from pytest_queryeval.results.gates.text import gate_subject
+from pytest_queryeval.results.gates.text import gate_subject, rule_of
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.suites import RunSuites

@@ -44,9 +44,17 @@ from pytest_queryeval.documents.values import (
     unexpected,
     whole_number,
 )
-from pytest_queryeval.suites.descriptions import TABLE_DESCRIPTIONS
 from pytest_queryeval.text.truncation import one_line
 
+# What editors show on hover and beside completions; docs/suites.md has the details.
+TABLE_DESCRIPTIONS = {
+    "file": "an .xlsx, .csv, .tsv or .parquet file, each row of which is a case",
+    "sheet": "the sheet of a workbook; default: the first one",
+    "delimiter": "what separates the cells of a CSV file; default: a comma",
+    "header_row": "the row with the headers, as the spreadsheet numbers it; default: the first row with text",
+    "columns": "the headers of keys, where they are not called so; null for a key without a column",
+    "metadata": "the headers of columns that become metadata, or rest for all that are not read otherwise",
+}
 GOLDS = ("gold", "gold_file")
 # Keys of a case that can be columns of a table. The texts of the first ones are kept as they are, with their spaces.
 _TEXTS = ("question", "evidence", "gold", "predicted")

@@ -13,10 +13,9 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import TEXT, either, mapping_shape, shape
-from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, modification_time
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.documents.values import entries, known_entries, required_text
-from pytest_queryeval.suites.changes import modification_time
 
 MAX_BYTES = 64 * MEBIBYTE
 DATABASE = "db_id"

@@ -61,8 +61,6 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
 from pytest_queryeval.suites.conversations import read_messages
 from pytest_queryeval.suites.db_schema import read_db_schema
-from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS
-from pytest_queryeval.suites.env_files import ENV_FILE, read_env_file
 from pytest_queryeval.suites.gates import read_gates
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
@@ -74,6 +72,7 @@ from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.requirements import read_requires
 from pytest_queryeval.suites.sources import read_source, read_sources
+from pytest_queryeval.suites.variables import ENV_FILE, read_env_file
 
 Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -159,6 +158,23 @@ _ON_MISS = choice("fail", "xfail")
 def read_on_miss(node: Node) -> tuple[str, Location]:
     """Read the outcome of cases with missed thresholds, and the location of the setting."""
     return _ON_MISS(node), node.location
+
+
+# What editors show on hover and beside completions; docs/suites.md has the details.
+COMPARE_DESCRIPTIONS = {
+    "numbers": "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
+    "text_numbers": 'true: the text "5" equals the number 5; default: false, for sparql true',
+    "case": "ignore: upper and lower case are equal; default: keep",
+    "whitespace": "ignore: runs of white space equal one space, and none at the ends; default: keep",
+    "nulls": "NULL equals NULL and nothing else",
+    "dates": "by_value (default): dates equal their ISO text, and times the same moment in another zone",
+    "duplicates": "ignore: rows are a set; default: count",
+    "row_order": "whether the order of rows counts; auto (default): where gold orders them",
+    "columns": "any (default): the best alignment; positional; by_name",
+    "extra_columns": "allow: predicted may have columns that gold does not have; default: reject",
+    "gold_columns": "names or positions, from 0, of the columns of gold that count; predicted may have others",
+    "rdf_terms": "value (default): literals are equal when their values are; strict: also datatype and language",
+}
 
 
 @shape(lambda: shape_of(mapping_of(COMPARE, COMPARE_DESCRIPTIONS)))

@@ -1,21 +1,91 @@
-"""`${NAME}` and `${NAME:-default}` in settings; problems of settings quote them as the suite has them."""
+"""Variables in settings, `${NAME}` and `${NAME:-default}`, from the environment or from an `env_file`.
+
+Problems of settings quote them as the suite has them.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.setting_validators import SettingValidator
-from pytest_queryeval.core.shapes import ANYTHING, Shape, either, mapping_shape
-from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import required_text, scalar, text
-from pytest_queryeval.suites.env_files import variable
+from pytest_queryeval.core.shapes import ANYTHING, TEXT, Shape, either, mapping_shape, shape, shape_of
+from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
+from pytest_queryeval.documents.values import flag, known_entries, required_text, scalar, text
+from pytest_queryeval.text.redaction import register_secrets
 
+ENV_FILE = "env_file"
+MAX_BYTES = MEBIBYTE
 MIN_SECRET = 6  # characters
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# By folder. The settings of a folder are read before those of the folders and suites below it.
+_variables: dict[Path, Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """The name of a file with variables."""
+
+    path: str
+    export: bool = False
+    """Whether variables that are not set are put into the environment."""
+
+
+@shape(either(TEXT, mapping_shape({"path": TEXT, "export": shape_of(flag)}, required=["path"])))
+def read_env_file(node: Node) -> EnvFile:
+    """Read `FILE` or `{path: FILE, export: true}`; raise `CaseError`."""
+    if not isinstance(node.value, dict):
+        return EnvFile(required_text(node))
+    settings = known_entries(node, {"path": required_text, "export": flag})
+    if "path" not in settings:
+        raise node.problem("env_file needs a `path`: write {path: .env, export: true}")
+    return EnvFile(**settings)
+
+
+def load_env_file(top: Node) -> None:
+    """Read the variables of a folder, none where its `env_file` is missing; raise `CaseError` for an invalid line.
+
+    CI services set variables themselves and have no such file.
+    """
+    folder = top.file.folder
+    _variables.pop(folder, None)
+    if not isinstance(top.value, dict) or ENV_FILE not in top.value:
+        return
+    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
+
+    env_file = read_env_file(top.value[ENV_FILE])
+    file = file_at(folder / env_file.path)
+    if not file.path.exists():
+        return
+    text = file.text(MAX_BYTES)
+    if faulty_line := next((line for line in parse_stream(StringIO(text)) if line.error), None):
+        raise file.problem("not a line such as NAME=value", faulty_line.original.line)
+    file_variables = {name: value for name, value in dotenv_values(stream=StringIO(text)).items() if value is not None}
+    _variables[folder] = file_variables
+    register_secrets(file_variables)
+    if env_file.export:
+        for name, value in file_variables.items():
+            try:
+                os.environ.setdefault(name, value)
+            except ValueError as error:
+                text = f"'{name}' holds a NUL character, or one that the locale has not: leave out `export`"
+                raise file.problem(text) from error
+
+
+def variable(name: str, folder: Path) -> str | None:
+    """Return the value of a variable for files in `folder`: of the environment, else of the nearest `env_file`."""
+    if name in os.environ:
+        return os.environ[name]
+    files = (_variables[place] for place in (folder, *folder.parents) if place in _variables)
+    return next((variables[name] for variables in files if name in variables), None)
 
 
 def expanded_text(node: Node) -> str:

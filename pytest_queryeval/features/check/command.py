@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
-from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import file_at

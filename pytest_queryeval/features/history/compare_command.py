@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, Report

@@ -9,8 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, first_lines
-from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.cli.output import Result, first_lines, teller, with_progress
 from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report

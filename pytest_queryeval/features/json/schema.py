@@ -14,11 +14,10 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.document import Node, file_at, modification_time
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.json.values import path_text
 from pytest_queryeval.sandbox.host import Host, Hosts
-from pytest_queryeval.suites.changes import modification_time
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.text.truncation import one_line
 

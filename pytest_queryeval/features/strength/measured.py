@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
-from pytest_queryeval.cli.progress import with_progress
+from pytest_queryeval.cli.output import with_progress
 from pytest_queryeval.core.errors import GoldError, Location, SourceError
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.evaluation.evaluation import fault_location

@@ -9,8 +9,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.progress import teller
+from pytest_queryeval.cli.output import Result, teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session

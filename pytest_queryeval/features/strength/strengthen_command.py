@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, writing
-from pytest_queryeval.cli.progress import teller
+from pytest_queryeval.cli.output import Result, teller, writing
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source

@@ -19,7 +19,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
 )
 from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope
-from pytest_queryeval.results.gates.rules import rule_of
+from pytest_queryeval.results.gates.text import rule_of
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]

@@ -20,9 +20,8 @@ from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Case
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.gates.rules import UNKNOWN, rule_of
+from pytest_queryeval.results.gates.text import UNKNOWN, ran_text, rule_of
 from pytest_queryeval.results.scope import ScopeIndex, conditions_of, is_below
-from pytest_queryeval.text.formatting import pluralize
 
 NO_BASELINE = "no baseline was given"
 OFF = "gates are off"
@@ -305,10 +304,3 @@ class GateEvidence:
             if value not in existing_values[group]:
                 return f"no case in this run has the {group} '{value}'{did_you_mean(value, existing_values[group])}"
         return self._rule.why_nothing(self.gate) if self._is_evaluated else NO_CASE
-
-
-def ran_text(ran: int, number: int | None) -> str:
-    """Return how many cases of a gate ran, of a number that is None where it is not known."""
-    if number is None:
-        return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
-    return f"{ran:,} of {pluralize(number, 'case')} ran"

@@ -151,7 +151,7 @@ def test_without_running_only_the_texts_are_examined(check):
 
 
 def test_long_runs_tell_their_progress_on_standard_error(check, capsys, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("pytest_queryeval.cli.output.PROGRESS_SECONDS", 0)
     write(ONE, "queryeval.yaml")
     write(cases("gold: SELECT name FROM product", "gold: SELECT price FROM product"))
 

@@ -618,7 +618,7 @@ def test_long_names_that_differ_at_their_end_are_told_apart(write, capsys):
 
 
 def test_reading_large_reports_tells_its_progress_on_standard_error(write, capsys, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("pytest_queryeval.cli.output.PROGRESS_SECONDS", 0)
     paths = [write(f"{n}.json", *scores(1.0)) for n in range(2)]
 
     main(["compare", *paths])

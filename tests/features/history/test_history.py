@@ -306,7 +306,7 @@ def test_a_folder_is_shown_with_a_line_for_each_run(folder, capsys):
 
 
 def test_reading_many_reports_tells_its_progress_on_standard_error(folder, capsys, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("pytest_queryeval.cli.output.PROGRESS_SECONDS", 0)
 
     main(["history", "reports", "--json"])
 

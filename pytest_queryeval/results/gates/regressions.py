@@ -1,4 +1,4 @@
-"""The rule `no_regression`: a mean may not fall below that of the baseline by more than chance explains."""
+"""Rules for gates that compare with a baseline: `no_regression`, `max_regressions`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.shapes import shape, shape_of
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import known_entries, mapping_of, number, number_from_zero, unexpected
+from pytest_queryeval.documents.values import (
+    known_entries,
+    mapping_of,
+    number,
+    number_from_zero,
+    unexpected,
+    whole_number,
+)
 from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.results.baseline.difference import MET, change_of_sides
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.text.formatting import format_score, signed
 
@@ -137,4 +145,63 @@ def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> b
     return -pairs.change > max_drop + 1e-9 and p <= alpha
 
 
+class MaxRegressions(GateRule):
+    """The greatest number of regressions."""
+
+    example = "{max_regressions: 3}"
+    needs_baseline = True
+    has_limits = False
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        description = "how many cases may pass in the baseline and no longer do"
+        return {"max_regressions": GateKey(whole_number(0), description)}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        return {**requirement("regressions"), "max_regressions": fields["max_regressions"]}
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        return ("max_regressions",)
+
+    def evidence(self, gate: PendingGate) -> Regressions:
+        return Regressions()
+
+    def subject(self, gate: PendingGate) -> str:
+        return "regressions"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        yield ("max_regressions",), (-gate["max_regressions"],)
+
+    def metric_of_cases(self, gate: PendingGate) -> None:
+        """Return None: outcomes are counted, so no metric needs to be computed."""
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        return f"{value:,}, at most {gate['max_regressions']:,} allowed"
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        return f"{value:,}", f"needs at most {gate['max_regressions']:,}"
+
+
+class Regressions:
+    """Counts of the cases in both runs, by whether they met their thresholds."""
+
+    def __init__(self) -> None:
+        self._evaluated = self._regressions = self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Count a case that the baseline has as well."""
+        if earlier is None:
+            return
+        before, after = earlier["outcome"], case["outcome"]
+        self._errors += after == "error" and before in MET
+        self._evaluated += before in MET and after in MET
+        self._regressions += change_of_sides(before, after) == "regressions"
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return the number of regressions."""
+        value = self._regressions if self._evaluated else None
+        is_met = self._regressions <= gate["max_regressions"]
+        return {"value": value, "n": self._evaluated, "errors": self._errors}, is_met
+
+
 NO_REGRESSION = NoRegression()
+MAX_REGRESSIONS = MaxRegressions()
