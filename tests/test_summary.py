@@ -9,7 +9,7 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.summary import MAX_LISTED, MAX_ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.tables import parts_of
+from pytest_queryeval.text.formatting import parts_of
 
 GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.core.db_schema import Schema
@@ -34,7 +33,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     match = match_queries(gold, predicted, dialect, schema)
     if match is None:
         return _unreadable_gold(gold, dialect)
-    details: dict[str, Any] = {
+    details: dict[str, object] = {
         "partial_match": {
             name: [part.gold_total, part.pred_total, part.count] for name, part in match.components.items()
         }

@@ -26,6 +26,7 @@ from typing import Any
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.interruption import is_interruption
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
 from pytest_queryeval.predictors import PredictorType
@@ -232,7 +233,7 @@ def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
     return module
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check(settings: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for an unknown setting, and where the target names no function."""
     validate_settings(settings, SETTINGS)
     parts_of(settings.get(TARGET))

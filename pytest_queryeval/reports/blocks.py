@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import TypeAlias
 
 from pytest_queryeval.text.escaping import escape_invisible
-from pytest_queryeval.text.tables import parts_of
+from pytest_queryeval.text.formatting import parts_of
 from pytest_queryeval.text.truncation import one_line, one_line_with_end
 
 SPAN_CHARACTERS = 300

@@ -36,8 +36,7 @@ from pytest_queryeval.results.verdict import (
     verdict,
     worst_first,
 )
-from pytest_queryeval.text.formatting import format_score, pluralize
-from pytest_queryeval.text.tables import parts_of
+from pytest_queryeval.text.formatting import format_score, parts_of, pluralize
 from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate_middle
 
 Line: TypeAlias = tuple[str, dict[str, bool]]

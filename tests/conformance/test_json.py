@@ -10,7 +10,7 @@ from reference_records import Records
 
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Score, Similarity
-from pytest_queryeval.features.json.similarity import overall_similarity, semantic_similarity, structural_similarity
+from pytest_queryeval.features.json.metrics import overall_similarity, semantic_similarity, structural_similarity
 
 AS_PUBLISHED = 1e-9
 BETAS = {"strss": 0.1, "strss_beta05": 0.5, "strss_beta1": 1.0}

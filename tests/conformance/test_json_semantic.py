@@ -8,7 +8,7 @@ from test_json import ALPHAS, answers, pairs_of
 
 from pytest_queryeval.core.metric import Similarity
 from pytest_queryeval.features.embeddings.embedder import Embedder
-from pytest_queryeval.features.json.similarity import overall_similarity, semantic_similarity
+from pytest_queryeval.features.json.metrics import overall_similarity, semantic_similarity
 
 CLOSE = 1e-4  # batches and machines differ in the last digits of a vector
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.core.setting_validators import (
     TEXT,
@@ -71,7 +72,7 @@ SETTINGS = {
 }
 
 
-def check_command(settings: Mapping[str, Any]) -> None:
+def check_command(settings: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for the first setting that cannot be right."""
     validate_settings(settings, SETTINGS)
     if not words(settings.get("run", [])):
@@ -81,7 +82,7 @@ def check_command(settings: Mapping[str, Any]) -> None:
         raise SettingError("run", f"{problem}, or leave out `mode: lines`")
 
 
-def has_schema(settings: Mapping[str, Any]) -> bool:
+def has_schema(settings: Mapping[str, JsonValue]) -> bool:
     """Return whether an argument holds the placeholder of the schema."""
     return any(SCHEMA in word for word in words(settings.get("run", []))[1:])
 
@@ -232,7 +233,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
     return kind(command, name, sends_schema=spec.settings.get(SEND_SCHEMA, False))
 
 
-def sent_surroundings(settings: Mapping[str, Any]) -> frozenset[str]:
+def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
     """Return what is sent of a case beside its question: all `SURROUNDINGS`, the schema only if the settings say so."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 

@@ -106,7 +106,7 @@ def is_known(name: str) -> bool:
     return name in PLACEHOLDERS or name.startswith(METADATA)
 
 
-def body_of(settings: Mapping[str, Any]) -> Any:
+def body_of(settings: Mapping[str, JsonValue]) -> Any:
     """Return the template of the body, None without one; a mapping includes the schema if that is to be sent."""
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
     body = settings.get("body", default)
@@ -119,7 +119,7 @@ def body_of(settings: Mapping[str, Any]) -> Any:
     return body
 
 
-def sent_surroundings(settings: Mapping[str, Any]) -> frozenset[str]:
+def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
     """Return what is sent of a case beside its question."""
     return SURROUNDINGS & placeholders(settings.get("params"), body_of(settings))
 

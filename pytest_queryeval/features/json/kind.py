@@ -16,8 +16,8 @@ from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.features.json.difference import difference, difference_cause
+from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
-from pytest_queryeval.features.json.similarity import check_options
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.kind import Kind

@@ -1,11 +1,42 @@
-"""Equality of JSON answers, of the whole and path by path."""
+"""The metrics of JSON answers: equality, of the whole and path by path, and similarity by keys and by meaning.
+
+Similarity is that of two objects, at the level of the answers that `at` selects, a JSONPath or a JSON pointer.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Literal, TypeAlias, TypeGuard
+
 from pytest_queryeval.comparison.counts import Counts
-from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.metric import metric
-from pytest_queryeval.features.json.values import equal, equal_leaves, leaves
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_path import compiled, kind_of, selected
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
+from pytest_queryeval.core.metric import Score, Similarity, metric
+from pytest_queryeval.features.json.values import (
+    Depth,
+    Lists,
+    Values,
+    canonical_text,
+    equal,
+    equal_leaves,
+    is_leaf,
+    leaves,
+    values_by_path,
+)
+from pytest_queryeval.text.truncation import one_line
+
+Object: TypeAlias = dict[str, JsonValue]
+MAX_SHOWN = 80  # characters
+_POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
+ValueText: TypeAlias = Literal["python", "json"]
+ALPHA = 0.5
+BETA = 0.1
+EMBEDDING_MODEL = "paraphrase-TinyBERT-L6-v2"
+_CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("python", "json")}
 
 
 @metric(answers=JsonAnswer)
@@ -41,3 +72,245 @@ def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     0.8
     """
     return 2 * equal_leaves(gold.value, predicted.value) / (leaves(gold.value) + leaves(predicted.value))
+
+
+def check_options(options: Mapping[str, JsonValue]) -> None:
+    """Raise `SettingError` for the first of these options with an invalid value."""
+    check_at(options)
+    for name, choices in _CHOICES.items():
+        if options.get(name, choices[0]) not in choices:
+            raise SettingError(name, f"'{name}' is neither {' nor '.join(choices)}")
+    if not _is_number(beta := options.get("beta", BETA)) or not 0 < beta <= 1:
+        raise SettingError("beta", "'beta' is not a number above 0 and at most 1")
+    if not _is_number(alpha := options.get("alpha", ALPHA)) or not 0 <= alpha <= 1:
+        raise SettingError("alpha", "'alpha' is not a number from 0 to 1")
+    model = options.get("embedding_model", EMBEDDING_MODEL)
+    if not isinstance(model, str) or not model.strip():
+        raise SettingError("embedding_model", "'embedding_model' is neither the name of a model nor a folder")
+
+
+def _is_number(value: JsonValue) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_at(options: Mapping[str, JsonValue]) -> None:
+    """Raise `SettingError` unless `at` is a JSONPath (RFC 9535), a JSON pointer (RFC 6901), or empty."""
+    at = options.get("at", "")
+    if not isinstance(at, str) or (at and at[0] not in "$/"):
+        raise SettingError("at", "'at' is neither a JSONPath, which begins with `$`, nor a JSON pointer, with `/`")
+    if at.startswith("/") and not _POINTER.fullmatch(at):
+        raise SettingError("at", f"`{at}` is no JSON pointer: `~` stands before 0 or 1 only")
+    if at.startswith("$"):
+        try:
+            compiled(at)
+        except ValueError as error:
+            raise SettingError("at", str(error)) from error
+
+
+def levels(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
+    """Return the objects of both answers at a level; the whole answers if `at` is empty.
+
+    Where one has no object there, return a `Score` with a note on the reason: None if it is gold, 0 if predicted.
+    """
+    gold_level = _level(gold.value, at)
+    if isinstance(gold_level, str):
+        return _no_score(None, f"gold {gold_level}, so there is nothing to score")
+    predicted_level = _level(predicted.value, at)
+    if isinstance(predicted_level, str):
+        return _no_score(0.0, f"predicted {predicted_level}, which scores 0")
+    return gold_level, predicted_level
+
+
+def _no_score(value: float | None, reason: str) -> Score:
+    return Score(value=value, details={"notes": [f"similarity: {reason}"]})
+
+
+def _level(document: JsonValue, at: str) -> Object | str:
+    """Return the object at a level, or the end of a message that says why there is none."""
+    there = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
+    values = [document]
+    try:
+        if at:
+            values = selected(at, document) if at.startswith("$") else _follow_pointer(document, at)
+    except ValueError:  # the library follows `..` through some hundred levels only
+        return f"cannot be searched{there}"
+    if len(values) != 1:
+        return f"has {len(values):,} values{there} and not one" if values else f"has nothing{there}"
+    return values[0] if isinstance(values[0], dict) else f"is {kind_of(values[0])}{there} and no object"
+
+
+def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
+    """Return the value at a pointer, if any, by RFC 6901 alone: the library extends it."""
+    value = document
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return []
+    return [value]
+
+
+def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
+    """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 where gold and predicted have none."""
+    common = missing = extra = 0
+    for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists):
+        if gold_values and predicted_values:
+            common += 1
+        elif gold_values:
+            missing += 1
+        else:
+            extra += 1
+    union = common + missing + beta * extra
+    return common / union if union else 1.0
+
+
+def semantic(
+    gold: Object,
+    predicted: Object,
+    *,
+    similarity: Similarity,
+    depth: Depth,
+    lists: Lists,
+    value_text: ValueText,
+    embedding_model: str,
+) -> float:
+    """Return SemSS: the mean cosine of the values' texts, limited to [0, 1]; 0 where there is nothing to compare.
+
+    All texts go to `similarity` in one call, in the order of gold's keys.
+    """
+    pairs = [
+        (_text(gold_values, value_text), _text(predicted_values, value_text))
+        for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists)
+        if gold_values and predicted_values and (depth == "top" or any(map(is_leaf, (*gold_values, *predicted_values))))
+    ]
+    return min(max(fmean(similarity(embedding_model, pairs)), 0.0), 1.0) if pairs else 0.0
+
+
+def _text(values: Values, value_text: ValueText) -> str:
+    """Return the text of the value of a path, or of a list of its distinct values in a fixed order.
+
+    Where some are leaves, the others have paths of their own and are left out.
+    """
+    value: JsonValue = values[0]
+    if len(values) > 1:
+        compared_values = [candidate for candidate in values if is_leaf(candidate)] or values
+        distinct_values = {canonical_text(candidate): candidate for candidate in compared_values}
+        merged_values = [distinct_values[text] for text in sorted(distinct_values)]
+        value = merged_values if len(merged_values) > 1 else merged_values[0]
+    return str(value) if value_text == "python" else canonical_text(value)
+
+
+@metric(answers=JsonAnswer, check=check_options)
+def structural_similarity(
+    gold: JsonAnswer,
+    predicted: JsonAnswer,
+    *,
+    beta: float = BETA,
+    at: str = "",
+    depth: Depth = "top",
+    lists: Lists = "index",
+) -> Score | float | None:
+    """Return the share of gold's keys that predicted has, less a little for extra keys; values do not count.
+
+    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 where the denominator is 0, which is where
+    neither has keys. Only the keys of the outermost object count, or of that at the level `at`, a JSONPath or a JSON
+    pointer. None where gold has no object there, 0 where predicted has none, both with a note. In [0, 1].
+
+    With `depth` all, the paths below count instead, to objects and lists as well as to scalars. Items of lists have
+    their index in the path; with `lists` set all items of a list share one path, so that neither their order nor how
+    many alike there are counts.
+    Source: StrSS (arXiv 2409.16220), with the top level and beta 0.1.
+
+    >>> gold, predicted = JsonAnswer({"a": {"b": 1}}), JsonAnswer({"a": {"c": 1}, "d": 2})
+    >>> structural_similarity(gold, predicted, beta=1)
+    0.5
+    >>> structural_similarity(gold, predicted, beta=1, depth="all")
+    0.25
+    """
+    objects = levels(gold, predicted, at)
+    return objects if isinstance(objects, Score) else structural(*objects, beta=beta, depth=depth, lists=lists)
+
+
+@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+def semantic_similarity(
+    gold: JsonAnswer,
+    predicted: JsonAnswer,
+    *,
+    similarity: Similarity,
+    at: str = "",
+    depth: Depth = "top",
+    lists: Lists = "index",
+    value_text: ValueText = "python",
+    embedding_model: str = EMBEDDING_MODEL,
+) -> Score | float | None:
+    """Return the mean cosine of the embeddings of gold's and predicted's values under the keys that both have.
+
+    The mean is kept within [0, 1]; single cosines may be below 0. 0 without common keys, two empty objects included:
+    what is missing and extra counts in `structural_similarity`. A value's text is what Python's `str` makes of it, or
+    with `value_text` json its JSON text with sorted keys, in which equal values have equal texts.
+
+    Only the values of the outermost object count, or of that at the level `at`, a JSONPath or a JSON pointer. None
+    where gold has no object there, 0 where predicted has none, both with a note. With `depth` all, the values on all
+    paths that both have and that end on at least one side are compared, an empty object or list included; with `lists`
+    set those on one path are one list, each once and in one order.
+    Source: SemSS (arXiv 2409.16220), with the top level and Python's texts.
+
+    >>> def alike(model, pairs):  # stands for a model
+    ...     return [float(text == other) for text, other in pairs]
+    >>> semantic_similarity(JsonAnswer({"a": 1, "b": 2, "c": 3}), JsonAnswer({"a": 1, "b": 0}), similarity=alike)
+    0.5
+    """
+    objects = levels(gold, predicted, at)
+    if isinstance(objects, Score):
+        return objects
+    return semantic(
+        *objects,
+        similarity=similarity,
+        depth=depth,
+        lists=lists,
+        value_text=value_text,
+        embedding_model=embedding_model,
+    )
+
+
+@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+def overall_similarity(
+    gold: JsonAnswer,
+    predicted: JsonAnswer,
+    *,
+    similarity: Similarity,
+    alpha: float = ALPHA,
+    beta: float = BETA,
+    at: str = "",
+    depth: Depth = "top",
+    lists: Lists = "index",
+    value_text: ValueText = "python",
+    embedding_model: str = EMBEDDING_MODEL,
+) -> Score | float | None:
+    """Return alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
+
+    The options are those of `structural_similarity` and `semantic_similarity`, and so are the answers that have no
+    score or score 0. Two empty objects score alpha. In [0, 1].
+    Source: the overall JSON similarity score of arXiv 2409.16220, with alpha 0.5.
+
+    >>> def alike(model, pairs):  # stands for a model
+    ...     return [float(text == other) for text, other in pairs]
+    >>> overall_similarity(JsonAnswer({"a": 1}), JsonAnswer({"a": 2}), similarity=alike, alpha=0.7)
+    0.7
+    """
+    objects = levels(gold, predicted, at)
+    if isinstance(objects, Score):
+        return objects
+    keys = structural(*objects, beta=beta, depth=depth, lists=lists)
+    meaning = semantic(
+        *objects,
+        similarity=similarity,
+        depth=depth,
+        lists=lists,
+        value_text=value_text,
+        embedding_model=embedding_model,
+    )
+    return alpha * keys + (1 - alpha) * meaning

@@ -8,7 +8,7 @@ from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, OBJECTS, nested, tur
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Score, describe_metric
-from pytest_queryeval.features.json.similarity import overall_similarity, semantic_similarity, structural_similarity
+from pytest_queryeval.features.json.metrics import overall_similarity, semantic_similarity, structural_similarity
 
 HDOP = {"query": {"<python/Juling>": {"<property/HDOP>": {"value": ["Bound"]}}}}
 PDOP = {"query": {"<python/Juling>": {"<property/PDOP>": {"value": ["Not Bound"]}}}}
