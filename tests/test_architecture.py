@@ -1,6 +1,7 @@
 """The house as docs/architecture.md describes it, read from the imports of every module."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -379,6 +380,31 @@ def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
 
     assert "yaml" in loaded
     assert loaded & (OWNERS.keys() - {"yaml"}) == set()
+
+
+def test_a_run_whose_sql_cases_pass_loads_nothing_that_only_others_need(tmp_path):
+    table = "{columns: [n], rows: [[1]]}"
+    case = f"  - {{id: a, gold_table: {table}, predicted_table: {table}}}"
+    (tmp_path / "a.queryeval.yaml").write_text(f"kind: sql\nsource: a.db\ncases:\n{case}\n", encoding="utf-8")
+    ours = ("evaluation.calls.runner", "features.recording", "languages.sparql", "reports.story", "runs.workers")
+    unneeded = ("asyncio", "multiprocessing", *(f"{PACKAGE}.{name}" for name in ours))
+    program = f"""if True:
+        import pytest, sys
+        assert pytest.main(["-q", "-p", "{PACKAGE}.plugin"]) == 0
+        print(*(name for name in sys.modules if name.startswith({unneeded})))"""
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+        env=environment,
+    )
+
+    assert run.stdout.splitlines()[-1] == ""
 
 
 def pinned_versions():

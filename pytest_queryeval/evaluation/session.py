@@ -298,12 +298,12 @@ class Session:
 
         None where that cannot be told. Raise `SourceError` if the source cannot be queried.
         """
-        from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
-        from pytest_queryeval.languages.sparql.source_terms import SourceTerms
-
         source = case.settings.source
         if source is None or case.settings.kind != "sparql":
             return None
+        from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+        from pytest_queryeval.languages.sparql.source_terms import SourceTerms
+
         if source.key not in self._source_terms:
             settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
             lookup_case = replace(case, settings=settings)

@@ -17,7 +17,6 @@ from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS
-from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -85,6 +84,8 @@ def _repaired(
 
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
+    from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
+
     kind, dialect = case.settings.kind, case.settings.dialect
     term_edits = unknown_term_edits(predicted_query, case, session)
     edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
