@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal, Protocol, TypeAlias
 
 CauseMode: TypeAlias = Literal["auto", "off", "full"]
@@ -118,20 +116,3 @@ class QueryEdits(Protocol):
 
     def shared_patterns(self) -> SharedPatterns | None:
         """Return what to report where no edits are the cause; None for queries without triple patterns."""
-
-
-def in_order(areas: Sequence[Hashable], replaces_clause: Sequence[bool]) -> Iterator[tuple[int, ...]]:
-    """Yield which edits to try together: each alone, then pairs that do not replace what the other one changes.
-
-    `areas` are the clauses that the edits change; one that `replaces_clause` does so where several things differ in it.
-    Such a replacement is not tried alone where a pair of edits says the same with less.
-    """
-    numbers = range(len(areas))
-    fine = Counter(area for area, replaces in zip(areas, replaces_clause, strict=True) if not replaces)
-    yield from ((number,) for number in numbers if not (replaces_clause[number] and fine[areas[number]] == 2))
-    pairs = [
-        (first, second)
-        for first, second in combinations(numbers, 2)
-        if areas[first] != areas[second] or not (replaces_clause[first] or replaces_clause[second])
-    ]
-    yield from sorted(pairs, key=lambda pair: sum(replaces_clause[number] for number in pair))

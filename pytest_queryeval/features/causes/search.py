@@ -25,7 +25,7 @@ MAX_EXECUTIONS = 50
 MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
-MAX_DATABASES = 6  # small ones, on which a repaired query is compared with gold
+MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 

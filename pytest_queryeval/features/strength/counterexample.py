@@ -31,7 +31,7 @@ def find_counterexample(
     where no small database with them can be built, and where a query does not end in one.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
-    databases = small_databases(case, session)
+    databases = small_databases(case, session, () if candidates is None else (gold, predicted))
     refusals: list[str] = []
     is_buildable = False
 

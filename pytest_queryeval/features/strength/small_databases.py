@@ -53,8 +53,11 @@ class Joinable(Protocol):
         """Return a state with what both hold; None where that is too much."""
 
 
-def small_databases(case: Case, session: Session) -> SmallDatabases[Any]:
-    """Return small databases for the source of a case; raise `SourceError` for a service."""
+def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
+    """Return small databases for the source of a case; raise `SourceError` for a service.
+
+    With `read_by`, tables that these queries do not need are empty.
+    """
     if case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         raise SourceError("no small database can be built: the source is a service")
     if case.settings.kind == "sparql":
@@ -63,4 +66,4 @@ def small_databases(case: Case, session: Session) -> SmallDatabases[Any]:
         return CandidateGraphs(case, session)
     from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
 
-    return CandidateDatabases(case, session)
+    return CandidateDatabases(case, session, read_by)

@@ -84,6 +84,8 @@ def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
 
 def can_insert(row: Row) -> bool:
     """Return whether SQL can state every value of a row."""
+    if all(isinstance(cell, int | float | str | None) for cell in row):
+        return True
     with suppress(ValueError):
         exp.convert(row)
         return True

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.features.causes.sql import sql_edits
+from pytest_queryeval.features.causes.sql.sql_edits import sql_edits
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SCHEMA = Schema(
@@ -112,8 +112,8 @@ def told(edits):
             "set-operation SET UNION → EXCEPT",
         ),
         (
-            "SELECT id FROM singer",
-            "SELECT id FROM singer INTERSECT SELECT singer_id FROM concert",
+            "SELECT DISTINCT id FROM singer",
+            "SELECT DISTINCT id FROM singer INTERSECT SELECT singer_id FROM concert",
             "set-operation SET nothing → INTERSECT SELECT singer_id FROM concert",
         ),
         *(

@@ -13,11 +13,11 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.trees.columns import Columns
 
 MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
-CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "order", "limit", "offset")
+CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "qualify", "order", "limit", "offset")
 _COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
 _SWAPPED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
 _LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
-_SORTED_ALIASES = ("group", "having", "order")  # clauses that may name items of SELECT
+_SORTED_ALIASES = ("group", "having", "qualify", "order")  # clauses that may name items of SELECT
 
 
 def sources(select: exp.Expr) -> dict[str, exp.Expr]:
@@ -127,7 +127,7 @@ def _expand_aliases(select: exp.Select) -> None:
             item = None if column.table else items.get(column.name.lower())
             if item is not None and column.find_ancestor(exp.Select) is select:
                 column.replace(item.copy())
-        for place in list(part.expressions) if clause != "having" else ():
+        for place in list(part.expressions) if clause in ("group", "order") else ():
             number = place.this if isinstance(place, exp.Ordered) else place
             if isinstance(number, exp.Literal) and number.name.isdigit() and not number.is_string:
                 at = int(number.name) - 1

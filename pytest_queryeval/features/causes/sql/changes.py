@@ -6,8 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from pytest_queryeval.features.causes.sql.aligned import sources
-from pytest_queryeval.features.causes.sql.parts import join_conditions, joined_name, only_table, without_not
+from pytest_queryeval.features.causes.sql.aligned import key, query_within, sources
+from pytest_queryeval.features.causes.sql.parts import (
+    join_conditions,
+    joined_name,
+    only_table,
+    without_not,
+)
+
+_CONDITIONS = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
 
 
 def replace(node: exp.Expr, *, new: exp.Expr) -> None:
@@ -31,11 +38,26 @@ def change_operation(query: exp.Expr, *, gold: exp.Expr) -> None:
 
 def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
     """Combine a query with the second one of gold; ORDER BY and LIMIT stand at the end, as in gold."""
-    arguments = {name: value for name, value in gold.copy().args.items() if name != "with_"}
-    first_query = query.copy()
+    arguments = {name: value for name, value in gold.copy().args.items() if name not in ("with_", "this")}
     for name in ("order", "limit", "offset"):
-        first_query.set(name, None)
-    query.replace(type(gold)(**{**arguments, "this": first_query}))
+        query.set(name, None)
+    _wrap(query, type(gold)(**arguments))
+
+
+def keep_first(operation: exp.Expr) -> None:
+    """Put the first query of a set operation in its place."""
+    operation.replace(operation.this)
+
+
+def keep_second(operation: exp.Expr) -> None:
+    """Put the second query of a set operation in its place."""
+    operation.replace(operation.expression)
+
+
+def _wrap(node: exp.Expr, new: exp.Expr) -> None:
+    """Put `new` in the place of a node, which becomes its first argument: other edits of the node stay."""
+    node.replace(new)
+    new.set("this", node)
 
 
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
@@ -65,11 +87,15 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
 
 
 def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
-    """Take tables out of FROM, with the conditions of joins that name them."""
+    """Take tables out of FROM, with the conditions of joins that name them; other columns take the place of theirs.
+
+    Those are the columns that the joins compare them with.
+    """
     first, joins = select.args["from_"], list(select.args.get("joins") or ())
     kept = [join for join in joins if joined_name(join) not in aliases]
     if not kept and first.this.alias_or_name.lower() in aliases:
         return  # together with another edit that took the others
+    _replace_columns(select, aliases)
     conditions = [
         part.copy()
         for part in join_conditions(select)
@@ -87,6 +113,48 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     select.set("joins", [join.copy() for join in kept])
 
 
+def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
+    """Put the columns that joins compare with those of the tables `aliases` in their place, but for FROM."""
+    partners: dict[str, exp.Expr] = {}
+    for condition in join_conditions(select):
+        if isinstance(condition, exp.EQ):
+            for column, partner in ((condition.left, condition.right), (condition.right, condition.left)):
+                if not isinstance(column, exp.Column) or not isinstance(partner, exp.Column):
+                    continue
+                if column.table.lower() in aliases and partner.table.lower() not in aliases:
+                    partners[key(column)] = partner
+    for column in columns_outside_from(select) if partners else ():
+        if key(column) in partners:
+            column.replace(partners[key(column)].copy())
+
+
+def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
+    """Return the columns of all clauses of a SELECT but FROM."""
+    clauses = [select.args.get(name) for name in ("expressions", "where", "group", "having", "qualify", "order")]
+    nodes = [node for clause in clauses for node in (clause if isinstance(clause, list) else [clause])]
+    return [column for node in nodes if node is not None for column in node.find_all(exp.Column)]
+
+
+def join_nested(condition: exp.Expr) -> None:
+    """Join the tables of `IN (SELECT …)` in place of the condition, and move its clauses to the outer query."""
+    select, query = condition.find_ancestor(exp.Select), query_within(condition.args.get("query"))
+    if select is None or not isinstance(query, exp.Select):
+        return  # together with another edit that replaced the condition
+    compared, selected = condition.this.copy(), query.expressions[0].unalias().copy()
+    first = exp.Join(this=query.args["from_"].this.copy(), on=exp.EQ(this=compared, expression=selected))
+    joins = [join.copy() for join in query.args.get("joins") or ()]
+    select.set("joins", [*(join.copy() for join in select.args.get("joins") or ()), first, *joins])
+    inner_condition = query.args.get("where")
+    for name in ("group", "having"):
+        if query.args.get(name) is not None:
+            select.set(name, query.args[name].copy())
+    if inner_condition is None:
+        drop_condition(condition)
+    else:
+        inner = inner_condition.this
+        condition.replace(exp.paren(inner.copy()) if isinstance(inner, exp.Or) else inner.copy())
+
+
 def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
     """Give a join the condition of another one."""
     copy_arguments(join, gold=gold, names=("on", "using"))
@@ -97,27 +165,29 @@ def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
 def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.Expr]) -> None:
     """Compare the same sides by another operator, with the NOT of gold's condition or without."""
     inner = without_not(condition)
-    new: exp.Expr = inner.copy()
     if type(inner) is not operator:
-        new = operator(this=inner.this.copy(), expression=inner.expression.copy())
-    condition.replace(exp.Not(this=new) if isinstance(gold, exp.Not) else new)
+        left, right = inner.this, inner.expression
+        inner = operator(this=left, expression=right)
+    condition.replace(exp.Not(this=inner) if isinstance(gold, exp.Not) else inner)
 
 
 def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None:
-    """Add a condition to WHERE or HAVING, or the clause with it."""
+    """Add a condition to WHERE, HAVING or QUALIFY, or the clause with it."""
     node = select.args.get(clause)
     if node is None:
-        select.set(clause, (exp.Where if clause == "where" else exp.Having)(this=condition.copy()))
+        select.set(clause, _CONDITIONS[clause](this=condition.copy()))
     else:
-        node.set("this", exp.And(this=exp.paren(node.this.copy()), expression=condition.copy()))
+        _wrap(node.this, exp.And(expression=condition.copy()))
+        if not isinstance(node.this.this, exp.Paren):
+            _wrap(node.this.this, exp.Paren())
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
     """Connect a condition with one more operand."""
-    copy = condition.copy()
-    copy = exp.paren(copy) if isinstance(copy, exp.Connector) and not isinstance(copy, connector) else copy
     new = exp.paren(operand.copy()) if isinstance(operand, exp.Connector) else operand.copy()
-    condition.replace(connector(this=copy, expression=new))
+    _wrap(condition, connector(expression=new))
+    if isinstance(condition, exp.Connector) and not isinstance(condition, connector):
+        _wrap(condition, exp.Paren())
 
 
 def drop_condition(condition: exp.Expr) -> None:

@@ -40,14 +40,16 @@ def content(query: exp.Expr) -> str:
         return f"{set_operation(inner)} {arms if isinstance(inner, exp.Except) else sorted(arms)} {outer}"
     if not isinstance(inner, exp.Select):
         return key(inner)
-    joins = inner.args.get("joins") or ()
-    if any(join_type(join) != "JOIN" or join.args.get("using") for join in joins):
-        tables = [clause_key(inner, "from_"), clause_key(inner, "joins")]
-    else:
-        tables = [*sorted(map(key, sources(inner).values())), *sorted(map(key, join_conditions(inner)))]
     items = sorted(map(key, inner.expressions))
-    others = [f"{name} {clause_key(inner, name)}" for name in sorted(inner.args) if inner.args[name]]
-    return str([tables, items, [text for text in others if text.split()[0] not in ("from_", "joins", "expressions")]])
+    names = sorted(name for name in inner.args if inner.args[name] and name not in ("from_", "joins", "expressions"))
+    return str([tables_content(inner), items, [(name, clause_key(inner, name)) for name in names]])
+
+
+def tables_content(select: exp.Expr) -> list[str]:
+    """Return the keys of the tables of a SELECT and of what joins them, whatever the order of inner joins."""
+    if any(join_type(join) != "JOIN" or join.args.get("using") for join in select.args.get("joins") or ()):
+        return [clause_key(select, "from_"), clause_key(select, "joins")]
+    return [*sorted(map(key, sources(select).values())), *sorted(map(key, join_conditions(select)))]
 
 
 def set_operation(query: exp.Expr) -> str:
@@ -214,6 +216,51 @@ def without_common(
         [expression for expression in expressions if not _take(gold_keys, key(expression))],
         [expression for expression in gold_expressions if not _take(keys, key(expression))],
     )
+
+
+def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
+    """Yield the comparisons in WHERE and HAVING of all queries within a query: clause, comparison, SELECT."""
+    for select in query.find_all(exp.Select):
+        for name in ("where", "having"):
+            clause = select.args.get(name)
+            for leaf in leaves(clause.this) if clause is not None else ():
+                yield name.upper(), leaf, select
+
+
+def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
+    """Return a condition of gold about what `condition` is about, by its tables; None where it is about something else.
+
+    >>> from sqlglot import parse_one
+    >>> on_columns_of(parse_one("t2.year < 2"), parse_one("car.year < 1")).sql()
+    'car.year < 2'
+    >>> on_columns_of(parse_one("t2.age < 2"), parse_one("car.year < 1"))
+    """
+    inner, gold_inner = without_not(condition), without_not(gold_condition)
+    if condition.find(exp.Query) or gold_condition.find(exp.Query):
+        return None
+    about, gold_about = subject(inner), subject(gold_inner)
+    if isinstance(about, exp.AggFunc) and isinstance(gold_about, exp.Count) and type(about) is type(gold_about):
+        is_same = not list(gold_about.find_all(exp.Column)) or _names(about) == _names(gold_about)
+    else:
+        is_same = type(about) is type(gold_about) and bool(_names(about)) and _names(about) == _names(gold_about)
+    if not is_same or any(True for part in _others(gold_inner) for _ in part.find_all(exp.Column)):
+        return None
+    moved = gold_condition.copy()
+    columns = list(about.find_all(exp.Column))
+    moved_columns = subject(without_not(moved)).find_all(exp.Column)
+    for column, moved_column in zip(columns, moved_columns, strict=False):
+        moved_column.set("table", exp.to_identifier(column.table) if column.table else None)
+    return moved
+
+
+def _names(expression: exp.Expr) -> list[str]:
+    return [column.name.lower() for column in expression.find_all(exp.Column)]
+
+
+def _others(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the arguments of a condition but for its subject."""
+    for value in list(condition.args.values())[1:]:
+        yield from (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr))
 
 
 def alike(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from random import Random
+
+from sqlglot import exp
 
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import compared_columns
 from pytest_queryeval.features.strength.sql.rows import (
@@ -18,6 +22,7 @@ from pytest_queryeval.features.strength.sql.rows import (
     insertion_order,
     without_orphans,
 )
+from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
@@ -25,27 +30,28 @@ SAMPLED_ROWS = 60  # of each table of the source
 PLAIN_SHARE = 1 / 3
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
+# Sizes of tables and shares of NULL where few databases have to tell two queries apart; most do by many rows.
+TELLING = ((45, 0.0), (20, 0.15), (45, 0.05), (8, 0.0), (30, 0.3), (16, 0.05))
 
 
 class CandidateDatabases:
     """Small databases for queries on the source of a case, all with its tables: the rows of a `SmallDatabases`.
 
-    Raise `SourceError` where the source cannot list its tables.
+    With `read_by`, only the tables that these queries read, or that such tables refer to, have rows. Raise
+    `SourceError` where the source cannot list its tables.
     """
 
-    def __init__(self, case: Case, session: Session) -> None:
+    def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
         self._case = case
         self._session = session
         source_tables = session.source_tables(case)
         self.tables = source_tables.tables
-        statements = re.split(r"(?<=;)\n\n(?=CREATE )", source_tables.ddl)
-        by_table = {
-            name: statement for statement in statements for name in read_tables(statement, case.settings.dialect)
-        }
-        other_statements = [statement for statement in statements if statement not in by_table.values()]
-        self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *other_statements])
-        self._constraints = constraints_of(self.tables)
-        self._samples = {name: self._sampled(name) for name in self.tables}
+        self._is_for_queries = bool(read_by)
+        self._filled = _read_tables_of(read_by, self.tables, case.settings.dialect) if read_by else self.tables
+        statements, others = _statements(source_tables.ddl, case.settings.dialect)
+        self._ddl = "\n\n".join([*(statements[name] for name in insertion_order(self.tables)), *others])
+        self._constraints = constraints_of(self._filled)
+        self._samples = {name: self._sampled(name) for name in self._filled}
 
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, or none if its columns are not those of its definition."""
@@ -65,10 +71,15 @@ class CandidateDatabases:
         """
         dialect = self._case.settings.dialect
         compared = [compared_columns(query, dialect, self.tables) for query in queries]
-        generator = RowGenerator(self.tables, compared, self._samples, is_strict=dialect != "sqlite")
+        generator = RowGenerator(self._filled, compared, self._samples, is_strict=dialect != "sqlite")
         for number in range(count if self.tables else 0):
-            is_plain = plain_first and number < PLAIN_SHARE * count
-            yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
+            if plain_first and number < PLAIN_SHARE * count:
+                yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
+            elif self._is_for_queries:
+                size, null_share = TELLING[number % len(TELLING)]
+                yield generator.rows(random, sizes=(size,), null_shares=(null_share,))
+            else:
+                yield generator.rows(random)
 
     def reversed(self, state: Rows) -> Rows:
         """Return the rows in the opposite order."""
@@ -121,3 +132,27 @@ class CandidateDatabases:
             if size == 1 and rows is previous_rows:
                 return rows
             size = max(1, size // 2)
+
+
+@lru_cache(maxsize=64)
+def _statements(ddl: str, dialect: str) -> tuple[dict[str, str], list[str]]:
+    """Return the statements that make tables, by these, and all others."""
+    statements = re.split(r"(?<=;)\n\n(?=CREATE )", ddl)
+    by_table = {name: statement for statement in statements for name in read_tables(statement, dialect)}
+    return by_table, [statement for statement in statements if statement not in by_table.values()]
+
+
+def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tables:
+    """Return the tables that queries read, with those that they refer to; all where a query reads something else."""
+    names: set[str] = set()
+    for query in queries:
+        tree = parse_query(query, dialect).whole_tree
+        if tree is None:
+            return tables
+        common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        names |= {table.name.lower() for table in tree.find_all(exp.Table)} - common
+    if not names <= tables.keys():
+        return tables
+    while referred := {key.table for name in names for key in tables[name].foreign_keys} & tables.keys() - names:
+        names |= referred
+    return {name: table for name, table in tables.items() if name in names}

@@ -158,6 +158,7 @@ class RowGenerator:
             group = random.choice(column_cells[grouped])
         rows: list[Row] = []
         key_sets: list[set[Row]] = [set() for _ in constraints.keys]
+        referred = _Referred(name, constraints, earlier_rows)
         for number in range(2 * max(size, repeated)):
             row = self._row(name, column_cells, rows, random)
             for at, (_, declared_type) in enumerate(self._columns[name]):
@@ -167,7 +168,7 @@ class RowGenerator:
                     row[at] = None
             if number < repeated:
                 row[grouped] = group
-            _refer(row, constraints, {**earlier_rows, name: rows}, random)
+            referred.refer(row, random)
             keys = [tuple(row[at] for at in key) for key in constraints.keys]
             if all(row[at] is not None for at in constraints.not_null) and not any(
                 map(set.__contains__, key_sets, keys)
@@ -175,6 +176,7 @@ class RowGenerator:
                 for key_set, key in zip(key_sets, keys, strict=True):
                     key_set.add(key)
                 rows.append(tuple(row))
+                referred.add(row)
             if len(rows) == max(size, repeated):
                 break
         return rows
@@ -194,15 +196,29 @@ class RowGenerator:
         return [random.choice(cells) for cells in column_cells]
 
 
-def _refer(row: list[Cell], constraints: Constraints, rows: Rows, random: Random) -> None:
-    """Replace foreign keys that match no row by the key of a random row, or by NULL if the table is empty."""
-    for columns, table, places in constraints.references:
-        referred = [tuple(referred_row[at] for at in places) for referred_row in rows.get(table, ())]
-        key = tuple(row[at] for at in columns)
-        if None not in key and key not in referred:
-            cells: Row = random.choice(referred) if referred else (None,) * len(places)
-            for at, cell in zip(columns, cells, strict=True):
-                row[at] = cell
+class _Referred:
+    """The keys that the foreign keys of a table may have."""
+
+    def __init__(self, name: str, constraints: Constraints, earlier_rows: Rows) -> None:
+        self._references = [
+            (columns, places, [tuple(row[at] for at in places) for row in earlier_rows.get(table, ())], table == name)
+            for columns, table, places in constraints.references
+        ]
+
+    def refer(self, row: list[Cell], random: Random) -> None:
+        """Replace foreign keys that match no row by the key of a random row, or by NULL if the table is empty."""
+        for columns, places, keys, _ in self._references:
+            key = tuple(row[at] for at in columns)
+            if None not in key and key not in keys:
+                cells: Row = random.choice(keys) if keys else (None,) * len(places)
+                for at, cell in zip(columns, cells, strict=True):
+                    row[at] = cell
+
+    def add(self, row: Sequence[Cell]) -> None:
+        """Add a row of the table, to which later ones may refer."""
+        for _, places, keys, is_own in self._references:
+            if is_own:
+                keys.append(tuple(row[at] for at in places))
 
 
 def insertion_order(tables: Tables) -> list[str]:

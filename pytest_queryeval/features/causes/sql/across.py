@@ -1,0 +1,133 @@
+"""Edits of a predicted SQL query that are one idea, but change several clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from sqlglot import exp
+
+from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.features.causes.sql import changes, parts
+from pytest_queryeval.features.causes.sql.aligned import key, query_within, sources
+from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
+from pytest_queryeval.features.causes.sql.edit import Edit, Make, Side, Size
+
+_TOGETHER = (("ORDER", "LIMIT"), ("GROUP", "HAVING"))  # clauses that are missing or wrong together
+_FIRST = ("order", "limit", "offset")  # what takes the first rows
+
+
+def edits_across(found: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
+    """Yield edits of several clauses, made of those that were `found` clause by clause where that is possible."""
+    yield from _letter_case(found.edits)
+    for select, gold_select in found.pairs:
+        edits = [edit for edit in found.edits if edit.within is select]
+        yield from _clauses_together(edits)
+        yield from _columns_everywhere(select, edits)
+        yield from _extremes(select, gold_select)
+        yield from _unnested(select, gold_select)
+    if isinstance(gold, exp.SetOperation) and isinstance(predicted, exp.Select):
+        yield from _split(predicted, gold)
+
+
+def _letter_case(edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Yield one edit for all values whose letter case is wrong."""
+    values = [edit for edit in edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
+    if len(values) > 1:
+        yield replace(_joined(values), size=Size.CONSTANT)
+
+
+def _clauses_together(edits: Sequence[Edit]) -> Iterator[Edit]:
+    for clauses in _TOGETHER:
+        joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
+        if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
+            yield _joined(joined)
+
+
+def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Yield edits that put a column in the place of another one in all clauses but FROM."""
+    for edit in edits:
+        old, new = edit.change
+        if not isinstance(old, exp.Column) or not isinstance(new, exp.Column) or edit.clause == "FROM":
+            continue
+        places = [column for column in changes.columns_outside_from(select) if key(column) == key(old)]
+        if len(places) > 1:
+            make = partial(changes.replace, new=new)
+            yield _edit("wrong-column", edit.clause, (old, new), select, *((column, make) for column in places))
+
+
+def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
+    """Yield the edits between rows with an extreme value, `= (SELECT max(…))`, and the first row in an order."""
+    take_first = partial(changes.copy_arguments, gold=gold, names=_FIRST)
+    if gold.args.get("limit") and not select.args.get("limit"):
+        first = [gold.args[name] for name in _FIRST if gold.args.get(name)]
+        for condition in _extreme_conditions(select):
+            steps = (condition, changes.drop_condition), (select, take_first)
+            yield _edit("nesting", "WHERE", (condition, list(first)), select, *steps)
+        for aggregate in (item.unalias() for item in select.expressions):
+            if isinstance(aggregate, exp.Max | exp.Min):
+                steps = (aggregate, partial(changes.replace, new=aggregate.this)), (select, take_first)
+                yield _edit("wrong-aggregate", "SELECT", (aggregate, [aggregate.this, *first]), select, *steps)
+    elif select.args.get("limit") and not gold.args.get("limit"):
+        first = [select.args[name] for name in _FIRST if select.args.get(name)]
+        for condition in _extreme_conditions(gold):
+            add = partial(changes.add_condition, clause="where", condition=condition)
+            yield _edit("nesting", "ORDER", (list(first), condition), select, (select, take_first), (select, add))
+
+
+def _extreme_conditions(select: exp.Select) -> list[exp.Expr]:
+    """Return the conditions of WHERE that a value is the largest or the smallest one of a query."""
+    where = select.args.get("where")
+    return [
+        condition
+        for condition in (parts.operands(where.this, exp.And) if where is not None else ())
+        if isinstance(condition, exp.EQ)
+        and isinstance(query := query_within(condition.right) or query_within(condition.left), exp.Select)
+        and len(query.expressions) == 1
+        and (isinstance(query.expressions[0].unalias(), exp.Max | exp.Min) or query.args.get("limit"))
+    ]
+
+
+def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
+    """Yield edits that join the tables of `IN (SELECT …)` where gold joins them."""
+    where, joined = select.args.get("where"), _table_names(gold)
+    for condition in parts.operands(where.this, exp.And) if where is not None else ():
+        query = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("limit"):
+            continue
+        is_clear = sources(query).keys().isdisjoint(sources(select)) and not select.args.get("group")
+        if is_clear and _table_names(query) <= joined:
+            change: tuple[Side, Side] = (condition, ["JOIN", tuple(sources(query).values())])
+            yield _edit("nesting", "WHERE", change, select, (condition, changes.join_nested))
+
+
+def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
+    """Yield the edit that makes two queries of a condition, where gold selects the same from the same tables."""
+    first = query_within(gold.this)
+    names = ("expressions", "from_", "joins")
+    if isinstance(first, exp.Select) and all(
+        parts.clause_key(predicted, name) == parts.clause_key(first, name) for name in names
+    ):
+        change: tuple[Side, Side] = (predicted.args.get("where"), [parts.set_operation(gold), gold.expression])
+        step = predicted, partial(changes.replace, new=gold)
+        yield Edit(
+            label="set-operation", clause="SET", change=change, within=predicted, size=Size.CLAUSE, steps=(step,)
+        )
+
+
+def _table_names(select: exp.Select) -> set[str]:
+    return {source.name.lower() for source in sources(select).values() if isinstance(source, exp.Table)}
+
+
+def _edit(
+    label: CauseLabel, clause: str, change: tuple[Side, Side], within: exp.Expr, *steps: tuple[exp.Expr, Make]
+) -> Edit:
+    return Edit(label=label, clause=clause, change=change, within=within, size=Size.SEVERAL, steps=steps)
+
+
+def _joined(edits: Sequence[Edit]) -> Edit:
+    """Return edits as one, under the label of the first."""
+    first = edits[0]
+    old, new = ([edit.change[side] for edit in edits] for side in (0, 1))
+    return _edit(first.label, first.clause, (old, new), first.within, *(step for edit in edits for step in edit.steps))

@@ -1,0 +1,54 @@
+"""One edit of a predicted SQL query, and how reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pytest_queryeval.core.cause import CauseLabel
+
+CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
+Make: TypeAlias = Callable[[exp.Expr], object]
+Side: TypeAlias = "exp.Expr | str | tuple[Side, ...] | list[Side] | None"  # tuples are shown with commas
+
+
+class Size(IntEnum):
+    """How much of a query an edit changes; the smallest ones are tried first."""
+
+    CONSTANT = 0
+    """A constant or an operator."""
+    PART = 1
+    """A part of a clause, or a short clause."""
+    SEVERAL = 2
+    """Parts of several clauses, or the same part everywhere."""
+    CLAUSE = 3
+    """A clause where several things differ, or a query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What is made of copies of nodes of the predicted query."""
+
+    label: CauseLabel
+    clause: str
+    change: tuple[Side, Side]
+    """What is there, and what should be."""
+    within: exp.Expr
+    """The query with the clause."""
+    size: Size
+    steps: tuple[tuple[exp.Expr, Make], ...]
+    """The nodes, each with the function that changes its copy."""
+
+    @property
+    def area(self) -> tuple[int, str]:
+        """Return what the edit changes: a clause of a query."""
+        return id(self.within), self.clause
+
+
+def rank(edit: Edit) -> tuple[Size, int]:
+    """Return the place of an edit in the order in which edits are tried."""
+    return edit.size, CLAUSES.index(edit.clause)

@@ -1,0 +1,194 @@
+"""Single edits of a predicted SQL query, from its differences to gold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import overload
+
+from sqlglot import Dialect, ErrorLevel, exp
+
+from pytest_queryeval.core.cause import NOTHING, CausingEdit
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.features.causes.sql import changes, parts
+from pytest_queryeval.features.causes.sql.across import edits_across
+from pytest_queryeval.features.causes.sql.aligned import align, query_within
+from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
+from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, rank
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.text.truncation import one_line
+
+MAX_CHANGE = 120  # characters of each side
+# Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
+MAX_NODES = 1_500
+MAX_SELECTS = 12
+_FIRST_WORDS = {
+    **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT")},
+    **{clause: f"{clause} BY " for clause in ("GROUP", "ORDER")},
+}
+
+
+class SqlEdits:
+    """The edits that lead from a predicted query to gold, the smallest first."""
+
+    def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
+        align(predicted, gold, schema, dialect)
+        self._writer = Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
+        self._gold = gold
+        self._root = exp.Paren(this=predicted)  # so that the query itself has a place
+        self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
+        self._products = max(parts.products(query.walk()) for query in (predicted, gold))
+        self._structs = _unknown_tables(predicted.walk()) | _unknown_tables(gold.walk())  # columns with fields
+        self._edits = sorted(self._found(predicted, gold), key=rank)
+
+    @staticmethod
+    def _found(predicted: exp.Expr, gold: exp.Expr) -> list[Edit]:
+        found = ClauseEdits(predicted, gold)
+        return [*edits_across(found, predicted, gold), *found.edits]
+
+    @property
+    def edits(self) -> Sequence[CausingEdit]:
+        """All edits, in the order in which they are to be tried."""
+        return _ShownEdits(self._edits, self)
+
+    def combinations(self) -> Iterator[tuple[int, ...]]:
+        """Yield which edits to make together: each alone, then pairs, the smallest first.
+
+        Where two edits change the same clause, one that replaces it as a whole is not tried alone, nor with another
+        edit of it: the pair says the same with less.
+        """
+        areas, sizes = [edit.area for edit in self._edits], [edit.size for edit in self._edits]
+        parts_of = Counter(area for area, size in zip(areas, sizes, strict=True) if size < Size.SEVERAL)
+        numbers = range(len(areas))
+        yield from ((number,) for number in numbers if sizes[number] < Size.CLAUSE or parts_of[areas[number]] != 2)
+        pairs = [
+            (first, second)
+            for first, second in combinations(numbers, 2)
+            if areas[first] != areas[second] or Size.CLAUSE not in (sizes[first], sizes[second])
+        ]
+        yield from sorted(
+            pairs,
+            key=lambda pair: (
+                sizes[pair[0]] // Size.CLAUSE + sizes[pair[1]] // Size.CLAUSE,
+                sizes[pair[0]] + sizes[pair[1]],
+            ),
+        )
+
+    def applied(self, numbers: Sequence[int]) -> str | None:
+        """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.
+
+        That is to join them without a condition, which is slow, where neither predicted nor gold does.
+        """
+        tree = self._changed(numbers)
+        nodes = list(tree.walk())
+        columns = [node for node in nodes if isinstance(node, exp.Column)]
+        if not _unknown_tables(nodes) <= self._structs:
+            return None
+        if parts.products(nodes) > self._products:
+            return None
+        if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
+            changes.drop_table_names(columns)
+        return self._written(tree)
+
+    def shared_patterns(self) -> None:
+        """Return nothing: SQL has no triple patterns."""
+
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
+        return parts.content(self._changed(numbers)) == parts.content(self._gold)
+
+    def _changed(self, numbers: Sequence[int]) -> exp.Expr:
+        root = self._root.copy()
+        nodes = list(root.walk())
+        for number in numbers:
+            for node, make in self._edits[number].steps:
+                make(nodes[self._numbers[id(node)]])
+        tree: exp.Expr = root.this
+        if self._gold.args.get("with_") is not None:
+            changes.add_common_queries(tree, self._gold.args["with_"])
+        return tree
+
+    def shown(self, edit: Edit) -> CausingEdit:
+        """Return an edit as reports have it."""
+        word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
+        old, new = (one_line(self._text(side, edit.within), MAX_CHANGE).removeprefix(word) for side in edit.change)
+        return CausingEdit(label=edit.label, clause=edit.clause, change=f"{old or NOTHING} → {new or NOTHING}")
+
+    def _text(self, side: Side, within: exp.Expr) -> str:
+        if isinstance(side, tuple | list):
+            between = ", " if isinstance(side, tuple) else " "
+            return between.join(self._text(part, within).strip(" ,") for part in side)
+        if not isinstance(side, exp.Expr):
+            return side or ""
+        shown, name = side.copy(), parts.only_table(within)
+        columns = list(shown.find_all(exp.Column))
+        changes.drop_table_names(columns)
+        for column in columns if name else ():
+            if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
+                column.set("table", None)
+        return self._written(shown) or shown.key
+
+    def _written(self, tree: exp.Expr) -> str | None:
+        """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""
+        try:
+            return self._writer.generate(tree, copy=False)
+        except Exception:  # noqa: BLE001
+            return None
+
+
+class _ShownEdits(Sequence[CausingEdit]):
+    """Edits as reports have them; few are looked at, and their texts take longer than to find them."""
+
+    def __init__(self, edits: Sequence[Edit], shown_by: SqlEdits) -> None:
+        self._edits = edits
+        self._shown_by = shown_by
+
+    def __len__(self) -> int:
+        return len(self._edits)
+
+    @overload
+    def __getitem__(self, number: int) -> CausingEdit: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[CausingEdit]: ...
+    def __getitem__(self, number: int | slice) -> CausingEdit | Sequence[CausingEdit]:
+        if isinstance(number, slice):
+            return [self._shown_by.shown(edit) for edit in self._edits[number]]
+        return self._shown_by.shown(self._edits[number])
+
+
+def _unknown_tables(nodes: Iterable[exp.Expr]) -> set[str]:
+    """Return the names, in lower case, that columns have in front and no table of the query has."""
+    named: set[str] = set()
+    tables: set[str] = set()
+    for node in nodes:
+        if isinstance(node, exp.Column):
+            named.add(node.table.lower())
+        elif isinstance(node, exp.Table | exp.Subquery):
+            tables.add(node.alias_or_name.lower())
+    return named - tables - {""}
+
+
+def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdits | None:
+    """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
+
+    >>> edits = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
+    >>> [*edits.edits]
+    [CausingEdit(label='wrong-value', clause='WHERE', change='30 → 40')]
+    >>> edits.applied([0])
+    'SELECT id FROM singer WHERE age > 40'
+    """
+    try:
+        trees = [parse_query(query, dialect).whole_tree for query in (predicted, gold)]
+        copies = [tree.copy() for tree in trees if tree is not None and not _is_large(tree)]
+        if len(copies) < len(trees):
+            return None
+        predicted_tree, gold_tree = (query_within(tree) or tree for tree in copies)
+        return SqlEdits(predicted_tree, gold_tree, schema, dialect)
+    except RecursionError:
+        return None
+
+
+def _is_large(tree: exp.Expr) -> bool:
+    nodes = list(tree.walk())
+    return len(nodes) > MAX_NODES or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
