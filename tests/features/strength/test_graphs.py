@@ -20,6 +20,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample
 from pytest_queryeval.features.strength.sparql.candidates import CandidateGraphs
 from pytest_queryeval.features.strength.sparql.graphs import MAX_TRIPLES
@@ -391,3 +392,19 @@ def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
 
     lines = [line for line in output.splitlines() if not line.startswith(("$", "…"))]
     assert lines == [line for line in (strength + capsys.readouterr().out).splitlines() if line in lines]
+
+
+def test_mutants_with_terms_of_the_graph(fast_source):
+    gold = "SELECT ?x { ?x a :Agent . :works :employs ?x . ?x :knows :bo }"
+
+    with Session() as session:
+        strength = measure_strength(case_of(fast_source, gold), session)
+
+    changes = {(mutant.operator, mutant.change) for mutant in (*strength.killed, *strength.survivors)}
+    assert {("path", "a → a/rdfs:subClassOf*")} <= changes
+    assert not {change for operator, change in changes if operator == "constant"}  # no other IRI is in their places
+    (fast_source.folder / "people.ttl").write_text(DATA + ":firm :employs :bo . :bo :knows :ann .", encoding="utf-8")
+    with Session() as session:
+        strength = measure_strength(case_of(fast_source, gold), session)
+    mutants = (*strength.killed, *strength.survivors)
+    assert {mutant.change for mutant in mutants if mutant.operator == "constant"} == {":works → :firm", ":bo → :ann"}

@@ -16,6 +16,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.mutant import MAX_MUTANTS
 from pytest_queryeval.features.strength.sparql import mutants
+from pytest_queryeval.features.strength.sparql.terms import RDFS
 from pytest_queryeval.suites import load_cases
 
 
@@ -60,6 +61,13 @@ def changes(body, operator, **policy):
         ),
         ("class", "SELECT ?x { ?x a :A }", {":A → :B"}),
         ("path", "SELECT ?x { ?x :p*/:q ?y }", {":p*/:q → :p+/:q"}),
+        (
+            *("path", f"SELECT ?x {{ ?x a/<{RDFS}subClassOf>* :A ; a :B }}"),
+            {f"a/<{RDFS}subClassOf>* → a/<{RDFS}subClassOf>+", f"a/<{RDFS}subClassOf>* → a"},
+        ),
+        ("projection", "SELECT ?x ?y (?z + 1 AS ?n) { ?x :p ?y ; :q ?z }", {"?x → ?z", "?y → ?z"}),
+        ("projection", "SELECT (COUNT(*) AS ?n) { ?x :p ?y }", set()),
+        ("projection", "SELECT ?x { ?x :p 1 OPTIONAL { ?x :q ?y } }", set()),
         ("aggregate", "SELECT (MIN(?y) AS ?n) { ?x :p ?y }", {"MIN(?y) → MAX(?y)"}),
         ("aggregate", "SELECT (SUM(?y) AS ?n) { ?x :p ?y }", {"SUM(?y) → AVG(?y)", "SUM(?y) → SUM(DISTINCT ?y)"}),
         ("count", "SELECT (COUNT(?y) AS ?n) { ?x :p ?y }", {"COUNT(?y) → COUNT(*)", "COUNT(?y) → COUNT(DISTINCT ?y)"}),

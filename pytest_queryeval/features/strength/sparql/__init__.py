@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import chain, islice, starmap
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
-from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
+from pytest_queryeval.features.strength.sparql.vocabulary import SUBCLASS, Vocabulary
 from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
@@ -33,6 +34,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     is_variable,
     parts,
     terms,
+    variables,
     walk,
 )
 from pytest_queryeval.languages.sparql.trees.writer import Writer
@@ -60,6 +62,7 @@ _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _NEGATIONS = {"EXISTS": "NOT EXISTS", "NOT EXISTS": "EXISTS", "IN": "NOT IN", "NOT IN": "IN"}
 _AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
 _CLOSURES = {"*": "+", "+": "*"}
+_TO_SUPERCLASSES = ("/", f"<{SUBCLASS.iri}>", "*")
 
 
 class Edit(NamedTuple):
@@ -119,18 +122,22 @@ class _Mutants:
         self.facts = Facts(tree, policy)
         self.writer = Writer(prefixes)
         self._run = run
-        self._vocabulary: Vocabulary | None = None
         graphs = [node for node in walk(tree) if isinstance(node, Block) and node.head[0] == "GRAPH"]
         self._named_groups = {id(node) for graph in ([tree] if tree.dataset else graphs) for node in walk(graph)}
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        """The vocabulary of the graph, read where an operator needs it."""
+        return Vocabulary(self._run)
 
     def edits(self) -> Iterator[Iterator[Edit]]:
         """Yield the edits of each operator."""
         of_place = (self.patterns, self.directions, self.filters, self.blocks, self.unions)
         for operator in of_place:
             yield chain.from_iterable(map(operator, self.facts.places))
-        for of_select in (self.distinct, self.orders, self.limits, self.groups):
+        for of_select in (self.projections, self.distinct, self.orders, self.limits, self.groups):
             yield chain.from_iterable(starmap(of_select, self.facts.selects))
-        yield from (self.predicates(), self.classes(), self.closures(), self.values(), self.aggregates())
+        yield from (self.predicates(), self.classes(), self.constants(), self.paths(), self.values(), self.aggregates())
         for operator_name, exchanges in (
             ("comparison-boundary", _BOUNDARIES),
             ("comparison-flip", _FLIPPED),
@@ -182,7 +189,6 @@ class _Mutants:
                     quads.append(Quad(node, predicate, end or Literal("")))
                 if premise.object == triple.subject:
                     quads.append(Quad(Literal(""), predicate, node))
-        self._vocabulary = self._vocabulary or Vocabulary(self._run)
         return Quad(node, RDF_TYPE, class_) in self._vocabulary.implied(quads)
 
     def directions(self, place: Place) -> Iterator[Edit]:
@@ -236,6 +242,17 @@ class _Mutants:
                     replacement = Union(tuple(sibling for sibling in element.arms if sibling is not arm))
                     change = f"UNION {self.writer.line(arm)} dropped"
                     yield Edit(element, replacement, "union-arm-dropped", "WHERE", change)
+
+    def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+        """Select another variable of the pattern in place of one."""
+        if select is not self.tree or select.form != "SELECT" or select.where is None or select.aggregates:
+            return
+        selected_variables, bound_names = {item.variable for item in select.items}, bound_variables(select.where)
+        candidates = [name for name in variables(select.where) if name in bound_names - selected_variables]
+        for item in select.items if candidates else ():
+            if is_variable(item.value.head) and not item.alias:
+                change = f"{item.variable} → {candidates[0]}"
+                yield Edit(item, Item(Expr(candidates[0])), "projection", "SELECT", change)
 
     def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Drop or add DISTINCT."""
@@ -316,14 +333,37 @@ class _Mutants:
         answer = self._run(query)
         return [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []
 
-    def closures(self) -> Iterator[Edit]:
-        """Exchange `*` and `+` of paths."""
+    def constants(self) -> Iterator[Edit]:
+        """Replace IRIs of subjects and objects by those of the graph with similar names beside the same predicate."""
         for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
-            for at, term in enumerate(triple.path):
-                if term in _CLOSURES:
-                    path = (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
-                    change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
-                    yield Edit(triple, replace(triple, path=path), "path", "WHERE", change)
+            if len(triple.path) > 1 or not triple.path[0].startswith("<"):
+                continue
+            subject, path, object_ = triple.subject, triple.path, triple.object
+            for term, pattern, place in ((subject, f"?name {path[0]} ?x", 0), (object_, f"?x {path[0]} ?name", 1)):
+                if not term.startswith("<"):
+                    continue
+                names = self._names(f"SELECT DISTINCT ?name WHERE {{ {pattern} }} ORDER BY ?name LIMIT {MAX_NAMES}")
+                for iri in _nearest(term, names):
+                    replacement = Triple(subject, path, iri) if place else Triple(iri, path, object_)
+                    change = f"{self.writer.term(term)} → {self.writer.term(iri)}"
+                    yield Edit(triple, replacement, "constant", "WHERE", change)
+
+    def paths(self) -> Iterator[Edit]:
+        """Exchange `*` and `+` of paths; add or drop the subclasses of a class."""
+        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+            paths = [
+                (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
+                for at, term in enumerate(triple.path)
+                if term in _CLOSURES
+            ]
+            class_ = constant(triple.object)
+            if triple.path == ("a", *_TO_SUPERCLASSES):
+                paths.append(("a",))
+            elif triple.path == ("a",) and any(super_ == class_ for _, super_ in self._vocabulary.pairs(SUBCLASS)):
+                paths.append(("a", *_TO_SUPERCLASSES))
+            for path in paths:
+                change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
+                yield Edit(triple, replace(triple, path=path), "path", "WHERE", change)
 
     def values(self) -> Iterator[Edit]:
         """Change numbers by one; texts by the case of their first letter, or by dropping their language."""

@@ -153,8 +153,8 @@ N = TypeVar("N", bound=Node)
 
 
 def is_variable(term: str) -> bool:
-    """Return whether a term is a variable."""
-    return term.startswith("?")
+    """Return whether a term is a variable, and not the `?` of a path."""
+    return term.startswith("?") and len(term) > 1
 
 
 def is_constant(term: str) -> bool:
