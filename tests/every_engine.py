@@ -27,9 +27,9 @@ from pytest_queryeval.engines import ENGINES
 
 CLICKHOUSE = ("clickhouse+native", "clickhouse+http")
 CLICKHOUSE_TYPES = {"INTEGER": "Int32", "DOUBLE": "Float64", "DATE": "Date", "VARCHAR": "String"}  # by those of DuckDB
-SQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sql")
+SQL = tuple(name for name in ENGINES.available() if ENGINES[name].kind == "sql")
 DATABASES = (*SQL, *CLICKHOUSE)
-SPARQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sparql")
+SPARQL = tuple(name for name in ENGINES.available() if ENGINES[name].kind == "sparql")
 SERVICE_SECONDS = 2.0
 Settings: TypeAlias = dict[str, Any]
 # A folder, the data as statements of SQL or as TriG, and what asks for fixtures.

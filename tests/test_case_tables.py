@@ -173,6 +173,7 @@ def test_an_empty_prediction_is_an_empty_answer_unless_there_is_a_predictor():
     assert (case.predicted, case.settings.predictor.kind) == (None, "http")
 
 
+@pytest.mark.feature("json")
 def test_a_gold_of_json_is_its_text():
     (case,) = cases('gold,predicted\n"{""a"": [1, null]}",[]\n', head="kind: json\n")
 

@@ -142,6 +142,7 @@ def test_counts_stand_in_the_details_of_a_case_for_the_metrics_that_it_requests(
     assert counts.keys() == {"row", "exact", "cell", "soft", "entity", "partial_select"}
 
 
+@pytest.mark.feature("json")
 def test_paths_of_json_answers_are_counted():
     _, counts = METRICS["path_f1"].counts
 

@@ -439,7 +439,7 @@ def narrowed(schema):
 
 SQL_METRICS = [
     name
-    for name in METRICS.names()
+    for name in METRICS.available()
     if METRICS[name].applies_to("sql", KINDS["sql"].answer_type) and not METRICS[name].parameter
 ]
 SUITE_SCHEMA, SETTINGS_SCHEMA = editor_schema("suite"), editor_schema("settings")

@@ -286,6 +286,7 @@ def test_report_of_the_example_suite_is_that_of_pytest(folder, evaluate, with_py
     assert verdicts(output.out) == verdicts(ran.stdout.str())
 
 
+@pytest.mark.feature("json", "recording")
 def test_a_good_run_ends_with_its_reports_and_its_verdict(folder, evaluate):
     write(GOOD)
 
@@ -326,6 +327,7 @@ def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
     }
 
 
+@pytest.mark.feature("json", "recording")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -421,6 +423,7 @@ def test_a_suite_whose_extra_is_missing_is_left_out(folder, evaluate, monkeypatc
     assert "not evaluated: " in output.err
 
 
+@pytest.mark.feature("json", "sdmx")
 def test_a_recorded_run_can_be_replayed_without_its_system(ugly, evaluate):
     _, first, _ = evaluate("deep", "a.queryeval.yaml", "--record=recorded")
     write("def answer(case): raise AssertionError", "predict.py")
@@ -479,6 +482,7 @@ def test_a_report_that_cannot_be_written_fails_a_good_run(folder, evaluate, monk
     ]
 
 
+@pytest.mark.feature("ci", "json")
 def test_github_gets_a_summary_and_annotations_which_no_text_of_a_case_can_add(folder, evaluate, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
     write(GOOD.replace("one, gold: SELECT name FROM singer", "one, gold: 'SELECT nope -- ::error::x'"))
@@ -589,6 +593,7 @@ def test_a_run_that_stops_once_it_is_decided_is_that_of_pytest(numbers, evaluate
     assert after < 30
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

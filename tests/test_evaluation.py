@@ -117,6 +117,7 @@ def test_without_the_default_metric_the_first_that_is_asked_and_applies_decides(
     assert evaluate_case(case, session).gold_index == 2
 
 
+@pytest.mark.feature("json", "sdmx")
 def test_a_failed_prediction_scores_0_on_every_metric_of_answers_and_does_not_equal_an_empty_gold(session, engine):
     of_sql = [name for name in METRICS.names() if applies_to(name, "sql")]
     with_answers = {name for name in of_sql if METRICS[name].input in ("answers", "executions")}

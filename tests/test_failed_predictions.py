@@ -27,6 +27,7 @@ def scores(*lines, head):
     return evaluated(*lines, head=head)["cases"][0]["scores"]
 
 
+@pytest.mark.feature("sdmx")
 def test_a_dimension_that_gold_lacks_has_no_score():
     assert scores(f"gold: {LIVES}", head=SDMX) == {
         "recall[INDICATOR]": 0.0,
@@ -36,10 +37,12 @@ def test_a_dimension_that_gold_lacks_has_no_score():
     } | dict.fromkeys(("macro_precision", "dataset_precision", "dataset_recall"), 0.0)
 
 
+@pytest.mark.feature("sdmx")
 def test_nothing_to_select_is_not_what_a_failed_prediction_said():
     assert scores("gold: []", head=SDMX)["macro_recall"] == 0.0
 
 
+@pytest.mark.feature("sdmx")
 def test_the_means_of_a_run_count_the_dimensions_that_were_missed():
     report = evaluated(f"gold: {LIVES}", head=SDMX)
 
@@ -47,17 +50,20 @@ def test_the_means_of_a_run_count_the_dimensions_that_were_missed():
     assert "False Negatives [1]\n  * LP: Lives" in report["cases"][0]["details"]["indicator_selection"]
 
 
+@pytest.mark.feature("json")
 def test_a_gold_without_keys_has_no_structure_to_score():
     assert scores("gold: [1]", head=JSON)["structural_similarity"] is None
     assert scores("gold: {a: 1}", head=JSON) == {"json_equal": 0.0, "structural_similarity": 0.0, "path_f1": 0.0}
 
 
+@pytest.mark.feature("json", "sdmx")
 def test_notes_are_not_about_an_answer_that_nobody_gave():
     report = evaluated("gold: {a: {b: 1}}", "options: {json: {at: /a}}", head=JSON)
 
     assert "notes" not in report["cases"][0]["details"]
 
 
+@pytest.mark.feature("json", "sdmx")
 @pytest.mark.parametrize(
     ("head", "gold", "metric", "reason"),
     [
@@ -82,6 +88,7 @@ def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold
     assert reason in found["message"]
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("better", "max_score", "worst"),
     [("higher", 9, 0.0), ("higher", math.inf, 0.0), ("lower", 9, 9.0), ("lower", math.inf, None)],
@@ -99,6 +106,7 @@ def test_a_failed_prediction_has_the_worst_score(monkeypatch, better, max_score,
     assert (found["outcome"], found["scores"]["ours"]) == ("failed", worst)
 
 
+@pytest.mark.feature("json")
 def test_a_cost_without_a_limit_that_does_not_apply_to_an_answer_is_still_an_error(monkeypatch):
     @metric(answers=None, better="lower", max_score=math.inf)
     def ours(gold, predicted):

@@ -112,6 +112,7 @@ def test_the_features_of_a_case_are_those_of_its_first_gold():
     assert features_of(make_case(golds=(first, other))) == ("aggregate",)
 
 
+@pytest.mark.feature("json")
 def test_a_stored_gold_and_kinds_without_queries_have_no_features():
     assert features_of(make_case(golds=(answer((1,)),))) == ()
     assert features_of(make_case(kind="json", golds=(query("SELECT count(*) FROM a"),))) == ()

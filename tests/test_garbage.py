@@ -34,6 +34,7 @@ def default():
     gc.set_threshold(*before)
 
 
+@pytest.mark.feature("json")
 def test_a_command_collects_garbage_less_often_and_restores_the_thresholds(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write(SUITE, "a.queryeval.yaml")

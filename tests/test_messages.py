@@ -39,6 +39,7 @@ def said(text, name="s.queryeval.yaml"):
     return line.removeprefix(f"{name}:")
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

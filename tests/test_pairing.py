@@ -114,6 +114,7 @@ def test_scores_do_not_depend_on_the_order_of_predicted_rows_and_columns(gold, p
         assert metric(gold, mixed) == pytest.approx(metric(gold, predicted), abs=1e-9)
 
 
+@pytest.mark.feature("json", "sdmx")
 @given(tables(NEAR_CELLS), tables(NEAR_CELLS))
 def test_every_table_metric_is_between_0_and_1(gold: Table, predicted: Table) -> None:
     for name in METRICS.names():

@@ -97,6 +97,7 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
         predictor.predict(make_view(metadata={"prediction": prediction}), 1)
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
@@ -119,6 +120,7 @@ def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_
     assert str(caught.value).startswith(f"predict.py:predict returned {said}")
 
 
+@pytest.mark.feature("json")
 def test_a_value_whose_type_raises_is_an_error_of_the_predictor(tmp_path):
     code = "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n" + PREDICT + "Odd(a=1)"
 

@@ -105,6 +105,7 @@ def test_a_registry_is_iterated_like_a_mapping(module, install):
     assert (registry.get("sqlite"), registry.get("mysql"), registry.get("mysql", 2)) == (1, None, 2)
 
 
+@pytest.mark.feature("sdmx")
 def test_the_metrics_can_be_iterated_and_families_are_found_by_get():
     assert "execution_accuracy" in list(METRICS)
     assert len(METRICS) == len(METRICS.names())
@@ -186,6 +187,7 @@ def make_metrics():
     return MetricRegistry("metric", group=GROUP, members={})
 
 
+@pytest.mark.feature("json")
 def test_a_plain_function_is_a_metric_of_all_kinds_that_reads_answers():
     def ours(gold, predicted):
         return 1.0
@@ -244,6 +246,7 @@ def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
     assert not registry["ours"].applies_to("json", JsonAnswer)
 
 
+@pytest.mark.feature("json")
 def test_a_decorated_metric_is_one_of_tables_unless_it_says_otherwise():
     described = describe_metric(metric()(lambda gold, predicted: 1.0))
 

@@ -20,6 +20,8 @@ from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 from pytest_queryeval.results.report_schema import problem_in
 
+pytestmark = pytest.mark.feature("json")  # the report of all parts has cases of it
+
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
 # What stands right below these is called as one likes: one name of each is enough.

@@ -39,10 +39,12 @@ def measures(cases):
     return aggregate(cases, gates=(), about=samples.HEAD)["measures"]
 
 
+@pytest.mark.feature("json")
 def test_times_and_numbers_of_the_metadata_are_scores_where_they_are_asked_for():
     assert evaluated()["scores"] == {"json_equal": 1.0, "prediction_seconds": 2.5, "metadata[tokens]": 300.0}
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("threshold", "outcome"),
     [
@@ -56,6 +58,7 @@ def test_a_threshold_may_limit_them(threshold, outcome):
     assert evaluated(f"thresholds: {{{threshold}}}")["outcome"] == outcome
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize("name", ["cost", "model"])
 def test_a_threshold_on_what_is_no_number_is_an_error_that_says_so(name):
     found = evaluated(f"thresholds: {{'metadata[{name}]': {{max: 1}}}}")
@@ -64,6 +67,7 @@ def test_a_threshold_on_what_is_no_number_is_an_error_that_says_so(name):
     assert f"metadata[{name}]: the prediction " in found["message"]
 
 
+@pytest.mark.feature("json")
 def test_they_are_told_of_answers_that_fail_too():
     found = evaluated("thresholds: {prediction_seconds: {max: 3}}", gold="{a: 2}")
 

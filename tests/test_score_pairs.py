@@ -123,6 +123,7 @@ def test_an_executor_gives_the_same_scores_in_the_order_of_the_pairs(music, monk
     assert found == list(score_pairs(pairs, music, ACCURACY))
 
 
+@pytest.mark.feature("json")
 def test_settings_are_those_of_suites():
     close = ({"columns": ["n"], "rows": [[1.0]]}, {"columns": ["n"], "rows": [[1.01]]})
 

@@ -324,6 +324,7 @@ def test_several_blocks_of_sparql_stay_and_a_note_says_so():
     assert SPARQL.extract_query(said) == (said, "the answer has 2 code blocks that may be its sparql query, and differ")
 
 
+@pytest.mark.feature("json", "sdmx")
 @pytest.mark.parametrize("kind", ["json", "sdmx"])
 def test_kinds_that_read_answers_leave_them_to_their_readers(kind):
     said = "```json\n{}\n```"

@@ -214,6 +214,7 @@ def test_iterations_may_be_left_out_or_be_any_number_to_the_limit():
         check_iterations(options)
 
 
+@pytest.mark.feature("json")
 def test_metrics_of_times_say_what_they_need():
     for name in ("ves", "r_ves", "r_ves_bird"):
         assert METRICS[name].options == {"iterations"}
