@@ -262,7 +262,7 @@ def test_the_schema_accepts_whatever_the_reader_of_a_key_accepts(name):
 SETTINGS = [
     pytest.param(validator, id=f"{member}-{name}")
     for registry in (ENGINES, PREDICTORS)
-    for member in registry.names()
+    for member in registry.available()
     for name, validator in (registry[member].settings or {}).items()
     if (member, name) not in (("rdf", "engine"), ("python", "target"), ("command", "run"))  # which are read elsewhere
 ]
