@@ -235,6 +235,13 @@ def test_parameters_of_the_url_stay_and_its_user_is_sent_as_credentials(execute)
     assert "horse" not in asked.headers["host"]
 
 
+def test_credentials_of_the_settings_come_before_the_user_of_the_url(execute):
+    with serving(said({"rows": []})) as running:
+        execute(running.url.replace("//", "//me:horse-1@"), auth={"bearer": "t0ken"}, **PLAIN)
+
+    assert running.asked[0].headers["authorization"] == "Bearer t0ken"
+
+
 def test_cookies_of_an_answer_are_not_sent_with_the_next_query(execute):
     cookie = {"Set-Cookie": "session=1; Path=/"}
 
