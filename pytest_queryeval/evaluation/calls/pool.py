@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, capture_error, unwrap
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall
-from pytest_queryeval.evaluation.calls.progress import progress_line
+from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall, progress_line
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.predictors import PREDICTORS, Predictor, RegistersCases, StoredPredictions
 from pytest_queryeval.predictors.answer import wrap_predictor_errors

@@ -16,8 +16,7 @@ from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitE
 from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.calls.call_clock import CallClock, time_limit
 from pytest_queryeval.evaluation.calls.event_loop import EventLoopThread, cancel
-from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall, retry_pause
-from pytest_queryeval.evaluation.calls.progress import Progress
+from pytest_queryeval.evaluation.calls.prediction_call import PREDICTOR, PredictionCall, Progress, retry_pause
 from pytest_queryeval.predictors import Predictor
 from pytest_queryeval.predictors.answer import user_frames, wrap_predictor_errors
 
