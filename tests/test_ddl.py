@@ -16,9 +16,9 @@ from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.information_schema import listed_ddl
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.http_engine.information_schema import listed_ddl
 
 pytest_plugins = ["postgres", "mariadb"]
 

@@ -122,9 +122,9 @@ def test_child_imports_nothing_of_the_package_but_what_its_driver_names(tmp_path
     with Hosts() as hosts:
         rows = run(hosts.shared(Host("toy", tmp_path / "contract.py")), "modules").answer.rows
 
-    folders = {"", ".documents", ".engines", ".engines.servers", ".languages", ".languages.sparql", ".sandbox"}
+    folders = {"", ".documents", ".engines", ".languages", ".languages.sparql", ".sandbox"}
     named = {".engines.file_content", ".languages.sparql.json_results", ".sandbox.driver", ".sandbox.start_child"}
-    theirs = {".documents.strict_json", ".engines.servers.commands"}
+    theirs = {".documents.strict_json", ".engines.commands"}
     assert {name.removeprefix("pytest_queryeval") for (name,) in rows} == folders | named | theirs
 
 

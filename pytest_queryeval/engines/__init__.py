@@ -198,7 +198,5 @@ ENGINES = EngineRegistry(
         "duckdb": f"{__name__}.duckdb:DUCKDB",
         "rdf": f"{__name__}.rdf:RDF",
         "endpoint": f"{__name__}.endpoint:ENDPOINT",
-        "http": f"{__name__}.http:HTTP",
-        "sqlalchemy": f"{__name__}.sqlalchemy:SQLALCHEMY",
     },
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from pytest_queryeval.engines.commands import without_end
 from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
-from pytest_queryeval.engines.servers.commands import without_end
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer, read_header, signature
 

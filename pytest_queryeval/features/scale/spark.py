@@ -150,7 +150,7 @@ class SparkEngine:
 
     def _refusal(self, query: str) -> Failure | None:
         """Return why a query is not sent: Spark's own plan decides on what only sqlglot cannot read."""
-        from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
+        from pytest_queryeval.engines.readonly import UNREADABLE, refusal
 
         failure = refusal(query, "spark")
         return None if failure and UNREADABLE in failure.message and "tables" in self._settings else failure

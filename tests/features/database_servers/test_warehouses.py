@@ -9,8 +9,8 @@ from http_services import Said, serving
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
-from pytest_queryeval.engines.sqlalchemy import dialect
+from pytest_queryeval.engines.readonly import UNREADABLE, refusal
+from pytest_queryeval.features.database_servers.engine import dialect
 
 SECONDS = 20
 COLUMNS = [
@@ -112,7 +112,7 @@ def test_late_query_is_given_up(trino):
     ],
 )
 def test_database_is_told_the_limit_before_each_query(name, commands):
-    child = pytest.importorskip("pytest_queryeval.engines.sqlalchemy_child")
+    child = pytest.importorskip("pytest_queryeval.features.database_servers.sqlalchemy_child")
     told = []
 
     def told_to(text):

@@ -14,11 +14,11 @@ from suites import case, enter, problem
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.http import SETTINGS as SETTINGS_OF_SOURCES
+from pytest_queryeval.features.http_engine.engine import SETTINGS as SETTINGS_OF_SOURCES
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.sandbox.http.template import render
 
-DOCS = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
 SCRIPT = """
 CREATE TABLE concert (id INTEGER, title TEXT, price REAL, seats INTEGER);
 INSERT INTO concert VALUES (1, 'Frühling', 12.5, 300), (2, 'It''s "over"', NULL, 40), (3, '{query} $.rows', 0.1, NULL),

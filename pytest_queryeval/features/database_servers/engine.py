@@ -206,7 +206,7 @@ class SQLAlchemyEngine:
     def _refusal(self, query: str) -> Failure | None:
         if self._guarded_dialect is None:
             return None
-        from pytest_queryeval.engines.servers.readonly import refusal
+        from pytest_queryeval.engines.readonly import refusal
 
         return refusal(query, self._guarded_dialect)
 

@@ -24,7 +24,7 @@ from pytest_queryeval.sandbox.host import RETRY_SECONDS, Host, Hosts
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("sqlglot")
-from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
+from pytest_queryeval.engines.readonly import UNREADABLE, refusal
 
 pytest_plugins = ["postgres"]
 
@@ -517,7 +517,9 @@ def test_wrong_settings_are_told_without_the_url(settings, problem):
     ],
 )
 def test_driver_that_is_not_installed_is_named_with_what_installs_it(monkeypatch, url, package, install):
-    monkeypatch.setattr("pytest_queryeval.engines.sqlalchemy.find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr(
+        "pytest_queryeval.features.database_servers.engine.find_spec", lambda name: None if name == package else name
+    )
 
     with pytest.raises(SettingError) as caught:
         ENGINES["sqlalchemy"].check({"url": url})
@@ -527,7 +529,9 @@ def test_driver_that_is_not_installed_is_named_with_what_installs_it(monkeypatch
 
 @pytest.mark.parametrize("missing", ["sqlalchemy", "psycopg"])
 def test_missing_extra_is_named(monkeypatch, missing):
-    monkeypatch.setattr("pytest_queryeval.engines.sqlalchemy.find_spec", lambda name: None if name == missing else name)
+    monkeypatch.setattr(
+        "pytest_queryeval.features.database_servers.engine.find_spec", lambda name: None if name == missing else name
+    )
 
     with pytest.raises(SettingError, match=r"pip install 'pytest-queryeval\[postgres\]'"):
         ENGINES["sqlalchemy"].check({"url": "postgresql://host/db"})

@@ -126,7 +126,7 @@ class HTTPEngine:
 
         Raises `SourceError` where it does not answer.
         """
-        from pytest_queryeval.engines.information_schema import listed_ddl
+        from pytest_queryeval.features.http_engine.information_schema import listed_ddl
 
         def ask(query: str) -> Table | None:
             execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
@@ -144,7 +144,7 @@ class HTTPEngine:
             return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
         if self._dialect == "clickhouse" and _FORMAT.search(query):
             return Failure(kind="invalid", message="the source sets the format of answers, not the query: FORMAT")
-        from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
+        from pytest_queryeval.engines.readonly import UNREADABLE, refusal
 
         failure = refusal(query, self._dialect)
         if failure is None or UNREADABLE not in failure.message:

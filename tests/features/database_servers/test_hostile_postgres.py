@@ -10,7 +10,7 @@ from hostile_postgres import HOSTILE, SUPERUSER
 
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.sqlalchemy import POSTGRES_DRIVER, POSTGRES_PACKAGES
+from pytest_queryeval.features.database_servers.engine import POSTGRES_DRIVER, POSTGRES_PACKAGES
 from pytest_queryeval.sandbox import host
 from pytest_queryeval.sandbox.child_process import Child, child_command
 from pytest_queryeval.sandbox.host import Hosts

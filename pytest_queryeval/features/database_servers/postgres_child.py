@@ -22,9 +22,9 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
-from pytest_queryeval.engines.servers.databases import COLUMNS, described, redacted, secrets_of, statements
-from pytest_queryeval.engines.servers.postgres_values import register_loaders, text_of
+from pytest_queryeval.engines.commands import COMMANDS, first_word
+from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
+from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows

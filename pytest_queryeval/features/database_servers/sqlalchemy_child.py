@@ -22,9 +22,9 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from pytest_queryeval.engines.commands import without_end
 from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
-from pytest_queryeval.engines.servers.commands import without_end
-from pytest_queryeval.engines.servers.databases import COLUMNS, described, redacted, secrets_of, statements
+from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows

@@ -1,0 +1,1 @@
+"""Databases behind SQLAlchemy URLs: PostgreSQL, MariaDB, ClickHouse, Trino and other warehouses."""

@@ -1,0 +1,1 @@
+"""Services that answer SQL in JSON over HTTP."""
