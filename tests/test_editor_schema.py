@@ -432,6 +432,8 @@ def narrowed(schema):
         gate["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
         gate["min"] = gate["max"] = {"type": "number", "minimum": 0, "maximum": 1}
         gate["no_regression"]["properties"]["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
+    if "env_file" in definitions:
+        definitions["env_file"] = {"enum": ["absent.env"]}  # a made-up name may be that of a folder
     for name in ("gold", "predicted"):
         definitions[name] = {"enum": ["SELECT 1", "SELECT 'a'"]}
     return definitions

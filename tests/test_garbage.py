@@ -34,7 +34,7 @@ def default():
     gc.set_threshold(*before)
 
 
-@pytest.mark.feature("json")
+@pytest.mark.feature("evaluate", "json")
 def test_a_command_collects_garbage_less_often_and_restores_the_thresholds(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write(SUITE, "a.queryeval.yaml")
@@ -52,6 +52,7 @@ def test_worker_processes_collect_garbage_less_often():
         assert workers.submit(gc.get_threshold).result(timeout=60)[:2] == MIN_THRESHOLDS[:2]
 
 
+@pytest.mark.feature("evaluate")
 def test_a_command_that_fails_restores_the_thresholds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

@@ -430,6 +430,7 @@ def test_an_error_in_a_worker_is_raised_with_its_traceback(own_processes):
     assert "_serve" in caught.value.__notes__[0]
 
 
+@pytest.mark.feature("evaluate")
 @pytest.mark.parametrize("address", ["tcp://a:1", "localhost:8786", "dask", "dask:/a:1"])
 def test_an_address_of_no_cluster_is_refused(capsys, address):
     with pytest.raises(SystemExit) as stop:

@@ -23,11 +23,9 @@ COMMANDS: Registry[Command] = Registry(
     "command",
     group="pytest_queryeval.commands",
     members={
-        name: Command(module=f"{__name__}.{name}", summary=summary)
-        for name, summary in {
-            "schema": "print the JSON Schema of suites or settings, for editors",
-            "evaluate": "evaluate suites without pytest, in several processes or on a cluster",
-        }.items()
+        "schema": Command(
+            module=f"{__name__}.schema", summary="print the JSON Schema of suites or settings, for editors"
+        ),
     },
 )
 

@@ -24,7 +24,7 @@ from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.cases import evaluate_named_case
 from pytest_queryeval.runs.root import root_of
 
-EXAMPLE = Path(__file__).parent.parent / "example_suite"
+EXAMPLE = Path(__file__).parents[3] / "example_suite"
 LIVE = "sparql/live"  # its servers are started by a hook of pytest
 SCRIPT = (
     "CREATE TABLE singer (name TEXT, age INTEGER); INSERT INTO singer VALUES ('Ana', 30), ('Bo', 40), ('Cy', NULL);"
@@ -216,7 +216,7 @@ def test_a_run_whose_executor_breaks_keeps_what_was_done(folder, evaluate, monke
         yield evaluate_named_case(cases[0], session)
         raise ExecutorBroken("the scheduler is gone")
 
-    monkeypatch.setattr("pytest_queryeval.cli.evaluate.evaluate_cases", breaks)
+    monkeypatch.setattr("pytest_queryeval.features.evaluate.command.evaluate_cases", breaks)
     status, report, output = evaluate(".")
 
     assert status == 1
