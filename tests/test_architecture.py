@@ -48,7 +48,7 @@ LAYERS = (
 SHARED_MODULES = {
     "features": set(),
     "engines": {
-        *("settings", "files", "graph_store", "remote_source", "database_file", "variants"),
+        *("settings", "graph_store", "remote_source", "database_file"),
         *("file_content", "join_order", "endpoint_profiles"),
         *("commands", "readonly"),
     },
@@ -176,7 +176,6 @@ CHILDREN = {
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {
     *(
-        "sandbox.alarm",
         "sandbox.cells",
         "sandbox.driver",
         "sandbox.start_child",

@@ -499,7 +499,7 @@ def test_a_csv_file_that_is_no_table_is_named_with_the_line(hosts, tmp_path, con
 def test_a_name_that_the_locale_cannot_express_is_one_line(tmp_path):
     program = """
         from pathlib import Path
-        from pytest_queryeval.engines.files import absolute
+        from pytest_queryeval.engines.settings import absolute
         from pytest_queryeval.core.errors import SourceError
         try:
             absolute(Path.cwd(), "caf\\u00e9.db")

@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, So
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines.fingerprint import known_state
-from pytest_queryeval.engines.variants import variants_of
+from pytest_queryeval.engines.settings import variants_of
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 

@@ -14,9 +14,15 @@ from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, script_remedy
-from pytest_queryeval.engines.files import absolute, file_path, require_file
-from pytest_queryeval.engines.settings import TABLES, check_settings
-from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
+from pytest_queryeval.engines.settings import (
+    TABLES,
+    VARIANTS,
+    VARIANTS_SETTING,
+    absolute,
+    check_settings,
+    file_path,
+    require_file,
+)
 from pytest_queryeval.sandbox.child_process import run_program
 from pytest_queryeval.sandbox.host import Host, Hosts
 

@@ -21,9 +21,8 @@ import duckdb
 
 from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Settings, Verdict, read_header, signature
+from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, read_header, signature
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32

@@ -9,9 +9,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, prefix_source_errors
-from pytest_queryeval.engines.files import absolute, file_digest, require_file
-from pytest_queryeval.engines.settings import VERSION
-from pytest_queryeval.engines.variants import variants_of
+from pytest_queryeval.engines.settings import VERSION, absolute, file_digest, require_file, variants_of
 
 MAX_BYTES = 256 * 2**20
 _HEX_DIGITS = 32

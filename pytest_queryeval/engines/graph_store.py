@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.engines.files import file_digest
+from pytest_queryeval.engines.settings import file_digest
 from pytest_queryeval.sandbox.child_process import run_program
 
 # By suffix, with the names that pyoxigraph has for them.

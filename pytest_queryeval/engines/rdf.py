@@ -33,10 +33,8 @@ from pytest_queryeval.engines import (
     prefix_source_errors,
     settings_among,
 )
-from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_graphs
-from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
+from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
 from pytest_queryeval.languages.sparql.query import read_query

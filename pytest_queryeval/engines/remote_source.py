@@ -15,7 +15,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
-from pytest_queryeval.engines.files import absolute
+from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.sandbox.host import Host, Question
 from pytest_queryeval.text.redaction import register_secrets
 

@@ -1,12 +1,20 @@
-"""Checks of the settings of a source, before anything is opened."""
+"""Settings of sources: their check, the files that they name, and the variants of a database among these."""
 
 from __future__ import annotations
 
+import glob
+import hashlib
+import os
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.errors import SourceError, nearest_file
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, is_text, validate_settings
+from pytest_queryeval.engines import ENGINES
 
 # Names the state of a live source; every source may have it.
 VERSION = "version"
@@ -28,3 +36,87 @@ TABLES = SettingValidator(
 def check_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting but VERSION that is unknown or does not pass its validator."""
     validate_settings({name: value for name, value in settings.items() if name != VERSION}, validators)
+
+
+def absolute(folder: Path, name: str) -> Path:
+    """Return the path of the file called `name`, relative to `folder`, with all links followed.
+
+    Raises `SourceError` for a name that the locale cannot express.
+    """
+    try:
+        return Path(os.path.realpath(folder / name))
+    except UnicodeEncodeError as error:
+        raise SourceError(f"{name!a}: not a file name in this locale ({error.encoding}): set PYTHONUTF8=1") from error
+
+
+def file_path(source: Source, setting: str) -> Path:
+    """Return the absolute path of the file that a setting of the source names; raises `SourceError` as `absolute`."""
+    return absolute(source.folder, source.settings[setting])
+
+
+def check_exists(source: Source, name: str) -> None:
+    """Raise `SourceError` unless there is something called `name`, with the nearest name among files of its suffix."""
+    path = absolute(source.folder, name)
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
+        remedy = nearest_file(path) or f": correct the path, which is relative to {source.folder}"
+        if source.engine in ("sqlite", "duckdb") and "script" not in source.settings:
+            remedy += f"; a script builds a database: {{{source.engine}: {{script: FILE.sql}}}}"
+        raise SourceError(f"source '{source.name}': {path}: no such file{remedy}")
+
+
+def require_file(file: Path) -> os.stat_result:
+    """Return the status of a regular file; raises `SourceError` where there is none."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise SourceError(
+            f"{file}: {'a directory, not a file' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}"
+        )
+    return status
+
+
+def file_digest(file: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits; raises `SourceError` where it cannot be read."""
+    require_file(file)
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: OSError | ValueError) -> SourceError:
+    reason = "no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or error
+    return SourceError(f"{file}: {reason}")
+
+
+VARIANTS = "variants"
+VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as variants/*.sqlite", True, shape=TEXT)
+
+
+def variants_of(source: Source) -> list[Source]:
+    """Return the variants that a source names by the pattern `variants`, sorted by file name; none without one.
+
+    The pattern is relative to the source's folder, and `**` matches any folders. What a file is depends on the engine,
+    by its `VariantFormat`. Raises `SourceError` for a pattern that matches no file.
+    """
+    pattern = source.settings.get(VARIANTS)
+    if pattern is None:
+        return []
+    names = sorted(glob.glob(pattern, root_dir=source.folder, recursive=True))  # noqa: PTH207 - Path.glob raises for an absolute pattern
+    if not names:
+        raise SourceError(
+            f"source '{source.name}': no file matches the variants '{pattern}' in {source.folder}: correct the pattern"
+        )
+    return [
+        Source(
+            name=name,
+            engine=source.engine,
+            settings=dict(ENGINES[source.engine].variants.settings(source.settings, name)),
+            folder=source.folder,
+            location=source.location,
+        )
+        for name in names
+    ]

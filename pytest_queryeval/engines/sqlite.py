@@ -14,9 +14,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
-from pytest_queryeval.engines.files import file_path
-from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
+from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, check_settings, file_path
 from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.text.truncation import one_line
 

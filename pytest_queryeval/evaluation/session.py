@@ -18,9 +18,8 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError, Unresponsi
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
-from pytest_queryeval.engines.files import check_exists
 from pytest_queryeval.engines.fingerprint import known_state
-from pytest_queryeval.engines.variants import variants_of
+from pytest_queryeval.engines.settings import check_exists, variants_of
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed

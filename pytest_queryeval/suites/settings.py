@@ -16,7 +16,7 @@ from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.variants import VARIANTS
+from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile

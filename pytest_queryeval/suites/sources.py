@@ -16,9 +16,8 @@ from pytest_queryeval.core.shapes import TEXT, Shape, either, mapping_shape, sha
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each_entry, required_text
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
-from pytest_queryeval.engines.settings import VERSION
+from pytest_queryeval.engines.settings import VERSION, absolute
 from pytest_queryeval.sandbox.http.setting_validators import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,

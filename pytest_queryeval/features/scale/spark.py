@@ -16,9 +16,8 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.files import absolute, require_file
 from pytest_queryeval.engines.remote_source import RemoteSource
-from pytest_queryeval.engines.settings import TABLES, check_settings
+from pytest_queryeval.engines.settings import TABLES, absolute, check_settings, require_file
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.redaction import register_secrets
 

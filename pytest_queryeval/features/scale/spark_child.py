@@ -27,9 +27,8 @@ from pyspark.sql.types import StructField, StructType
 
 from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Settings, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, make_answer
 
 SCRATCH = Path.cwd()
 # All of the environment that PySpark and the JVM see, beside where Java is.

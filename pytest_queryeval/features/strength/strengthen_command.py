@@ -18,7 +18,7 @@ from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.variants import VARIANTS
+from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength
 from pytest_queryeval.features.strength.measured import measure_cases
