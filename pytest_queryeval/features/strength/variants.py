@@ -6,7 +6,7 @@ search is random and counts candidates, not seconds, so that it finds the same v
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,18 +14,19 @@ from random import Random
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right
+from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, CaseStrength, is_right
 from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.small_databases import Joinable, SmallDatabases, small_databases
 
 MAX_VARIANTS = 10
 CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
-CASE_CANDIDATES = 60  # of a case, where states are put together
+CASE_CANDIDATES = 100  # of a case, where states are put together
 VAIN_ROUNDS = 3  # consecutive rounds without a kill, after which the search ends
 MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
+SECONDS = 5.0  # for a query on a small database
 
 Target: TypeAlias = tuple[int, Mutant]  # the index of a case, and a mutant of its gold
 
@@ -65,6 +66,10 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
         raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
+def _is_late(execution: Execution) -> bool:
+    return execution.error is not None and execution.error.kind == "timeout"
+
+
 def _place_of(target: Target) -> tuple[int, str]:
     return target[0], target[1].query
 
@@ -81,6 +86,7 @@ class _Search:
         self._random = random
         self.refusals: list[str] = []
         self.is_buildable = False
+        self._timeouts: Counter[int] = Counter()  # of each case
 
     def best_states(self, survivors: Collection[Target]) -> Iterator[Any]:
         """Yield states that each kill many survivors, until VAIN_ROUNDS kill none."""
@@ -113,15 +119,15 @@ class _Search:
         states.sort(key=lambda state: -len(state[1]))
         while states:
             (joined, targets), *others = states
-            states = []
+            parts, states = [joined], []
             for state, kills in others:
                 union = self._databases.joined(joined, state)
                 if union is not None and self.kills(union, targets | kills, all_of=True):
                     joined, targets = union, targets | kills
+                    parts.append(state)
                 else:
                     states.append((state, kills))
-            if self._golds_run(joined):
-                yield joined
+            yield from [joined] if self._golds_run(joined) else filter(self._golds_run, parts)
 
     def _states_of(self, at: int, survivors: Collection[Target]) -> Iterator[tuple[Any, set[Target]]]:
         """Yield small states with the mutants of one case that they kill, each mutant once."""
@@ -131,16 +137,20 @@ class _Search:
             if kills := self.kills(candidate, unkilled):
                 yield self._reduced(candidate, kills), kills
                 unkilled -= kills
-            if not unkilled:
+            if not unkilled or self._timeouts[at] >= MAX_TIMEOUTS:
                 break
 
     def _golds_run(self, state: Any) -> bool:
+        """Return whether the golds of all cases run on a state."""
         source = self._databases.source_of(state)
-        cases = [
-            replace(strength.case, settings=replace(strength.case.settings, source=source))
-            for strength in self._strengths
-        ]
+        cases = (self._case_on(source, at) for at in range(len(self._strengths)))
         return all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds)
+
+    def _case_on(self, source: Source, at: int) -> Case:
+        """Return a case with another source, on which no query may take long."""
+        settings = self._strengths[at].case.settings
+        settings = replace(settings, source=source, timeout=min(settings.timeout, SECONDS))
+        return replace(self._strengths[at].case, settings=settings)
 
     def _reduced(self, state: Any, kills: Collection[Target]) -> Any:
         """Return a smaller state that kills the same mutants."""
@@ -149,7 +159,8 @@ class _Search:
     def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database with this state.
 
-        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives.
+        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives, as
+        one does that takes too long. A case with MAX_TIMEOUTS queries that did is not tried again.
         """
         mutants_by_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:
@@ -157,18 +168,19 @@ class _Search:
         killed = set()
         for at, case_mutants in mutants_by_case.items():
             try:
-                case = self._strengths[at].case
-                case = replace(case, settings=replace(case.settings, source=self._databases.source_of(state)))
+                case = self._case_on(self._databases.source_of(state), at)
                 golds = [self._session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))
                 return set()
             self.is_buildable = True
+            self._timeouts[at] += sum(map(_is_late, golds))
             if any(gold.error is not None for gold in golds):
                 return set()
-            for mutant in case_mutants:
+            for mutant in case_mutants if self._timeouts[at] < MAX_TIMEOUTS else ():
                 execution = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-                if not is_right(execution, golds, case, self._session):
+                self._timeouts[at] += _is_late(execution)
+                if not _is_late(execution) and not is_right(execution, golds, case, self._session):
                     killed.add((at, mutant))
                 elif all_of:
                     return set()

@@ -408,3 +408,34 @@ def test_mutants_with_terms_of_the_graph(fast_source):
         strength = measure_strength(case_of(fast_source, gold), session)
     mutants = (*strength.killed, *strength.survivors)
     assert {mutant.change for mutant in mutants if mutant.operator == "constant"} == {":works → :firm", ":bo → :ann"}
+
+
+def test_a_gold_that_takes_long_on_small_graphs_is_soon_left_alone(folder, capsys):
+    heavy = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"?a{n} :rare ?b{n} ." for n in range(12)) + " }"
+    cases = [*SUITE["cases"], {"id": "heavy", "question": "?", "gold": heavy}]
+    write(json.dumps({**SUITE, "timeout": 0.3, "cases": cases}), "people.queryeval.yaml")
+
+    assert main(["strengthen", ".", "-o", "variants"]) == 0
+
+    assert "people.ttl" in capsys.readouterr().out
+    text = "".join(file.read_text(encoding="utf-8") for file in (folder / "variants").glob("*.ttl"))
+    assert "# older: ?y > 30" in text
+
+
+def test_terms_of_the_source_that_turtle_cannot_have_are_left_out(tmp_path):
+    odd = "http://e/x> <http://e/y> <http://e/z> .\n<http://e/"
+    rdfs = {"@id": "http://e/p", PREFIXES["rdfs"] + "domain": {"@id": odd}}
+    data = [rdfs, {"@id": odd, "http://e/p": [{"@id": odd}, {"@value": "1", "@type": odd}]}]
+    (tmp_path / "odd.jsonld").write_text(json.dumps(data), encoding="utf-8")
+    source = Source(name="o", engine="rdf", settings={"files": ["odd.jsonld"], "prefixes": PREFIXES}, folder=tmp_path)
+
+    found = counterexample(source, "SELECT ?x { ?x :p ?y }", "SELECT ?y { ?x :p ?y }")
+
+    assert {quad.predicate.value for quad in triples(found.script)} == {"http://e/p"}
+    assert all("/y" not in str(quad) for quad in triples(found.script))
+
+
+def test_a_query_with_half_of_a_surrogate_pair_is_not_read(fast_source):
+    gold = "SELECT ?x { ?x :mail 'a' }"
+
+    assert counterexample(fast_source, gold, gold.replace("'a'", "'\ud800'")) is None

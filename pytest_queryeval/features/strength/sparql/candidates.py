@@ -14,7 +14,9 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
 from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, turtle
 from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
+from pytest_queryeval.languages.sparql.answers import refusal
 from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
+from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import Select
@@ -65,6 +67,8 @@ class CandidateGraphs:
     def _trees(self, queries: Sequence[str]) -> Iterator[Select]:
         """Yield the trees of queries, and keep their prefixes."""
         for query in dict.fromkeys(queries):
+            if refusal(read_query(query)) is not None:
+                continue
             try:
                 parsed_query = read_tree(query, declared_prefixes(self._source.settings))
             except UnreadableError:

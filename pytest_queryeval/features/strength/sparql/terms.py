@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ Term: TypeAlias = IRI | BlankNode | Literal
 RDF_TYPE = IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 NUMERIC = frozenset(f"{XSD}{name}" for name in ("integer", "decimal", "double", "float", "int", "long"))
+_IRI = re.compile(r'[^<>"{}|^`\\\x00-\x20]*')
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -49,8 +51,12 @@ def constant(token: str) -> Term | None:
 
 
 def as_term(cell: Cell) -> Term | None:
-    """Return a cell of an answer as a term of graphs; None for triple terms and unbound variables."""
-    return cell if isinstance(cell, IRI | BlankNode | Literal) else None
+    """Return a cell of an answer as a term of graphs; None for IRIs that Turtle cannot have, and for triple terms."""
+    match cell:
+        case IRI(iri) | Literal(_, iri, _):
+            return cell if _IRI.fullmatch(iri) else None
+        case _:
+            return cell if isinstance(cell, BlankNode) else None
 
 
 def literals_near(literal: Literal) -> Iterator[Literal]:

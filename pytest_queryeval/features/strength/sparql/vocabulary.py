@@ -37,7 +37,8 @@ class Vocabulary:
         self._statements: defaultdict[tuple[IRI, IRI], list[IRI]] = defaultdict(list)
         self._subclasses: defaultdict[IRI, list[IRI]] = defaultdict(list)
         answer = run(STATEMENTS)
-        for subject, predicate, object_ in sorted(answer.rows if answer is not None else (), key=repr):
+        for cells in sorted(answer.rows if answer is not None else (), key=repr):
+            subject, predicate, object_ = map(as_term, cells)
             if isinstance(subject, IRI) and isinstance(predicate, IRI) and isinstance(object_, IRI):
                 self._statements[subject, predicate].append(object_)
                 if predicate == SUBCLASS:
