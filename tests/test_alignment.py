@@ -1,12 +1,13 @@
 import random
 from collections import Counter
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment, whole_alignment
+from pytest_queryeval.comparison.bounds import EntityTiebreak
 from pytest_queryeval.comparison.budget import Budget, shared_budget
 
 CELLS = st.integers(0, 3)
@@ -303,3 +304,27 @@ def test_searches_that_share_a_budget_spend_it_together():
     assert not proven[-1]
     assert proven == sorted(proven, reverse=True)
     assert after.proven
+
+
+COLUMNS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=2, max_size=3)
+
+
+@given(COLUMNS, COLUMNS, st.data())
+def test_no_f1_that_an_alignment_has_is_called_out_of_reach(gold, predicted, data):
+    subsets = st.lists(st.sampled_from(range(len(predicted))), min_size=1, unique=True)
+    options = [sorted(data.draw(subsets)) for _ in gold]
+    tiebreak = EntityTiebreak(
+        gold, predicted, overlap=None, gold_distinct=None, predicted_distinct=None, spend=lambda steps: None
+    )
+
+    def f1(columns):
+        shared = [len({*gold[i]} & {*predicted[j]}) for i, j in enumerate(columns)]
+        precision = sum(n / len({*predicted[j]}) for n, j in zip(shared, columns, strict=True))
+        recall = sum(n / len({*gold[i]}) for i, n in enumerate(shared))
+        return 2 * precision * recall / (precision + recall) / len(gold) if any(shared) else 0.0
+
+    values = [f1(columns) for columns in product(*options) if len({*columns}) == len(columns)]
+    best = max(values, default=-1.0)
+
+    assert all(tiebreak.f1(columns) == pytest.approx(f1(columns)) for columns in product(*options))
+    assert best < 0 or tiebreak.reach(options, best - 1e-9) is not None
