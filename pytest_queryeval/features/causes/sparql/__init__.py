@@ -55,8 +55,9 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
 MAX_NODES = 1_500  # of the trees of both queries
-MAX_COMBINATIONS = 24
 MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
+MOST_TRIED = 10  # combinations of edits
+MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
 MAX_ADDED = 3  # triples that one edit adds or leaves out
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
@@ -99,6 +100,7 @@ class SparqlEdits:
         self._links, self._gold_links = links_of(predicted), links_of(self._gold)
         self._names = _shown_names({*variables(predicted), *variables(self._gold)})
         self._found: list[_Edit] = []
+        self._texts: dict[tuple[int, ...], str | None] = {}
         self._selects(predicted, self._gold)
         merged: dict[tuple[CauseLabel, str], _Edit] = {}
         for edit in self._found:
@@ -117,17 +119,35 @@ class SparqlEdits:
         return [edit.shown for edit in self._found]
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together: each alone, then pairs, the smallest first."""
+        """Yield which edits to make together: each alone, then pairs, the smallest first.
+
+        Where the number of columns differs, those that change it come first: without them no answer is gold's.
+        """
         sizes = [edit.size for edit in self._found]
         numbers = range(len(sizes))
-        pairs = sorted(combinations(numbers[:MAX_PAIRED], 2), key=lambda pair: sizes[pair[0]] + sizes[pair[1]])
-        yield from islice((*((number,) for number in numbers), *pairs), MAX_COMBINATIONS)
+        has_other_width = len(self._tree.items) != len(self._gold.items)
+        changes_width = {
+            number for number in numbers if has_other_width and self._found[number].shown.clause == "SELECT"
+        }
+        singles = sorted(((number,) for number in numbers), key=lambda single: changes_width.isdisjoint(single))
+        pairs = sorted(
+            combinations(numbers[:MAX_PAIRED], 2),
+            key=lambda pair: (changes_width.isdisjoint(pair), sizes[pair[0]] + sizes[pair[1]]),
+        )
+        most = MOST_TRIED if len(sizes) <= MAX_PAIRED else MOST_TRIED_OF_MANY
+        yield from islice((chosen for chosen in (*singles, *pairs) if self.applied(chosen) is not None), most)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects.
 
         None, too, where none of its triples would remain: a pattern replaced as a whole is no small edit.
         """
+        key = tuple(numbers)
+        if key not in self._texts:
+            self._texts[key] = self._text(numbers)
+        return self._texts[key]
+
+    def _text(self, numbers: Sequence[int]) -> str | None:
         if 0 < self._triple_count <= sum(self._found[number].dropped for number in numbers):
             return None
         tree = self._edited(numbers)
@@ -262,7 +282,8 @@ class SparqlEdits:
                 self._add(label, "SELECT", (item, gold_item), (item, _replacing(gold_item)))
         for item in only_predicted:
             if not any(item is paired for paired, _ in pairs):
-                self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)))
+                makes = [(node, _replacing(None)) for node in self._only_for(item, predicted, gold)]
+                self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)), *makes)
         for item in only_gold:
             if any(item is paired for _, paired in pairs):
                 continue
@@ -272,7 +293,24 @@ class SparqlEdits:
             difference = len(gold.items) - len(predicted.items)
             label = "missing-column" if difference > 0 else "extra-column" if difference < 0 else "wrong-column"
             items = predicted.items, gold.items
-            self._add(label, "SELECT", items, (predicted, _setting(gold, "items")), size=_OF_A_CLAUSE)
+            gold_names = {item.variable for item in gold.items}
+            removals = [
+                (node, _replacing(None))
+                for item in only_predicted
+                if item.variable not in gold_names
+                for node in self._only_for(item, predicted, gold)
+            ]
+            self._add(label, "SELECT", items, (predicted, _setting(gold, "items")), *removals, size=_OF_A_CLAUSE)
+
+    def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[Node]:
+        """Return the superfluous pattern, and the keys of groups, that are there only for a column."""
+        surplus = {target for edit in self._found if edit.shown.label == "extra-pattern" for target, _ in edit.makes}
+        keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
+        elements = () if predicted.where is None else predicted.where.elements
+        serving = [element for element in elements if id(element) in surplus and item.variable in variables(element)]
+        uses, own_uses = (Counter(terms(node))[item.variable] for node in (predicted, Group(tuple(serving))))
+        is_used_elsewhere = not is_variable(item.value.head) or uses - own_uses > len(keys) + 1
+        return [] if is_used_elsewhere else [*serving, *keys]
 
     def _groups(self, predicted: Group, gold: Group) -> None:
         """Add the edits of a group."""
