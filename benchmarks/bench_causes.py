@@ -185,11 +185,6 @@ def show_sparql(ck25: Path, folder: Path) -> None:
         if name == "mutants":
             right = sum(mine == its for mine, its in labels)
             missed = Counter(f"{mine} as {its}" for mine, its in labels if mine != its)
-            [
-                print(pairs[int(c["id"])]["predicted"], c["cause"])
-                for c in found
-                if pairs[int(c["id"])]["label"] != c["cause"]["edits"][0]["label"]
-            ]
             print(f"  label right in {share(right, len(found))}; most frequent misses: {missed.most_common(8)}")
 
     show_sparql_cost(ck25, records, folder)
