@@ -18,9 +18,9 @@ class Counterexample:
     """A database on which the answers of two queries differ."""
 
     script: str
-    """The SQL script that creates the database."""
+    """The script that creates the database: SQL, Turtle, or TriG."""
     tables: dict[str, Table]
-    """The tables that have rows, by name."""
+    """The tables that have rows, by name; of a graph its triples, by the name of the graph."""
     gold: Execution
     predicted: Execution
 

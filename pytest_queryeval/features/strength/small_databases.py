@@ -49,7 +49,7 @@ class SmallDatabases(Protocol[State]):
 class Joinable(Protocol):
     """Small databases whose states can be put together."""
 
-    def joined(self, state: Any, other: Any) -> Any:
+    def joined(self, state: Any, addition: Any) -> Any:
         """Return a state with what both hold; None where that is too much."""
 
 

@@ -118,9 +118,9 @@ class _Search:
         states = [state for at in sorted({at for at, _ in survivors}) for state in self._states_of(at, survivors)]
         states.sort(key=lambda state: -len(state[1]))
         while states:
-            (joined, targets), *others = states
+            (joined, targets), *further_states = states
             parts, states = [joined], []
-            for state, kills in others:
+            for state, kills in further_states:
                 union = self._databases.joined(joined, state)
                 if union is not None and self.kills(union, targets | kills, all_of=True):
                     joined, targets = union, targets | kills

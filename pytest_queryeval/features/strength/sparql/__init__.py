@@ -359,7 +359,7 @@ class _Mutants:
             class_ = constant(triple.object)
             if triple.path == ("a", *_TO_SUPERCLASSES):
                 paths.append(("a",))
-            elif triple.path == ("a",) and any(super_ == class_ for _, super_ in self._vocabulary.pairs(SUBCLASS)):
+            elif triple.path == ("a",) and any(pair[1] == class_ for pair in self._vocabulary.pairs(SUBCLASS)):
                 paths.append(("a", *_TO_SUPERCLASSES))
             for path in paths:
                 change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"

@@ -108,9 +108,9 @@ class CandidateGraphs:
         nodes = sorted(_new_nodes(state))
         return [_renamed(state, dict(zip(nodes, random.sample(nodes, len(nodes)), strict=True)))]
 
-    def joined(self, state: Graph, other: Graph) -> Graph | None:
+    def joined(self, state: Graph, addition: Graph) -> Graph | None:
         """Return the triples of both graphs; None for more than MAX_TRIPLES."""
-        graph = tuple(dict.fromkeys((*state, *other)))
+        graph = tuple(dict.fromkeys((*state, *addition)))
         return graph if len(graph) <= MAX_TRIPLES else None
 
     def script(self, state: Graph) -> str:
