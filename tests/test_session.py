@@ -215,7 +215,10 @@ def derives_constraints(session):
         session.source_tables(run_case("gold", db_schema=schema))
 
 
-@pytest.mark.parametrize("derive", [derives_repairs, derives_ties, derives_constraints])
+@pytest.mark.parametrize(
+    "derive",
+    [pytest.param(derives_repairs, marks=pytest.mark.feature("causes")), derives_ties, derives_constraints],
+)
 def test_a_source_that_a_derived_query_occupies_is_asked_by_later_cases(occupied, derive):
     with Session(cause="full") as session:
         derive(session)
