@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -12,6 +13,7 @@ from pytest_queryeval.core.table_definition import ForeignKey
 from pytest_queryeval.languages.sql.dialects import quote_in
 
 
+@lru_cache(maxsize=256)
 def select_rows(table: str, limit: int, dialect: str) -> str:
     """Return the query for the first rows of a table.
 
@@ -33,6 +35,7 @@ def insert_rows(table: str, rows: Sequence[Row], dialect: str) -> str:
     return f"INSERT INTO {exp.to_identifier(table, quoted=True).sql(dialect)} VALUES\n  {values};"
 
 
+@lru_cache(maxsize=8_192, typed=True)
 def _literal(cell: Cell, dialect: str) -> str:
     """Return a cell as SQL states it; what all dialects state alike is written without sqlglot, which is slow."""
     match cell:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from random import Random
 from typing import TypeAlias
@@ -248,7 +249,8 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
             return valid_rows
 
 
-def fitted(value: Cell, declared: str, *, is_strict: bool) -> list[Cell]:
+@lru_cache(maxsize=8_192, typed=True)
+def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
     """Return the value as a column of the declared type stores it, or nothing where the column refuses it.
 
     >>> fitted("31", "INTEGER", is_strict=True), fitted(31, "TEXT", is_strict=True), fitted("x", "DATE", is_strict=True)
