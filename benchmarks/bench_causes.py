@@ -3,8 +3,10 @@
 Needs QUERYEVAL_CONFORMANCE. Each mutant is a gold query with one edit after which it has another answer; it is taken for
 the prediction, and its cause should have the label of that edit: `python benchmarks/bench_causes.py [MUTANTS] [RUNS]`.
 Repaired queries are run once more with sqlite3 alone, and their rows compared with gold's. The same is measured on the
-SPARQL of ck25, with what causes cost at 30 % wrong answers: `python benchmarks/bench_causes.py sparql`. What a wrong answer of 60 flag columns and 3,000 rows costs, by
-that of the same without causes, which should be at most 1.3: `python benchmarks/bench_causes.py flags`.
+SPARQL of ck25, with what causes cost at 30 % wrong answers: `python benchmarks/bench_causes.py sparql`. What a wrong answer
+of 60 flag columns and 3,000 rows costs, by that of the same without causes, which should be at most 1.3:
+`python benchmarks/bench_causes.py flags`. Causes of real predictions whose repaired query differs from gold on variants, which
+`queryeval strengthen` made of Spider's golds: `python benchmarks/bench_causes.py variants FOLDER`.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
+from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.case_strength import is_right
 from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.sparql import mutants as sparql_mutants
 from pytest_queryeval.runs.evaluate import evaluate
@@ -69,6 +75,10 @@ def main() -> None:
             show_sparql(conformance / "ck25", Path(temporary))
         return
     spider = conformance / "spider"
+    if sys.argv[1:2] == ["variants"]:
+        with tempfile.TemporaryDirectory() as temporary:
+            show_on_variants(spider, Path(sys.argv[2]).resolve(), Path(temporary))
+        return
     wanted, runs = (int(text) for text in (*sys.argv[1:], "1500", "3")[:2])
     records = {
         name: [json.loads(line) for line in (spider / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -76,9 +86,16 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         show_mutants(spider, records[REAL[0]], wanted, Path(folder))
+        wrong: list[dict[str, str]] = []
+        right: list[dict[str, str]] = []
         for name in REAL:
-            show_real(spider, name, records[name], Path(folder))
-        show_cost(spider, records[REAL[0]], runs, Path(folder))
+            failed = show_real(spider, name, records[name], Path(folder))
+            for number, record in enumerate(records[name]):
+                (wrong if str(number) in failed else right).append(record)
+        chance = random.Random(5)
+        pairs = chance.sample(wrong, 310) + chance.sample(right, 724)
+        chance.shuffle(pairs)
+        show_cost(spider, pairs, runs, Path(folder))
 
 
 def show_wide(folder: Path) -> None:
@@ -152,13 +169,42 @@ def show_mutants(spider: Path, records: list[dict[str, str]], wanted: int, folde
     print(f"  most frequent misses: {missed.most_common(12)}")
 
 
-def show_real(spider: Path, name: str, records: list[dict[str, str]], folder: Path) -> None:
+def show_real(spider: Path, name: str, records: list[dict[str, str]], folder: Path) -> set[str]:
+    """Print how many wrong answers have a cause, and return the ids of all wrong cases."""
     report = evaluate(cases_of(records, spider, folder / name))
     wrong = [case for case in report["cases"] if case["outcome"] == "failed" and case["predicted"] is not None]
     wrong = [case for case in wrong if case["predicted"] and not case["predicted"]["error"]]
     found = [case["cause"] for case in wrong if case["cause"]]
     single = sum(len(cause["edits"]) == 1 for cause in found)
     print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
+    return {case["id"] for case in report["cases"] if case["outcome"] == "failed"}
+
+
+def show_on_variants(spider: Path, variants: Path, folder: Path) -> None:
+    """Print how many repaired queries of real predictions differ from gold on a variant of their database."""
+    repaired_count = differing = 0
+    with Session() as session:
+        for name in REAL:
+            lines = (spider / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+            cases = cases_of([json.loads(line) for line in lines], spider, folder / name)
+            by_id = {case.id: case for case in cases}
+            for entry in evaluate(cases)["cases"]:
+                query = entry["cause"] and entry["cause"]["repaired_query"]
+                if not query or entry["predicted"]["error"]:
+                    continue
+                repaired_count += 1
+                case = by_id[entry["id"]]
+                files = sorted(variants.glob(f"{Path(case.settings.source.name).stem}-*.sql"))
+                differing += any(differs_on(file, case, query, session) for file in files)
+    print(f"{repaired_count} repaired queries, {share(differing, repaired_count)} differ from gold on a variant")
+
+
+def differs_on(file: Path, case: Any, query: str, session: Session) -> bool:
+    source = Source(name=file.name, engine="sqlite", settings={"script": file.name}, folder=file.parent)
+    case = replace(case, settings=replace(case.settings, source=source))
+    gold = session.execute_cached(case.golds[0], case)
+    execution = session.execute(QueryOrAnswer(query=query), case)
+    return gold.error is None and not is_right(execution, [gold], case, session)
 
 
 def show_sparql(ck25: Path, folder: Path) -> None:
@@ -229,7 +275,10 @@ def sparql_label(mutant: Mutant) -> str:
 
 
 def show_cost(spider: Path, records: list[dict[str, str]], runs: int, folder: Path) -> None:
-    """Print the CPU time of a pytest run of real pairs with and without causes; they alternate, the best of each counts."""
+    """Print the CPU time of a pytest run of real pairs, 30 % of them wrong, with and without causes.
+
+    Both alternate, and the best of each counts.
+    """
     cases_of(records, spider, folder / "cost")
     found: dict[str, list[float]] = {"off": [], "auto": []}
     for _ in range(runs):
