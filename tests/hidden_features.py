@@ -1,7 +1,7 @@
 """The tests of the core where features are hidden: `pytest --without=NAME,…`, or `--without=all`.
 
 A hidden feature cannot be imported, here and in programs that tests start. Its own tests are left out, and so are
-modules that import it and tests that are marked by its name, `@pytest.mark.feature("json")`.
+modules that import it or are marked by its name, and tests that are, `@pytest.mark.feature("json")`.
 """
 
 import os
@@ -20,6 +20,7 @@ FEATURES = frozenset(
     path.name for path in Path(pytest_queryeval.features.__file__).parent.iterdir() if (path / "__init__.py").exists()
 )
 _IMPORTED = re.compile(r"pytest_queryeval\.features\.(\w+)")
+_MARKS = re.compile(r"^pytestmark = pytest\.mark\.feature\(([^)]*)\)", re.MULTILINE)  # of a whole module
 
 
 def pytest_addoption(parser):
@@ -46,8 +47,11 @@ def pytest_ignore_collect(collection_path, config):
         return None
     if collection_path.is_dir():
         return (collection_path.parent == HERE / "features" and collection_path.name in hidden) or None
-    is_python = collection_path.suffix == ".py"
-    return (is_python and bool(hidden & {*_IMPORTED.findall(collection_path.read_text(encoding="utf-8"))})) or None
+    if collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    marked = re.findall(r'"(\w+)"', "".join(_MARKS.findall(text)))
+    return bool(hidden & {*_IMPORTED.findall(text), *marked}) or None
 
 
 def pytest_runtest_setup(item):

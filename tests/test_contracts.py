@@ -25,6 +25,21 @@ from pytest_queryeval.results.gates.text import gate_parts, gate_subject, gate_t
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites import load_suite
 
+# Members of all features are looked at.
+pytestmark = pytest.mark.feature(
+    "ci",
+    "command_predictor",
+    "database_servers",
+    "embeddings",
+    "excel",
+    "http_engine",
+    "http_predictor",
+    "json",
+    "page",
+    "scale",
+    "sdmx",
+)
+
 SQL = {
     "kind": "sql",
     "source": {"sqlite": {"script": "data.sql"}},

@@ -22,6 +22,11 @@ from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
+# Members of all features are looked at.
+pytestmark = pytest.mark.feature(
+    "command_predictor", "database_servers", "embeddings", "http_engine", "http_predictor", "json", "scale", "sdmx"
+)
+
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
     name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "equality", "outcomes")

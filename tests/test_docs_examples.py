@@ -62,7 +62,7 @@ def candidates(block):
     yield "queryeval.yaml", block
 
 
-@pytest.mark.feature("history", "report_files", "scale")
+@pytest.mark.feature("history", "json", "report_files", "scale", "sdmx")
 @pytest.mark.parametrize("block", settings_blocks())
 def test_settings_have_the_keys_and_values_that_suites_have(block, tmp_path):
     found = []
@@ -94,7 +94,7 @@ def test_json_can_be_read(block):
         json.loads(document)
 
 
-@pytest.mark.feature("check", "history", "report_files", "review", "strength", "transfer")
+@pytest.mark.feature("check", "evaluate", "history", "report_files", "review", "strength", "transfer")
 @pytest.mark.parametrize("command", commands())
 def test_a_command_has_the_options_that_it_is_called_with(command, monkeypatch):
     name, *arguments = shlex.split(command)

@@ -29,7 +29,9 @@ from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 # The schemas of the package have the members of all features.
-pytestmark = pytest.mark.feature("command_predictor", "embeddings", "http_predictor", "json", "scale", "sdmx")
+pytestmark = pytest.mark.feature(
+    "command_predictor", "database_servers", "embeddings", "http_engine", "http_predictor", "json", "scale", "sdmx"
+)
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(pytest_queryeval.__file__).parent
