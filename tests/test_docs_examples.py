@@ -62,7 +62,10 @@ def candidates(block):
     yield "queryeval.yaml", block
 
 
-@pytest.mark.feature("history", "json", "report_files", "scale", "sdmx")
+@pytest.mark.feature(
+    *("command_predictor", "database_servers", "history", "http_engine", "http_predictor", "json", "report_files"),
+    *("scale", "sdmx"),
+)
 @pytest.mark.parametrize("block", settings_blocks())
 def test_settings_have_the_keys_and_values_that_suites_have(block, tmp_path):
     found = []

@@ -21,7 +21,7 @@ from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 from pytest_queryeval.results.report_schema import problem_in
 
 # The report of all parts has cases of JSON, and is written in all formats.
-pytestmark = pytest.mark.feature("ci", "excel", "json", "page")
+pytestmark = pytest.mark.feature("ci", "excel", "json", "page", "sdmx")
 
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
