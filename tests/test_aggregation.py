@@ -257,7 +257,7 @@ def test_a_report_says_when_and_what_and_which_gates():
     assert report["metrics"] == {}
 
 
-@pytest.mark.feature("json")
+@pytest.mark.feature("json", "sdmx")
 @pytest.mark.parametrize("size", [0, 1, 7, 60, 300])
 def test_a_group_counts_what_a_report_of_its_cases_alone_counts(size):
     chance = random.Random(size)

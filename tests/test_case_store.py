@@ -91,7 +91,7 @@ def test_cases_that_were_looked_up_are_those_of_the_report(few):
     assert [*found.values()] == [*cases, entry(nodeid="new")]
 
 
-@pytest.mark.feature("json")
+@pytest.mark.feature("json", "sdmx")
 @pytest.mark.parametrize("size", [4, 40])
 def test_the_report_of_stored_cases_is_that_of_cases_in_memory(size, monkeypatch):
     cases = made(size)

@@ -246,7 +246,7 @@ def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
     assert not registry["ours"].applies_to("json", JsonAnswer)
 
 
-@pytest.mark.feature("json")
+@pytest.mark.feature("json", "sdmx")
 def test_a_decorated_metric_is_one_of_tables_unless_it_says_otherwise():
     described = describe_metric(metric()(lambda gold, predicted: 1.0))
 

@@ -26,7 +26,7 @@ def test_the_schema_is_one_of_draft_2020_12():
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.feature("json")
+@pytest.mark.feature("json", "sdmx")
 def test_reports_keep_the_schema():
     validator = jsonschema.Draft202012Validator(report_schema())
 
