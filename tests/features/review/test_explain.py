@@ -59,8 +59,8 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
         "\ngold\n  | SELECT name, price\n  | FROM product WHERE price > 1\n  3 rows of 2 columns, ",
         "  name  price\n  pear    2.0\n  plum    2.0\n  NULL    5.0\n",
         "\npredicted, from inline\n  | SELECT name, price + 1 FROM product\n",
-        "\ncause\n  WHERE: nothing → price > 1 (missing-condition)\n  SELECT: price + 1 → price (wrong-expression)\n"
-            "  | SELECT name, price FROM product WHERE price > 1\n",
+        "\ncause\n  WHERE: nothing → price > 1 (missing-condition)\n  SELECT: price + 1 → price (wrong-expression)\n",
+        "  | SELECT name, price FROM product WHERE price > 1\n",
         "\ndifference\n  missing 3 of 3 rows, 3 extra\n",
         "  gold     pear    2.0\n  instead  pear    3.0\n",
         "  execution_accuracy  0.000  at least 1\n",
