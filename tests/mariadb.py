@@ -83,12 +83,14 @@ def running(program: str, folder: Path) -> Iterator[MariaDB]:
         user = ["--user=nobody"]
     data = f"--datadir={folder / 'data'}"
     install = ["mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", *user]
-    made = subprocess.run([*install, "--skip-test-db"], capture_output=True, text=True)
+    environment = os.environ | {"TMPDIR": str(folder)}  # a server that starts removes temporary tables of all servers
+    made = subprocess.run([*install, "--skip-test-db"], capture_output=True, text=True, env=environment)
     if made.returncode:
         raise RuntimeError(f"mariadb-install-db fails: {made.stdout}{made.stderr}")
     started = MariaDB(free_port())
     options = [f"--bind-address={HOST}", f"--port={started.port}", f"--socket={folder / 'socket'}"]
-    options += [f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=0", "--secure-file-priv="]
+    options += [f"--tmpdir={folder}", f"--pid-file={folder / 'pid'}"]
+    options += ["--innodb-flush-log-at-trx-commit=0", "--secure-file-priv="]
     command = [program, "--no-defaults", data, *user, *options]
     with server(command, lambda: started.sql("select 1"), OperationalError):
         started.sql(*PREPARED)
