@@ -1,4 +1,4 @@
-"""Counterexamples on Spider: pairs of gold and a wrong variant that passes, and predictions that are right with another text.
+"""Counterexamples on Spider: pairs of gold and a mutant that passes, and predictions that are right with another text.
 
 Needs QUERYEVAL_CONFORMANCE. The first argument is the number of pairs of each sort, chosen at random, the second one is
 `duckdb` for copies of the databases in DuckDB. Golds that are held out (see bench_strengthen.py) are left out. Times are of
@@ -52,7 +52,7 @@ def main() -> None:
             for system in SYSTEMS
             for number, predicted in right_predictions(cases, pairs_of(spider, system), session)
         ]
-        for name, pairs in (("wrong variants that pass", mutants), ("predictions that are right", predictions)):
+        for name, pairs in (("mutants that pass", mutants), ("predictions that are right", predictions)):
             report(name, Random(HELD_OUT).sample(pairs, min(len(pairs), int(count))))
 
 

@@ -1,4 +1,4 @@
-"""Variants of databases: which wrong variants of queries they kill that the source does not.
+"""Variants of databases: which mutants of queries they kill that the source does not.
 
 `bench_strengthen.py tpch` takes the 22 queries of TPC-H and a few hundred generated rows. `bench_strengthen.py spider`
 takes Spider's golds, those that are held out apart, and needs QUERYEVAL_CONFORMANCE. Databases are SQLite's, with the
@@ -139,7 +139,7 @@ def strengthen(name: str, cases: list[Case]) -> None:
     every = [one for strengths in by_source.values() for one in strengths]
     killed, survivors = sum(len(one.killed) for one in every), sum(len(one.survivors) for one in every)
     by_variants = len({(case.id, mutant.query) for variant in built for case, mutant in variant.kills})
-    print(f"{name}: {killed + survivors:,} wrong variants of {len(every):,} golds that are not known to be equivalent")
+    print(f"{name}: {killed + survivors:,} mutants of {len(every):,} golds that are not known to be equivalent")
     print(f"  {killed:,} killed by the source, {by_variants:,} of the other {survivors:,} by {len(built)} variants")
     print(
         f"  together {(killed + by_variants) / (killed + survivors):.1%}, of the survivors {by_variants / survivors:.1%}"

@@ -1,6 +1,6 @@
 """The entry point of the console script `queryeval` and of `python -m pytest_queryeval`.
 
-It imports all else where Ctrl-C is expected.
+The rest of the package is imported inside `try`, so that Ctrl-C during imports is handled, too.
 """
 
 import sys

@@ -266,4 +266,4 @@ def test_a_report_with_a_rule_that_is_not_known_here_is_read_and_its_gate_not_ev
     assert read == known
     assert gate_text(read) == "max_seconds of pass_rate in suite: 0.250 (1 case)"
     merged = evaluate_gate(gate, [])
-    assert (merged["ok"], merged["reason"]) == (None, "the rule 'max_seconds' is not known here")
+    assert (merged["ok"], merged["reason"]) == (None, "unknown rule 'max_seconds': install the package that defines it")

@@ -66,12 +66,13 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
     for text in ("WHERE: 30 → 40 (wrong-value)", "SELECT (missing-distinct)"):
         assert f"cause {text}" in failure
         assert text in explanation
+    share = "1 of gold's 2 triple patterns"
     for line in (
         "question Who is old?",
         "violation x is no number",
         "texts predicted cannot be read: the end; differ in where",
         "note gold was cut",
-        "note no small cause: the patterns share 1 of 2 triples; only in gold: ?x a :Singer",
+        f"note no small edit repairs the answer: predicted has {share}; only in gold: ?x a :Singer",
     ):
         assert line in failure
         assert line in explanation

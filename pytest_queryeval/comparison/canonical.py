@@ -52,7 +52,7 @@ _NUMERIC_TYPES = _INTEGER_TYPES | _FLOAT_TYPES | {f"{XSD}decimal"}
 
 
 class ReadText(str):
-    """A text that equals the quantity it reads as; no other text equals it, so "1.10" is not "1.1"."""
+    """A text that also equals the number or date that it spells, but no other text: "1.10" is not "1.1"."""
 
     __slots__ = ("quantity",)
     quantity: Quantity
@@ -99,7 +99,7 @@ def datatype_of(value: Comparable) -> str:
 
 
 def kind_of(value: Comparable) -> Hashable:
-    """Return type and decimals, which tell apart values that are equal by `==` and yet near different numbers.
+    """Return a key that separates values that are equal by `==` but have different tolerances: type and decimals.
 
     >>> kind_of(3) == kind_of(3.0), kind_of(Decimal("0.5")) == kind_of(Decimal("0.500000"))
     (False, False)
@@ -118,7 +118,7 @@ def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
 
 
 def read_text(value: Hashable, policy: Policy) -> Hashable:
-    """Return a canonical value, a text that is a date, a time or a duration together with what it reads as."""
+    """Return a text that spells a date, a time or a duration as `ReadText`, and any other canonical value unchanged."""
     if type(value) is not str or policy.dates == "strict":
         return value
     moment = read_temporal(value)
@@ -138,9 +138,9 @@ def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """Return the rows with each cell replaced by its canonical value, which cells share that are the same.
+    """Return the rows with each cell replaced by its canonical value, the same one for all spellings of a value.
 
-    Cells that are equal without being the same are found later: numbers within the tolerance, and texts that equal a
+    Equal cells with different canonical values are found later: numbers within the tolerance, and texts that equal a
     number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
     is returned.
     """

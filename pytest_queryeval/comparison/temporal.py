@@ -1,4 +1,4 @@
-"""Dates, times and durations as values, the same for all spellings of a moment."""
+"""Dates, times and durations, normalized so that all spellings of one moment are equal."""
 
 from __future__ import annotations
 

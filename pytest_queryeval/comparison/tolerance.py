@@ -60,16 +60,18 @@ MAX_PAIRS = 10_000  # of values of one cluster that are all compared
 class Merge:
     """Codes of values that count as equal.
 
-    `equal` maps the code of a value to the code that it shares with all values that it equals. Values of a chain are
-    near some of its values without being equal to all of them: `paired` maps the codes of those that were paired to one
-    of both, and `chains` the codes of all of them to one for the chain. `equal` and `paired` leave out values that keep
-    their code. `texts` are those that read as a date, a time or a duration, where there is one that they may equal.
+    Values form a chain if each is near another one, but not every value of gold near every predicted one: under a
+    tolerance of 0.5, gold's 1.0 and 2.0 with predicted's 1.5 and 2.5. More than MAX_PAIRS pairs are always a chain.
     """
 
     equal: Mapping[int, int]
+    """From the code of a value that is in no chain to the code of all values that it equals, if that is another."""
     paired: Mapping[int, int]
+    """From predicted to gold codes of values in chains that were paired one to one: 1.5 to 1.0, 2.5 to 2.0."""
     chains: Mapping[int, int]
+    """From the code of each value in a chain to the code of its chain, here that of 1.0."""
     texts: Texts
+    """The texts that spell a date, a time or a duration; empty if no column has any to compare them with."""
 
     @property
     def codes(self) -> Mapping[int, int]:
@@ -80,7 +82,7 @@ class Merge:
 def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
     """Find codes of equal values, given the code of each canonical value and the columns of both sides."""
     gold, predicted = list(gold), list(predicted)
-    # Not those of `codes`, where 3, 3.0 and Decimal(3) are one key.
+    # Types come from the cells, since 3, 3.0 and Decimal(3) are one key of `codes`.
     types = set(chain.from_iterable(map(type, column) for column in chain(gold, predicted))) - {bool}
     kinds = {kind for kind in types if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)

@@ -33,7 +33,7 @@ class SourceError(QueryEvalError):
 
 
 class UnresponsiveSourceError(SourceError):
-    """A source answers nothing since a query ran past its limit, however long one waited: nobody needs to ask again."""
+    """A source stopped responding after a query exceeded its time limit, and did not recover: do not retry."""
 
 
 class SettingError(QueryEvalError):

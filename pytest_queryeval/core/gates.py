@@ -57,13 +57,14 @@ class GateRule(ABC):
     """A rule by which gates judge cases.
 
     Suites name it by the first of its keys that no other rule has, which is its name in `GATE_RULES`.
-    A rule that says nothing else is not decided before all of its cases ran.
+    By default a gate is decided only once all of its cases have run; `why_all` and `result_without_rest` can allow
+    it earlier.
     """
 
     example: ClassVar[str]
     """A gate of this rule in YAML."""
     needs_baseline: ClassVar[bool] = False
-    """Whether it compares with a baseline. Cases that are not in both, or did not run, do not count then."""
+    """Whether it compares with a baseline; then only cases that ran in both runs count."""
     has_limits: ClassVar[bool] = True
     """Whether `min` and `max` limit its value, on the scale of its metric."""
 
@@ -75,7 +76,7 @@ class GateRule(ABC):
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
         """Return what a gate with these fields requires, as `requirement` makes it.
 
-        Required keys are among the fields. Raise what `problem` makes of a message where they do not go together.
+        All required keys are among the fields. If the fields contradict each other, raise `problem(message)`.
         """
 
     @abstractmethod
@@ -155,12 +156,12 @@ class GateRule(ABC):
 
     def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
         """Return the value, and what is required of it, in few words."""
-        # A least value needs no more words.
+        # If there is only a minimum, "at least" is left out.
         words = "" if gate["max"] is not None else "at least "
         return self.shown_value(gate, value), f"needs {limits_text(gate['min'], gate['max']).removeprefix(words)}"
 
 
-# Of a gate with the names of several rules the first counts; `limits` is that of gates without any.
+# The first rule whose name is a key of a gate applies to it; without such a key, `limits` does.
 GATE_RULES: Registry[GateRule] = Registry(
     "rule for gates",
     group="pytest_queryeval.gate_rules",
@@ -179,7 +180,7 @@ def requirement(metric: str, *, minimum: float | None = None, maximum: float | N
 
 
 def limits_of(gate: PendingGate) -> Threshold:
-    """Return the limits of a gate, which are open without `min` and `max`."""
+    """Return the limits of a gate; without `min` or `max` there is no limit on that side."""
     return Threshold(minimum=gate["min"], maximum=gate["max"])
 
 

@@ -12,7 +12,7 @@ the process. A first one while reports are written lets them be completed, and c
 **Workers of pytest-xdist** ignore SIGTERM, since they end with their controller. It writes the reports, then asks them
 to end; execnet sends SIGINT to a worker that has not ended 5 seconds later, and the controller kills it after 10. So an
 interrupted worker first stops what it has started, before pytest formats the traceback, which may take seconds on a
-machine under load. Further SIGINTs do not disturb that.
+machine under load. Further SIGINTs are ignored meanwhile.
 
 **Commands** exit with 130 after Ctrl-C or SIGTERM and one line on stderr, also while modules are imported
 (`__main__.py`, `cli/__init__.py`). `queryeval evaluate` catches the interruption of its cases, writes the reports, and
@@ -74,7 +74,7 @@ class SigtermHandler:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-@cache  # what is registered stays
+@cache  # register once: fork handlers cannot be unregistered
 def _restore_default_in_forks() -> None:
     def restore_default() -> None:
         handler = signal.getsignal(signal.SIGTERM)
@@ -104,7 +104,7 @@ def leave_interruptions_to_parent() -> None:
 
 
 def is_interruption(error: BaseException, *, in_task: bool = False) -> bool:
-    """Return whether an exception out of code of users has to reach its caller.
+    """Return whether an exception raised by user code must be re-raised.
 
     That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop its cancellation and
     `pytest.exit()`.

@@ -51,44 +51,53 @@ class Score:
 class Metric:
     """A scorer with the facts that the evaluation needs to call it.
 
-    It applies to kinds whose answers are of the type `answers` (a `Table`, a `JsonAnswer`, a `Selection`), and of these
-    to `kinds` alone where some are named; None does not restrict it.
-    `input` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
-    of their queries, which are scored also where the predicted query does not run; or `predictions`, for which it is
-    given predicted's execution and its `Prediction`, whatever became of them. With `rewrite` both queries are
-    first rewritten (gold's function, then predicted's) and run again where that changes their text; `rewrite_note`
-    returns what is to be said of that where a predicted query fails as it stands, if anything.
-    `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
-    raises `SettingError` for the first of them whose value cannot be right. The arguments in `injected` come from the
-    evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
-    a `Timer`, the `similarity` of texts, the `UnknownTerms` of queries, and the `States` of the database; a metric with
-    the latter decides itself what a failed prediction scores. `extra` is the extra of this package that the metric
-    needs, and `paths` are those of its options that may name a file, relative to the file that sets them. A metric with
-    a `parameter` is one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands
-    in brackets.
-    Scores lie from 0 to `max_score`, which may be infinite; None where it is not known. `better` tells whether higher
-    scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
-    A metric that is `published` follows a published evaluator and not the case's `compare`: it is given all columns of
-    gold. `counts` is what the score is made of, for `details.counts`: the name that it has there, which metrics may
-    share, and a function that gives plain values for gold, predicted and the injected arguments.
+    The function takes gold and predicted by position, options and what the evaluation passes by keyword.
     """
 
     function: Scorer
     answers: type | None = None
+    """The type of answers that it scores: a `Table`, a `JsonAnswer`, a `Selection`; None for all types."""
     kinds: frozenset[str] | None = None
+    """The kinds of cases that it scores; None for all kinds with such answers."""
     input: MetricInput = "answers"
+    """What the function gets as gold and predicted.
+
+    `answers` are the answers, and `executions` include them and the texts of the queries. `queries` are these texts,
+    scored even if the predicted query fails. With `predictions` it gets predicted's execution and its `Prediction`
+    instead, even without an answer.
+    """
     rewrite: tuple[Rewrite, Rewrite] | None = None
+    """Functions that rewrite gold and predicted before scoring; a query with a changed text is run again."""
     rewrite_note: Rewrite | None = None
+    """Returns a note on the rewriting of a predicted query that fails without it; empty for none."""
     options: frozenset[str] = frozenset()
+    """The keyword-only arguments that a suite sets under `options`."""
     check: Check = unchecked
+    """Raises `SettingError` for the first option with an invalid value."""
     injected: frozenset[str] = frozenset()
+    """The keyword-only arguments that the evaluation passes, out of INJECTED.
+
+    They are the comparison `policy`, sqlglot's name of the `dialect` of the queries, the `schema` of the database, a
+    `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, and the `States` of the database. A metric with
+    `states` also decides what a failed prediction scores.
+    """
     extra: str = ""
+    """The extra of this package that it needs; empty for none."""
     paths: frozenset[str] = frozenset()
+    """The options that may name a file, relative to the file that sets them."""
     parameter: str = ""
+    """The argument that gets the text in brackets of a name such as `recall[COUNTRY]`; empty without brackets."""
     max_score: float | None = None
+    """The greatest score, which may be infinite; the least is 0. None if unknown."""
     better: Better = "higher"
+    """Which scores are better: `higher` for accuracy, `lower` for cost."""
     published: bool = False
+    """Whether it follows a published evaluator instead of the case's `compare`; it then gets all columns of gold."""
     counts: tuple[str, Callable[..., Any]] | None = None
+    """A name in `details.counts`, which metrics may share, and the function that computes the counts behind the score.
+
+    The function gets gold, predicted and the injected arguments, and returns plain values.
+    """
 
     @property
     def worst_score(self) -> float | None:

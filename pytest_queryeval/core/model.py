@@ -42,7 +42,7 @@ class Threshold:
     option: str = field(default="", compare=False)
 
     def admits(self, value: float) -> bool:
-        """Whether `value` lies within both limits; 1e-9 is forgiven, so that 0.1 + 0.2 meets 0.3."""
+        """Return whether `value` lies within both limits, with a tolerance of 1e-9: 0.1 + 0.2 meets at most 0.3."""
         low = self.minimum is None or value >= self.minimum - 1e-9
         high = self.maximum is None or value <= self.maximum + 1e-9
         return low and high

@@ -671,7 +671,7 @@ class JoinedRun(TypedDict):
 
 
 class SurvivorReport(TypedDict):
-    """A wrong variant of a gold query that would pass."""
+    """A mutant, which is a wrong version of a gold query, that would pass."""
 
     query: str
     operator: str
@@ -686,7 +686,7 @@ class WeakCase(TypedDict):
     path: str
     line: int
     mutants: int
-    """The number of wrong variants of its gold that were tried."""
+    """The number of mutants of its gold that were tried."""
     killed: int
     """The number of those that the data tells from gold."""
     equivalent: int

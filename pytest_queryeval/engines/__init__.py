@@ -123,7 +123,7 @@ class VariantFormat:
     name: str = "database"
     """What a script makes."""
     unit: str = "row"
-    """What that holds many of."""
+    """What a variant consists of, in the singular, for messages: `row` or `triple`."""
     settings: Callable[[Settings, str], Settings] = lambda _, name: {
         "script" if name.endswith(".sql") else "path": name
     }

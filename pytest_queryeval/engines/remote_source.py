@@ -24,7 +24,7 @@ START_SECONDS = 0.8  # of which a new child takes this much
 MIN_SECONDS = 0.6  # for the probe in any case
 FIRST_PAUSE_SECONDS = 1.0  # before the probe is sent again; each further pause is twice as long
 PATIENCE_SECONDS = 60.0
-LATE = 0.9  # the share of its time limit after which a query did not end for another reason
+LATE = 0.9  # a timeout after more than this share of the query's limit was caused by the limit
 PROBE_ROWS = 1_000
 
 
@@ -44,9 +44,9 @@ def connection(source: Source) -> dict[str, Any]:
 class RemoteSource:
     """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
 
-    Failures of the kinds `lasting_failures`, such as a lost connection, may be a coincidence: where the service answers
-    the probe at once, the query is sent once more, and the second outcome counts. Where the service needs some time to
-    recover, the query may have brought it down and is not repeated.
+    After a failure of the kinds `lasting_failures`, such as a lost connection, the query is sent once more if the
+    service answers the probe at once; the second outcome counts. If the service needs time to recover, the query may
+    have brought it down and is not repeated.
     """
 
     def __init__(

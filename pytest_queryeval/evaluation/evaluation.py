@@ -49,7 +49,7 @@ ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.anal
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
-    """Execute and score all trials of a case, or as many as its verdict needs.
+    """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
 
     Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
@@ -87,7 +87,7 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 
 def fault_text(case: Case, fault: Exception) -> str:
-    """Return the message of a fault with its location; indent further lines, lest CI services run them as commands."""
+    """Return the message of a fault with its location; indent further lines so that CI services do not obey them."""
     first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
     return "\n".join(
         (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))

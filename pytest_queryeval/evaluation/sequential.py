@@ -18,11 +18,11 @@ class MeanTest:
     however often one looks and whenever one stops.
 
     Each limit is tested by betting against it, as in Waudby-Smith and Ramdas (2024), "Estimating means of bounded
-    random variables by betting", for draws without replacement. If the mean of all is the limit m, then the next score
-    is (n m - S) / (n - t) in the mean, after t draws with the sum S. One capital bets that scores are higher than that,
-    and another that they are lower; neither can be expected to grow where it is wrong. By Ville's inequality, a wrong
-    one ever reaches 1 / alpha with a probability of at most alpha. The two share no error, so alpha is not halved:
-    the first errs only where the mean is below the limit and the second only where it is not, and one of these is true.
+    random variables by betting", for draws without replacement. If the mean of all scores is the limit m,
+    then after t draws with the sum S the expected next score is (n m - S) / (n - t). One capital bets that scores are
+    higher than that, another that they are lower; the expected growth of a capital that bets wrongly is at most 0. By
+    Ville's inequality, it ever reaches 1 / alpha with a probability of at most alpha. At most one of the two can bet
+    wrongly, the first if the mean is below the limit, the second if it is not, so alpha is not divided between them.
 
     Each capital is shared among means on its side, close together near the limit and far apart away from it, and bets
     by the likelihood ratio of scores of 0 and 1, which is valid for all scores from 0 to 1.

@@ -173,8 +173,8 @@ class Session:
     def execute(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
         """Read a stated answer as the case's kind does, or run a query; raise `SourceError` or `PredictorError`.
 
-        A gold or predicted query that blocks its source for good closes it for later cases. A query that `is_derived`
-        from these, or from constraints, closes no source.
+        If a gold or predicted query makes its source unresponsive, the source is closed: later cases get a
+        `SourceError`. It stays open after a query that `is_derived`: one made from these queries or from constraints.
         """
         execution = KINDS[case.settings.kind].read_without_running(content, case, self._hosts)
         if execution is not None:

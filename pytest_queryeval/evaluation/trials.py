@@ -62,7 +62,7 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
 class TrialsTest:
     """Decides from the trials so far, a sample of all trials, whether the verdict of a case is known.
 
-    A verdict is certain, or wrong with a probability of at most `ALPHA`, which the limits of all thresholds share.
+    A verdict is certain, or wrong with a probability of at most `ALPHA`, since each limit is tested at an equal share.
     Without thresholds there is nothing to decide. Metrics whose scores are not from 0 to 1 are decided by all trials.
     """
 

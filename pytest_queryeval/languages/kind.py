@@ -44,7 +44,7 @@ class Kind(ABC):
     paths: ClassVar[frozenset[str]] = frozenset()
     """The options that may name a file."""
     empty_answer: ClassVar[Answer | None] = None
-    """The answer as which metrics that may not apply score a failed prediction."""
+    """The answer that stands for a failed prediction to find out whether a metric applies to gold."""
 
     def check(self, options: Mapping[str, JsonValue]) -> None:  # noqa: B027 - most kinds have nothing to check
         """Raise `SettingError` for an option of the kind with an invalid value."""
@@ -66,7 +66,7 @@ class Kind(ABC):
         raise node.problem(f"answers of the kind '{self.name}' are no tables: write the answer under `gold`")
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
-        """Return the gold with what the case's settings add to it; raise `ValueError` where it breaks them."""
+        """Return the gold with what the case's settings add to it; raise `ValueError` if it contradicts them."""
         return gold
 
     @abstractmethod

@@ -279,10 +279,11 @@ def notes(case: CaseReport) -> Iterator[Note]:
         if parts:
             yield Note("texts", "; ".join(parts))
     if case["depends_on_tie"]:
-        yield Note("note", "predicted is right only because a LIMIT of gold cuts through rows that tie")
+        yield Note("note", "predicted is right only because gold's LIMIT cuts through rows with equal sort values")
     patterns: object = details.get("cause")
     if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
-        text = f"no small cause: the patterns share {patterns['shared']} of {patterns['of']} triples"
+        share = f"{patterns['shared']} of gold's {patterns['of']}"
+        text = f"no small edit repairs the answer: predicted has {share} triple patterns"
         sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
         yield Note(
             "note",

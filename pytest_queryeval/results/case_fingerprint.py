@@ -29,8 +29,8 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence,
-    `source_state` what tells the contents of the source from earlier ones, None where it is not known.
+    Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
+    `source_state` is a digest of what the answers of the source depend on, None if unknown.
     """
     settings = case.settings
     messages = [[message.role, message.content] for message in case.conversation]

@@ -110,7 +110,7 @@ class Key:
     read: Reader[Any]
     """Reads its value; editors describe, complete and check values by its shape."""
     load: Callable[[Any], object] = lambda value: value
-    """Return what `Case.extra` has under a key that is not of the core, from the value that a case inherits.
+    """Converts the value that applies to a case to the one in `Case.extra`; only for keys outside the core.
 
     It may read files, and raises `CaseError`.
     """

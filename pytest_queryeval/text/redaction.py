@@ -57,7 +57,7 @@ def redact(text: str) -> str:
 
 
 def beginning_of_secret(text: str) -> str:
-    """Return the longest end of a text that may be the beginning of a secret; empty where there is none."""
+    """Return the longest suffix of the text that is the beginning of a secret; empty if there is none."""
     ends = (
         form[:length]
         for form in _known.forms()

@@ -1,6 +1,7 @@
 """Texts cut to a number of characters, and texts as one line.
 
-A secret that is cut in two is not found any more: all but `cut` and `cut_middle` remove secrets from what they shorten.
+A truncated secret is no longer found, so secrets are removed first; `cut`, `cut_middle` and `escape_line` expect texts
+without secrets.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from pytest_queryeval.text.escaping import escape_invisible, terminal_safe
 from pytest_queryeval.text.redaction import redact
 
 CELL_CHARACTERS = 200
-AHEAD = 100  # how many times the characters that are shown are read, since blanks and secrets among them are left out
+AHEAD = 100  # times the characters shown are read: removing blanks and secrets makes a text shorter
 CELL_AHEAD = AHEAD * CELL_CHARACTERS
 
 
 def cut(text: str, characters: int) -> str:
     """Return a text of a report, which holds no secrets, or its beginning with an ellipsis where it is longer.
 
-    To look for secrets again would make another file of a report where the environment is another one.
+    Secrets are not looked for again: in another environment, the same report would be rendered differently.
     """
     return text if len(text) <= characters else text[: characters - 1] + "…"
 

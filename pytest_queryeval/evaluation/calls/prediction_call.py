@@ -71,7 +71,8 @@ def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
     attempt would not help.
     """
     if error.temporary and error.pause > MAX_PAUSE:
-        raise PredictorError(f"{error} (it asks to wait {error.pause:.0f} s, which is too long)") from error
+        reason = f"it asks to wait {error.pause:.0f} s, and calls wait {MAX_PAUSE:.0f} s at most"
+        raise PredictorError(f"{error} ({reason})") from error
     if not error.temporary or attempt > retries:
         if attempt > 1:
             raise PredictorError(f"{error} (tried {attempt} times)") from error

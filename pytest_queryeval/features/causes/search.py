@@ -24,7 +24,7 @@ from pytest_queryeval.text.truncation import one_line
 MAX_EXECUTIONS = 50
 MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
-EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
+EDIT_SECONDS = 1.0  # time limit of a repaired query, unless `cause_mode` is full
 MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
@@ -45,7 +45,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
 
     The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
     combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
-    all causes are asked for, it has EDIT_SECONDS at most. Terms that the source does not have are replaced first.
+    `cause_mode` is full, it has EDIT_SECONDS at most. Terms that the source does not have are replaced first.
     Without such a combination it is the unknown terms of a query that finds nothing, else what the patterns of two
     SPARQL queries share.
     """

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Result:
     targets: Sequence[Path] = arguments.output
     paths = [arguments.base, *arguments.others]
     if twice := next((path for path, number in Counter(paths).items() if number > 1), None):
-        raise ReportError(f"{twice}: named twice: name reports of different runs")
+        raise ReportError(f"{twice}: is given twice: give reports of different runs")
     for target in targets:
         if target.suffix not in FORMATS:
             hint = did_you_mean(target.suffix, FORMATS)

@@ -46,7 +46,7 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: b
     varying = [column for column in columns if len(set(column)) > 1]
     if len(varying) > 1:
         if any(codes is None or len(codes) > 1 for codes in chain.from_iterable(varying)):
-            raise ValueError("the keys differ in several dimensions, of which one names not one code: write one key")
+            raise ValueError("the keys differ in several dimensions and need one code in each of these: write one key")
         if len(distinct) < prod(len(set(column)) for column in varying):
             raise ValueError("the keys are not all combinations of their codes, so they are no selection")
     return tuple(

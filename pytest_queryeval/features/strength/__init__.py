@@ -1,4 +1,4 @@
-"""How strong cases are: wrong variants of golds that their data cannot tell from gold, and small databases that can."""
+"""How strong cases are: mutants of golds that the data cannot distinguish from gold, and small databases that can."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.mutant import Mutant
 
 STRENGTH = Command(
-    module=f"{__name__}.strength_command", summary="find weak cases: which wrong variants of a gold query would pass"
+    module=f"{__name__}.strength_command", summary="find weak cases: which mutants (wrong versions) of golds would pass"
 )
 STRENGTHEN = Command(
     module=f"{__name__}.strengthen_command",
-    summary="build variants of databases, on which wrong variants of golds do not pass",
+    summary="build variants of databases, on which mutants of golds do not pass",
 )
 
 
 class Mutator(Protocol):
-    """Makes wrong variants of the gold queries of a kind."""
+    """Makes mutants of the gold queries of a kind."""
 
     def __call__(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
-        """Return wrong variants of a gold query, none of them twice; none for a query that cannot be read.
+        """Return mutants of a gold query, none of them twice; none for a query that cannot be read.
 
         `tables` are those of the source with the constraints that its rows keep, empty where none are known. `run`
         returns the answer of another query on the source, None where it fails.

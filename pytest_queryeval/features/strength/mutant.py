@@ -1,4 +1,4 @@
-"""A wrong variant of a gold query."""
+"""Mutants: wrong versions of a gold query."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ State = TypeVar("State")  # what a database holds: the rows of tables, or triple
 
 
 class SmallDatabases(Protocol[State]):
-    """Small databases for queries on the source of a case, which keep what its data keep of what it declares.
+    """Small databases that satisfy every declared constraint which the data of a case's source satisfy.
 
     Methods raise `SourceError` where the source does not answer, or where none can be built.
     """
@@ -24,7 +24,7 @@ class SmallDatabases(Protocol[State]):
     def candidates(
         self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = False
     ) -> Iterator[State]:
-        """Yield at most `count` states at which the answers of these queries change, perhaps plain ones first."""
+        """Yield at most `count` states on which these queries may differ; with `plain_first`, simple ones first."""
 
     def source_of(self, state: State) -> Source:
         """Return a database with a state, open until the next call."""

@@ -1,4 +1,4 @@
-"""Finds weak cases: runs wrong variants of every gold query, and lists those that answer as gold does.
+"""Finds weak cases: runs mutants of every gold query, and lists those that answer as gold does.
 
 A wrong prediction like that would pass. No predictor is called.
 """
@@ -30,7 +30,7 @@ _tell = teller("strength")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites, and when the command fails."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where a wrong variant passes, too")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where a mutant passes, too")
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -87,7 +87,7 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
     for strength in weak[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)
         place, id_ = _location(strength.case), strength.case.id
-        yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} wrong variants pass"
+        yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} mutants pass"
         for mutant in strength.survivors[:MAX_CHANGES]:
             change = one_line(mutant.change, CHANGE_CHARACTERS)
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
@@ -105,13 +105,13 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
         yield f"{path}: {_sum(of_suite)}"
     yield f"{_sum(strengths)}; {_counts(strengths)['equivalent']:,} more answer as gold on any data"
     if not strengths:
-        yield "no case has a gold query of which wrong variants are made"
+        yield "no case has a gold query of which mutants are made"
 
 
 def _sum(strengths: Sequence[CaseStrength]) -> str:
-    """Return how many variants pass, and in how many cases."""
+    """Return how many mutants pass, and in how many cases."""
     counts, weak = _counts(strengths), sum(bool(strength.survivors) for strength in strengths)
-    total = pluralize(counts["killed"] + counts["survivors"], "wrong variant")
+    total = pluralize(counts["killed"] + counts["survivors"], "mutant")
     return f"{counts['survivors']:,} of {total} pass, in {weak:,} of {pluralize(len(strengths), 'case')}"
 
 

@@ -1,4 +1,4 @@
-"""Builds variants of sources: small databases or graphs in which wrong variants of golds answer otherwise.
+"""Builds variants of sources: small databases or graphs in which mutants of golds answer otherwise.
 
 For SQLite and DuckDB, each variant is a script with at most 50 rows a table; for RDF files, it has at most 50 triples.
 A suite that names them as `variants` of its source is scored by `test_suite_accuracy`, too. No predictor is called.
@@ -150,7 +150,7 @@ def _write_variants(
     source: Source, strengths: Sequence[CaseStrength], folder: Path, name: str, seed: int, session: Session
 ) -> dict[Path, Variant]:
     """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
-    _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'wrong variant')} pass")
+    _tell(f"{source.name}: {pluralize(sum(len(strength.survivors) for strength in strengths), 'mutant')} pass")
     suffix = ENGINES[source.engine].variants.suffix(source.settings)
     for old in folder.glob(f"{name}-[0-9][0-9]{suffix}"):
         old.unlink()
@@ -159,7 +159,7 @@ def _write_variants(
         file = folder / f"{name}-{number:02}{suffix}"
         with writing(file):
             write_atomically(file, _script(source, variant).encode())
-        _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
+        _tell(f"{file}: {pluralize(len(variant.kills), 'mutant')} of queries differ there")
         files[file] = variant
     return files
 
@@ -179,7 +179,7 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
     """Yield for each source what its variants kill, and the line that names them."""
     for entry in strengthened_sources:
         yield (
-            f"{entry.source.name}: {entry.killed:,} of {pluralize(entry.survivors, 'wrong variant')} "
+            f"{entry.source.name}: {entry.killed:,} of {pluralize(entry.survivors, 'mutant')} "
             f"that pass in the source do not in {pluralize(len(entry.variants), 'variant')}"
         )
         stated_variants = entry.source.settings.get(VARIANTS)
@@ -190,4 +190,4 @@ def _lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]:
             remedy = f"change this to a pattern that matches {entry.pattern} as well"
             yield f'  {source} has variants: "{stated_variants}": {remedy}'
     if not strengthened_sources:
-        yield "no wrong variant of a query passes on a source of SQLite, DuckDB or RDF files: nothing to build"
+        yield "no mutant of a query passes on a source of SQLite, DuckDB or RDF files: nothing to build"

@@ -1,4 +1,4 @@
-"""Builds variants of a source: small states of its data in which mutants answer otherwise than gold.
+"""Builds variants of a source: small data sets on which mutants and gold have different answers.
 
 One state of tables is looked for in which many mutants do; of graphs, small ones for each case are put together. The
 search is random and counts candidates, not seconds, so that it finds the same variants on every machine.

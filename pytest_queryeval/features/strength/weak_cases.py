@@ -14,10 +14,10 @@ from pytest_queryeval.text.truncation import one_line
 
 WRITE_ONE = "`queryeval strength PATH --json > strength.json` writes one"
 NOTE = (
-    "Wrong variants of their gold answer as gold does, so that a prediction like that passes. "
+    "Mutants, wrong versions of their gold, have gold's answer, so such a prediction would pass. "
     "The weakest cases come first."
 )
-MAX_CHANGES = 3  # of the variants of a case that pass
+MAX_CHANGES = 3  # of the mutants of a case that pass
 
 
 def read_weak_cases(path: Path) -> list[WeakCase]:

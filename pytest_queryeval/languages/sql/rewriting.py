@@ -1,4 +1,4 @@
-"""Variants of a gold query for `queryeval check`: over empty tables, and in one layout; whether it reads a table."""
+"""Rewritten gold queries for `queryeval check`: over empty tables, and in one layout; whether it reads a table."""
 
 from __future__ import annotations
 

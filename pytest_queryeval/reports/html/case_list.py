@@ -188,7 +188,7 @@ def _without_notes(details: DetailsReport) -> dict[str, object]:
 
 
 def _whole(text: str) -> str:
-    """Return a text that is cutd in the list of cases; empty for a text that is whole there."""
+    """Return the whole text if the list of cases shows it truncated, else an empty text."""
     return text if len(text) > TEXT_CHARACTERS else ""
 
 

@@ -164,7 +164,7 @@ def evaluate_gates(
     not known. A gate with limits is not evaluated where the cases that did not run could change the result, unless the
     `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated
     without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
-    What `decide` returns counts where some of the cases of a gate were not run for it.
+    `decide` returns the early decision on a gate, which applies if the run stopped before all of the gate's cases.
     """
     gates, unreadable_files = list(gates), list(unreadable_files)
     earlier: Mapping[str, CaseReport] | None = None
@@ -263,7 +263,7 @@ class GateEvidence:
         if mode == "off":
             reason = OFF
         elif rule is UNKNOWN:
-            reason = f"the rule '{gate['type']}' is not known here"
+            reason = f"unknown rule '{gate['type']}': install the package that defines it"
         elif rule.needs_baseline and not self._has_baseline:
             reason = NO_BASELINE
         elif decision is not None and self._is_cut and self._scores_with_errors:

@@ -828,7 +828,7 @@ def test_a_scale_of_shares_holds_them_within_0_and_1_by_round_numbers(values):
     ("arguments", "message"),
     [
         (["base.json", "nope.json"], "nope.json: no such file: `pytest --queryeval-report=report.json` writes one"),
-        (["base.json", "base.json"], "base.json: named twice: name reports of different runs"),
+        (["base.json", "base.json"], "base.json: is given twice: give reports of different runs"),
         (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: choose from"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
         (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),

@@ -254,7 +254,7 @@ def test_what_metrics_and_the_verdict_note_stands_with_the_details_of_a_case():
     assert page.packed[1][0]["notes"] == [
         ["violation", "x is no number"],
         ["texts", "differ in where"],
-        ["note", "predicted is right only because a LIMIT of gold cuts through rows that tie"],
+        ["note", "predicted is right only because gold's LIMIT cuts through rows with equal sort values"],
         ["note", "#1"],
     ]
     assert page.packed[1][0]["details"] == {"exact_set_match": {"differs": ["where"]}, "n": "#1"}

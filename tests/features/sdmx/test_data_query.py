@@ -153,7 +153,7 @@ def test_several_keys_that_are_not_all_combinations_are_refused(keys):
 def test_several_keys_that_differ_in_several_dimensions_name_one_code_in_each():
     told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA,SO+EA.COF")
 
-    assert told == "the keys differ in several dimensions, of which one names not one code: write one key"
+    assert told == "the keys differ in several dimensions and need one code in each of these: write one key"
 
 
 def test_a_filter_and_the_key_hold_together():

@@ -76,7 +76,7 @@ def test_cases_that_have_no_wrong_variants_are_told(tmp_path, monkeypatch, capsy
 
     assert main(["strength", "."]) == 0
 
-    told = "no case has a gold query of which wrong variants are made"
+    told = "no case has a gold query of which mutants are made"
     assert capsys.readouterr().out.splitlines()[-1] == told
 
 
@@ -105,7 +105,7 @@ def test_several_suites_have_a_line_each(strength, capsys):
     assert suites.keys() == {"b.queryeval.yaml", "s.queryeval.yaml"}
     assert suites["s.queryeval.yaml"] == {"mutants": 3, "killed": 2, "equivalent": 1, "survivors": 0}
     assert sum(counts["mutants"] for counts in suites.values()) == found["summary"]["mutants"]
-    assert lines[-2] == "s.queryeval.yaml: 0 of 2 wrong variants pass, in 0 of 1 case"
+    assert lines[-2] == "s.queryeval.yaml: 0 of 2 mutants pass, in 0 of 1 case"
 
 
 def test_survivors_are_right_under_the_policy_of_the_case(strength):

@@ -31,7 +31,7 @@ class Size(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What is made of copies of nodes of the predicted query."""
+    """A change of the predicted query, made by functions that change copies of its nodes."""
 
     label: CauseLabel
     clause: str

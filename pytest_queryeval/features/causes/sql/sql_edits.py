@@ -76,9 +76,10 @@ class SqlEdits:
         )
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.
+        """Return predicted after these edits; None for a query that is invalid or slow.
 
-        That is to join them without a condition, which is slow, where neither predicted nor gold does.
+        It is invalid if it names a table that it does not read, and slow if it has more joins without a condition than
+        predicted and gold have.
         """
         tree = self._changed(numbers)
         nodes = list(tree.walk())

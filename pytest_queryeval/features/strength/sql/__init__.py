@@ -1,4 +1,4 @@
-"""Wrong variants of a SQL query, each with one change that people and models make."""
+"""Mutants of a SQL query, each with one change that people and models make."""
 
 from __future__ import annotations
 
