@@ -6,7 +6,13 @@ import pytest
 
 import pytest_queryeval.core.registry as registry_module
 from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SettingError, UnknownNameError
+from pytest_queryeval.core.errors import (
+    MissingFeatureError,
+    QueryEvalError,
+    SettingError,
+    UnknownNameError,
+    did_you_mean,
+)
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
 from pytest_queryeval.core.policy import Policy
@@ -160,6 +166,24 @@ def test_an_entry_point_does_not_replace_a_member_of_its_name(install):
 
     assert registry.names() == ("sqlite",)
     assert registry["sqlite"] == 1
+
+
+def test_no_package_replaces_a_feature_by_an_entry_point_of_its_name(monkeypatch):
+    feature = EntryPoint(name="csv", value="pytest_queryeval.core.errors:did_you_mean", group=GROUP)
+    points = [EntryPoint(name=name, value="no_such_module:thing", group=GROUP) for name in ("aaa", "csv")]
+    monkeypatch.setattr(registry_module, "installed_entry_points", lambda: EntryPoints([*points, feature]))
+    registry = make()
+
+    assert registry.names() == ("csv", "aaa")
+    assert registry["csv"] is did_you_mean
+
+
+def test_a_feature_that_lacks_a_module_is_not_called_missing():
+    registry = make(history="pytest_queryeval.features.history.no_such_module:thing")
+
+    with pytest.raises(QueryEvalError, match=r"'history' cannot be imported from .*no_such_module") as raised:
+        registry["history"]
+    assert not isinstance(raised.value, MissingFeatureError)
 
 
 def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(install):

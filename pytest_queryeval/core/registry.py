@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoints, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self, TypeVar, cast
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
-_FEATURE = re.compile(r"pytest_queryeval\.features\.(\w+)(?:\..+)?")
+_PACKAGE = "pytest_queryeval."
+_FEATURE = re.compile(r"(pytest_queryeval\.features\.(\w+))(?:\..+)?")
 
 
 @cache
@@ -100,8 +102,9 @@ class Registry(Mapping[str, T]):
             try:
                 target = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
-                if isinstance(error, ModuleNotFoundError) and (feature := _FEATURE.fullmatch(error.name or "")):
-                    problem = f"{self.noun} '{name}' needs the feature {feature[1]}, which is not installed"
+                feature = _FEATURE.fullmatch(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+                if feature and find_spec(feature[1]) is None:
+                    problem = f"{self.noun} '{name}' needs the feature {feature[2]}, which is not installed"
                     raise MissingFeatureError(problem) from error
                 problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
                 raise QueryEvalError(problem) from error
@@ -129,5 +132,7 @@ class Registry(Mapping[str, T]):
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:
             self._entry_points_read = True
-            for point in sorted(installed_entry_points().select(group=self._group), key=lambda point: point.name):
+            points = installed_entry_points().select(group=self._group)
+            # Names of this package come first, so that no other package replaces them.
+            for point in sorted(points, key=lambda point: (not point.module.startswith(_PACKAGE), point.name)):
                 self._members.setdefault(point.name, f"{point.module}:{point.attr}")
