@@ -57,6 +57,7 @@ def processes_in(folder):
     return found
 
 
+@pytest.mark.terminated
 @pytest.mark.parametrize(
     ("args", "send"),
     [([], os.kill), (["-n2"], os.kill), (["-n2"], os.killpg)],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
@@ -23,12 +23,34 @@ from pytest_queryeval.features.causes.sparql.aligned import (
     with_names_of,
     with_paths,
 )
+from pytest_queryeval.features.causes.sparql.changes import (
+    Make,
+    adding_arm,
+    inserting,
+    inserting_item,
+    replacing,
+    replacing_end,
+    setting,
+    with_operand,
+    without_operand,
+)
 from pytest_queryeval.features.causes.sparql.labels import (
     CONNECTORS,
     label_of_element,
     label_of_ends,
     label_of_expressions,
     label_of_heads,
+)
+from pytest_queryeval.features.causes.sparql.pairing import (
+    REVERSED_LIKENESS,
+    alike,
+    best_pairs,
+    choose_pairs,
+    components,
+    likeness,
+    oriented,
+    scored_items,
+    without_common,
 )
 from pytest_queryeval.features.causes.sparql.validity import defects
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
@@ -59,7 +81,6 @@ MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
-MAX_ADDED = 3  # triples that one edit adds or leaves out
 CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {
@@ -71,10 +92,7 @@ _OTHERWISE: dict[str, CauseLabel] = {
 }
 # How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
 _OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
-_TURNED = 2.5  # the likeness of triples with subject and object exchanged
-Make: TypeAlias = Callable[[Node], "Node | tuple[Node, ...] | None"]
 Side: TypeAlias = "Node | str | tuple[Node, ...] | Sequence[Element] | None"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,35 +117,35 @@ class SparqlEdits:
         self._defects = defects(predicted) | defects(self._gold)
         self._links, self._gold_links = links_of(predicted), links_of(self._gold)
         self._names = _shown_names({*variables(predicted), *variables(self._gold)})
-        self._found: list[_Edit] = []
+        self._candidates: list[_Edit] = []
         self._texts: dict[tuple[int, ...], str | None] = {}
         self._selects(predicted, self._gold)
         merged: dict[tuple[CauseLabel, str], _Edit] = {}
-        for edit in self._found:
+        for edit in self._candidates:
             key = edit.shown.label, edit.shown.change
             same = merged.get(key)
             if same is not None:
                 edit = replace(same, makes=(*same.makes, *edit.makes), dropped=same.dropped + edit.dropped)
             merged[key] = edit
-        self._found = sorted(
+        self._candidates = sorted(
             merged.values(), key=lambda edit: (edit.size, CLAUSES.index(edit.shown.clause), edit.shown.change)
         )
 
     @property
     def edits(self) -> Sequence[CausingEdit]:
         """All edits, in the order in which they are to be tried."""
-        return [edit.shown for edit in self._found]
+        return [edit.shown for edit in self._candidates]
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
 
         Where the number of columns differs, those that change it come first: without them no answer is gold's.
         """
-        sizes = [edit.size for edit in self._found]
+        sizes = [edit.size for edit in self._candidates]
         numbers = range(len(sizes))
         has_other_width = len(self._tree.items) != len(self._gold.items)
         changes_width = {
-            number for number in numbers if has_other_width and self._found[number].shown.clause == "SELECT"
+            number for number in numbers if has_other_width and self._candidates[number].shown.clause == "SELECT"
         }
         singles = sorted(((number,) for number in numbers), key=lambda single: changes_width.isdisjoint(single))
         pairs = sorted(
@@ -148,7 +166,7 @@ class SparqlEdits:
         return self._texts[key]
 
     def _text(self, numbers: Sequence[int]) -> str | None:
-        if 0 < self._triple_count <= sum(self._found[number].dropped for number in numbers):
+        if 0 < self._triple_count <= sum(self._candidates[number].dropped for number in numbers):
             return None
         tree = self._edited(numbers)
         if tree is None or not defects(tree) <= self._defects:
@@ -166,7 +184,7 @@ class SparqlEdits:
     def _edited(self, numbers: Sequence[int]) -> Select | None:
         makes: defaultdict[int, list[Make]] = defaultdict(list)
         for number in numbers:
-            for target, make in self._found[number].makes:
+            for target, make in self._candidates[number].makes:
                 makes[target].append(make)
 
         def change(old: Node, new: Node) -> Node | tuple[Node, ...] | None:
@@ -184,7 +202,7 @@ class SparqlEdits:
         triples, gold_triples = (
             [node for node in walk(tree) if isinstance(node, Triple)] for tree in (self._tree, self._gold)
         )
-        only_predicted, only_gold = _without_common(triples, gold_triples, lambda triple: triple)
+        only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
         if not gold_triples:
             return None
         return SharedPatterns(
@@ -219,39 +237,39 @@ class SparqlEdits:
         old, new = (self._line(side) if side else NOTHING for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
         ids = tuple((id(node), make) for node, make in makes)
-        self._found.append(_Edit(shown=shown, size=size, makes=ids, dropped=dropped))
+        self._candidates.append(_Edit(shown=shown, size=size, makes=ids, dropped=dropped))
 
     def _selects(self, predicted: Select, gold: Select) -> None:
         """Add the edits of a query."""
         if predicted.dataset != gold.dataset:
             texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
-            self._add("wrong-table", "FROM", texts, (predicted, _setting(gold, "dataset")))
+            self._add("wrong-table", "FROM", texts, (predicted, setting(gold, "dataset")))
         if predicted.where is not None and gold.where is not None:
             self._groups(predicted.where, gold.where)
         if predicted.form != gold.form or predicted.template != gold.template:
             is_form = predicted.form != gold.form
             texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
-            make = _setting(gold, "form", "modifier", "items", "template")
+            make = setting(gold, "form", "modifier", "items", "template")
             self._add("wrong-column", "SELECT", texts, (predicted, make), size=_OF_A_CLAUSE)
         else:
             self._items(predicted, gold)
         if predicted.group != gold.group:
             change = predicted.group, gold.group
-            self._add("wrong-grouping", "GROUP", change, (predicted, _setting(gold, "group")), size=_OF_A_CLAUSE)
+            self._add("wrong-grouping", "GROUP", change, (predicted, setting(gold, "group")), size=_OF_A_CLAUSE)
         if len(predicted.having) == len(gold.having):
             for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
                 self._expression(condition, gold_condition, "HAVING")
         else:
             label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
             having = predicted.having, gold.having
-            self._add(label, "HAVING", having, (predicted, _setting(gold, "having")), size=_OF_A_CLAUSE)
+            self._add(label, "HAVING", having, (predicted, setting(gold, "having")), size=_OF_A_CLAUSE)
         self._order(predicted, gold)
         if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
             limits = _limit(predicted), _limit(gold)
-            self._add("wrong-limit", "LIMIT", limits, (predicted, _setting(gold, "limit", "offset")))
+            self._add("wrong-limit", "LIMIT", limits, (predicted, setting(gold, "limit", "offset")))
         if predicted.values != gold.values:
             values = predicted.values, gold.values
-            self._add("wrong-value", "WHERE", values, (predicted, _setting(gold, "values")), size=_OF_A_CLAUSE)
+            self._add("wrong-value", "WHERE", values, (predicted, setting(gold, "values")), size=_OF_A_CLAUSE)
 
     def _order(self, predicted: Select, gold: Select) -> None:
         """Add the edits of ORDER BY: of parts of its keys where their directions are those of gold."""
@@ -262,32 +280,32 @@ class SparqlEdits:
         elif predicted.order != gold.order:
             label: CauseLabel = "wrong-order" if predicted.order else "missing-order"
             order = predicted.order, gold.order
-            self._add(label, "ORDER", order, (predicted, _setting(gold, "order")), size=_OF_A_CLAUSE)
+            self._add(label, "ORDER", order, (predicted, setting(gold, "order")), size=_OF_A_CLAUSE)
 
     def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
         if predicted.modifier != gold.modifier:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
-            self._add(label, "SELECT", change, (predicted, _setting(gold, "modifier")), size=_OF_A_TERM)
-        only_predicted, only_gold = _without_common(predicted.items, gold.items, lambda item: item)
-        only_predicted, only_gold = _without_common(only_predicted, only_gold, lambda item: item.value)
-        pairs = _chosen(_scored_items(only_predicted, only_gold), only_predicted, only_gold)
+            self._add(label, "SELECT", change, (predicted, setting(gold, "modifier")), size=_OF_A_TERM)
+        only_predicted, only_gold = without_common(predicted.items, gold.items, lambda item: item)
+        only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
+        pairs = choose_pairs(scored_items(only_predicted, only_gold), only_predicted, only_gold)
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
             else:
                 label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
                 label = label if label == "wrong-aggregate" else "wrong-column"
-                self._add(label, "SELECT", (item, gold_item), (item, _replacing(gold_item)))
+                self._add(label, "SELECT", (item, gold_item), (item, replacing(gold_item)))
         for item in only_predicted:
             if not any(item is paired for paired, _ in pairs):
-                makes = [(node, _replacing(None)) for node in self._only_for(item, predicted, gold)]
-                self._add("extra-column", "SELECT", (item, None), (item, _replacing(None)), *makes)
+                makes = [(node, replacing(None)) for node in self._only_for(item, predicted, gold)]
+                self._add("extra-column", "SELECT", (item, None), (item, replacing(None)), *makes)
         for item in only_gold:
             if any(item is paired for _, paired in pairs):
                 continue
-            make = _inserting_item(item, gold.items.index(item))
+            make = inserting_item(item, gold.items.index(item))
             self._add("missing-column", "SELECT", (None, item), (predicted, make))
         if len(only_predicted) + len(only_gold) > 1:
             difference = len(gold.items) - len(predicted.items)
@@ -295,16 +313,18 @@ class SparqlEdits:
             items = predicted.items, gold.items
             gold_names = {item.variable for item in gold.items}
             removals = [
-                (node, _replacing(None))
+                (node, replacing(None))
                 for item in only_predicted
                 if item.variable not in gold_names
                 for node in self._only_for(item, predicted, gold)
             ]
-            self._add(label, "SELECT", items, (predicted, _setting(gold, "items")), *removals, size=_OF_A_CLAUSE)
+            self._add(label, "SELECT", items, (predicted, setting(gold, "items")), *removals, size=_OF_A_CLAUSE)
 
     def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[Node]:
         """Return the superfluous pattern, and the keys of groups, that are there only for a column."""
-        surplus = {target for edit in self._found if edit.shown.label == "extra-pattern" for target, _ in edit.makes}
+        surplus = {
+            target for edit in self._candidates if edit.shown.label == "extra-pattern" for target, _ in edit.makes
+        }
         keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
         elements = () if predicted.where is None else predicted.where.elements
         serving = [element for element in elements if id(element) in surplus and item.variable in variables(element)]
@@ -314,21 +334,21 @@ class SparqlEdits:
 
     def _groups(self, predicted: Group, gold: Group) -> None:
         """Add the edits of a group."""
-        only_predicted, only_gold = _without_common(predicted.elements, gold.elements, lambda element: element)
+        only_predicted, only_gold = without_common(predicted.elements, gold.elements, lambda element: element)
         self._connectors(only_predicted, only_gold)
         self._optional(only_predicted, only_gold)
         self._triples(only_predicted, only_gold)
-        for element, gold_element in _alike(only_predicted, only_gold):
+        for element, gold_element in alike(only_predicted, only_gold):
             only_predicted = [other for other in only_predicted if other is not element]
             only_gold = [other for other in only_gold if other is not gold_element]
             self._elements(element, gold_element)
-        for part in _components(only_gold, set(variables(self._tree))):
+        for part in components(only_gold, set(variables(self._tree))):
             label, clause = label_of_element(part[0], is_missing=True)
-            self._add(label, clause, (None, part), (predicted, _inserting(part)), size=_size(part))
+            self._add(label, clause, (None, part), (predicted, inserting(part)), size=_size(part))
         outside = Counter(terms(self._tree)) - Counter(term for element in only_predicted for term in terms(element))
-        for part in _components(only_predicted, {*outside}):
+        for part in components(only_predicted, {*outside}):
             label, clause = label_of_element(part[0], is_missing=False)
-            makes = [(element, _replacing(None)) for element in part]
+            makes = [(element, replacing(None)) for element in part]
             if len(part) < len(predicted.elements) or only_gold:
                 dropped = sum(isinstance(node, Triple) for element in part for node in walk(element))
                 self._add(label, clause, (part, None), *makes, size=_size(part), dropped=dropped)
@@ -342,9 +362,9 @@ class SparqlEdits:
                 if len(conditions) == 1 or len(filters) != len(conditions):
                     continue
                 if side is only_predicted:
-                    makes = [(element, _replacing(tuple(filters)))]
+                    makes = [(element, replacing(tuple(filters)))]
                 else:
-                    makes = [(filters[0], _replacing(element)), *((other, _replacing(None)) for other in filters[1:])]
+                    makes = [(filters[0], replacing(element)), *((other, replacing(None)) for other in filters[1:])]
                 names = ("||", "&&") if side is only_predicted else ("&&", "||")
                 self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
                 side.remove(element)
@@ -357,7 +377,7 @@ class SparqlEdits:
                 required = [other for other in only_predicted if other in group.elements]
                 if group.elements and len(required) == len(group.elements):
                     label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
-                    makes = [(required[0], _replacing(element)), *((other, _replacing(None)) for other in required[1:])]
+                    makes = [(required[0], replacing(element)), *((other, replacing(None)) for other in required[1:])]
                     self._add(label, "WHERE", (required, element), *makes)
                     only_predicted[:] = [
                         other for other in only_predicted if not any(other is taken for taken in required)
@@ -368,24 +388,24 @@ class SparqlEdits:
             for group in _inner_groups(element):
                 if group.elements and all(inner in only_gold for inner in group.elements):
                     label = "optional" if isinstance(element, Block) else "set-operation"
-                    self._add(label, "WHERE", (element, group.elements), (element, _replacing(group.elements)))
+                    self._add(label, "WHERE", (element, group.elements), (element, replacing(group.elements)))
                     only_predicted[:] = [other for other in only_predicted if other is not element]
                     only_gold[:] = [other for other in only_gold if other not in group.elements]
                     break
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
-        for links, gold_links, least in (((), (), _TURNED), (self._links, self._gold_links, 0.1)):
+        for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             left = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             right = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
             scored = [
                 (-score, at, gold_at)
                 for at, chain in enumerate(left)
                 for gold_at, gold_chain in enumerate(right)
-                if (score := _likeness(_oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
+                if (score := likeness(oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
             ]
-            for chain, gold_chain in _chosen(scored, left, right):
-                self._chains(_oriented(chain, gold_chain), gold_chain)
+            for chain, gold_chain in choose_pairs(scored, left, right):
+                self._chains(oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
                     side[:] = [element for element in side if not any(element is member for member in members)]
 
@@ -393,22 +413,22 @@ class SparqlEdits:
         """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
         triple, gold = chain.triple, gold_chain.triple
         first, *further = chain.members
-        removals = [(member, _replacing(None)) for member in further]
+        removals = [(member, replacing(None)) for member in further]
         if (triple.subject, triple.object) == (gold.object, gold.subject):
             is_turned = gold.path in (triple.path, turned(triple).path)
             label: CauseLabel = "swapped" if is_turned else "wrong-predicate"
-            self._add(label, "WHERE", (triple, gold), (first, _replacing(gold)), *removals)
+            self._add(label, "WHERE", (triple, gold), (first, replacing(gold)), *removals)
             return
         if (inverse := turned(triple)) == Triple(gold.object, gold.path, gold.subject):
-            self._add("swapped", "WHERE", (inverse, gold), (first, _replacing(gold)), *removals)
+            self._add("swapped", "WHERE", (inverse, gold), (first, replacing(gold)), *removals)
             return
         different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
         if further and triple.path != gold.path and different_ends:
-            self._add("wrong-predicate", "WHERE", (triple, gold), (first, _replacing(gold)), *removals)
+            self._add("wrong-predicate", "WHERE", (triple, gold), (first, replacing(gold)), *removals)
             return
         if triple.path != gold.path:
             texts = self._writer.path(triple.path), self._writer.path(gold.path)
-            make = _setting(gold, "path") if not further else _replacing(gold)
+            make = setting(gold, "path") if not further else replacing(gold)
             self._add("wrong-predicate", "WHERE", texts, (first, make), *removals, size=_OF_A_TERM)
         for name in different_ends:
             old, new = getattr(triple, name), getattr(gold, name)
@@ -421,7 +441,7 @@ class SparqlEdits:
                 if getattr(member, field) == old
             )
             change = (self._writer.term(old), self._writer.term(new)) if is_shown else (triple, gold)
-            self._add(label, "WHERE", change, (member, _replacing_end(field, new)), size=_OF_A_TERM)
+            self._add(label, "WHERE", change, (member, replacing_end(field, new)), size=_OF_A_TERM)
 
     def _elements(self, element: Element, gold: Element) -> None:
         """Add the edits of two elements of one type."""
@@ -432,7 +452,7 @@ class SparqlEdits:
                 self._expression(value, gold_value, "BIND")
             case Block(head, group), Block(gold_head, gold_group):
                 if head != gold_head:
-                    make = _setting(gold, "head")
+                    make = setting(gold, "head")
                     texts = self._writer.term(head[-1]), self._writer.term(gold_head[-1])
                     self._add("wrong-value", "WHERE", texts, (element, make), size=_OF_A_TERM)
                 self._groups(group, gold_group)
@@ -442,47 +462,47 @@ class SparqlEdits:
                 self._arms(element, arms, gold_arms)
             case _:
                 label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
-                self._add(label, "WHERE", (element, gold), (element, _replacing(gold)))
+                self._add(label, "WHERE", (element, gold), (element, replacing(gold)))
 
     def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
         """Add the edits of the groups that UNION joins."""
-        only_predicted, only_gold = _without_common(arms, gold_arms, lambda arm: arm)
-        pairs = _best_pairs(only_predicted, only_gold)
+        only_predicted, only_gold = without_common(arms, gold_arms, lambda arm: arm)
+        pairs = best_pairs(only_predicted, only_gold)
         for arm, gold_arm in pairs:
             self._groups(arm, gold_arm)
         for arm in only_predicted:
             if not any(arm is paired for paired, _ in pairs):
-                self._add("set-operation", "WHERE", (arm, None), (arm, _replacing(None)), size=_OF_A_CLAUSE)
+                self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), size=_OF_A_CLAUSE)
         for arm in only_gold:
             if not any(arm is paired for _, paired in pairs):
-                self._add("set-operation", "WHERE", (None, arm), (union, _adding_arm(arm)), size=_OF_A_CLAUSE)
+                self._add("set-operation", "WHERE", (None, arm), (union, adding_arm(arm)), size=_OF_A_CLAUSE)
 
     def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
         if predicted == gold:
             return
-        before = len(self._found)
+        before = len(self._candidates)
         otherwise = _OTHERWISE[clause]
         if predicted.head in CONNECTORS and gold.head in CONNECTORS:
             self._conditions(predicted, gold, clause)
         elif gold.head in CONNECTORS and predicted in gold.arguments:
             missing = tuple(operand for operand in gold.arguments if operand != predicted)
-            self._add("missing-condition", clause, (None, missing), (predicted, _replacing(gold)))
+            self._add("missing-condition", clause, (None, missing), (predicted, replacing(gold)))
         elif predicted.head in CONNECTORS and gold in predicted.arguments:
             extra = tuple(operand for operand in predicted.arguments if operand != gold)
-            self._add("extra-condition", clause, (extra, None), (predicted, _replacing(gold)))
+            self._add("extra-condition", clause, (extra, None), (predicted, replacing(gold)))
         elif not predicted.arguments and not gold.arguments:
             label = label_of_heads(predicted.head, gold.head, otherwise)
-            self._add(label, clause, (predicted, gold), (predicted, _replacing(gold)), size=_OF_A_TERM)
+            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)), size=_OF_A_TERM)
         elif _has_same_form(predicted, gold):
             if predicted.head != gold.head:
                 label = label_of_heads(predicted.head, gold.head, otherwise)
                 heads = (predicted.head, gold.head)
-                self._add(label, clause, heads, (predicted, _setting(gold, "head")), size=_OF_A_TERM)
+                self._add(label, clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
             self._arguments(predicted, gold, clause)
-        if len(self._found) == before:
+        if len(self._candidates) == before:
             label = label_of_expressions(predicted, gold, otherwise)
-            self._add(label, clause, (predicted, gold), (predicted, _replacing(gold)))
+            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)))
 
     def _arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of the arguments of operators and functions that have equally many."""
@@ -494,21 +514,21 @@ class SparqlEdits:
                     self._expression(argument, gold_argument, clause)
                 else:
                     change = predicted, replace(predicted, arguments=gold.arguments)
-                    self._add(label, clause, change, (argument, _replacing(gold_argument)), size=_OF_A_TERM)
+                    self._add(label, clause, change, (argument, replacing(gold_argument)), size=_OF_A_TERM)
 
     def _conditions(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of conditions that `&&` or `||` joins."""
         if predicted.head != gold.head:
             heads = (predicted.head, gold.head)
-            self._add("wrong-connector", clause, heads, (predicted, _setting(gold, "head")), size=_OF_A_TERM)
-        only_predicted, only_gold = _without_common(predicted.arguments, gold.arguments, lambda operand: operand)
+            self._add("wrong-connector", clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
+        only_predicted, only_gold = without_common(predicted.arguments, gold.arguments, lambda operand: operand)
         for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
             if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
                 self._expression(operand, gold_operand, clause)
         for operand in only_predicted[len(only_gold) :]:
-            self._add("extra-condition", clause, (operand, None), (predicted, _without_operand(operand)))
+            self._add("extra-condition", clause, (operand, None), (predicted, without_operand(operand)))
         for operand in only_gold[len(only_predicted) :]:
-            make = _with_operand(operand)
+            make = with_operand(operand)
             self._add("missing-condition", clause, (None, operand), (predicted, make))
 
 
@@ -553,113 +573,6 @@ def _shown_names(names: set[str]) -> dict[str, str]:
     return shown_names
 
 
-def _without_common(left: Sequence[T], right: Sequence[T], key: Callable[[T], object]) -> tuple[list[T], list[T]]:
-    """Return what is left of both without what they have in common."""
-    common = Counter(map(key, left)) & Counter(map(key, right))
-
-    def rest(side: Sequence[T]) -> list[T]:
-        taken = Counter(common)
-        remaining = []
-        for member in side:
-            if taken[key(member)] > 0:
-                taken[key(member)] -= 1
-            else:
-                remaining.append(member)
-        return remaining
-
-    return rest(left), rest(right)
-
-
-def _likeness(triple: Triple, gold: Triple) -> float:
-    """Return how much two triples have in common; 0 where one is not an edit of the other."""
-    same_subject, same_object = triple.subject == gold.subject, triple.object == gold.object
-    same_path = triple.path == gold.path
-    if same_subject and same_object:
-        return 3
-    if (triple.subject, triple.object) == (gold.object, gold.subject):
-        return _TURNED if same_path else 2.2
-    if same_path and (same_subject or same_object):
-        return 2 + 0.1 * same_subject
-    if not (same_subject or same_object):
-        return 0
-    has_common_step = not {*triple.path}.isdisjoint(step for step in gold.path if step == "a" or step[0] == "<")
-    return 1.5 if has_common_step else 0
-
-
-def _oriented(chain: Chain, gold: Chain) -> Chain:
-    """Return a chain of several triples in the direction in which it has more in common with gold."""
-    if len(chain.members) == 1:
-        return chain
-    directions = (chain, Chain(turned(chain.triple), chain.members))
-    return max(directions, key=lambda direction: _likeness(direction.triple, gold.triple))
-
-
-def _alike(left: Sequence[Element], right: Sequence[Element]) -> list[tuple[Element, Element]]:
-    """Return pairs of elements of one type other than triples, those first that have most in common."""
-    scored = []
-    for at, element in enumerate(left):
-        for gold_at, gold_element in enumerate(right):
-            if type(element) is not type(gold_element) or isinstance(element, Triple):
-                continue
-            is_block = isinstance(element, Block) and isinstance(gold_element, Block)
-            if is_block and element.head[0] != gold_element.head[0]:  # type: ignore[union-attr]
-                continue
-            scored.append((-_common_share(element, gold_element), at, gold_at))
-    return _chosen(scored, left, right)
-
-
-def _best_pairs(left: Sequence[Group], right: Sequence[Group]) -> list[tuple[Group, Group]]:
-    scored = [
-        (-_common_share(arm, gold_arm), at, gold_at)
-        for at, arm in enumerate(left)
-        for gold_at, gold_arm in enumerate(right)
-    ]
-    return _chosen(scored, left, right)
-
-
-def _scored_items(items: Sequence[Item], gold_items: Sequence[Item]) -> list[tuple[float, int, int]]:
-    """Return pairs of columns by their places, best first: of one name, both expressions, both variables, others."""
-    scored = []
-    for at, item in enumerate(items):
-        for gold_at, gold_item in enumerate(gold_items):
-            is_of_one_sort = bool(item.value.arguments) == bool(gold_item.value.arguments)
-            scored.append((-2.0 * (item.variable == gold_item.variable) - is_of_one_sort, at, gold_at))
-    return scored
-
-
-def _common_share(node: Node, gold: Node) -> float:
-    own_terms, gold_terms = {*terms(node)}, {*terms(gold)}
-    return len(own_terms & gold_terms) / max(len(own_terms | gold_terms), 1)
-
-
-def _chosen(scored: Sequence[tuple[float, int, int]], left: Sequence[T], right: Sequence[T]) -> list[tuple[T, T]]:
-    pairs: list[tuple[T, T]] = []
-    used: tuple[set[int], set[int]] = (set(), set())
-    for _, at, gold_at in sorted(scored):
-        if at not in used[0] and gold_at not in used[1]:
-            used[0].add(at)
-            used[1].add(gold_at)
-            pairs.append((left[at], right[gold_at]))
-    return pairs
-
-
-def _components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Element, ...]]:
-    """Return elements, together where they share a variable that is not `outside`: MAX_ADDED of them at most."""
-    groups: list[list[Element]] = []
-    for element in elements:
-        inner_names = set(variables(element)) - outside
-        joined = [group for group in groups if any(inner_names & set(variables(other)) for other in group)]
-        groups = [group for group in groups if not any(group is other for other in joined)]
-        groups.append([*(other for group in joined for other in group), element])
-    ordered = [tuple(sorted(group, key=lambda element: not isinstance(element, Triple))) for group in groups]
-    return [group for group in ordered if len(group) <= MAX_ADDED]
-
-
-def _size(elements: Sequence[Element]) -> int:
-    is_large = any(isinstance(element, Select | Union) for element in elements)
-    return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1
-
-
 def _inner_groups(element: Element) -> tuple[Group, ...]:
     """Return the group of an OPTIONAL, and those that UNION joins."""
     if isinstance(element, Union):
@@ -685,68 +598,6 @@ def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
     return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
 
 
-def _setting(gold: Node, *names: str) -> Make:
-    """Return what gives a node these fields of another one."""
-    values = {name: getattr(gold, name) for name in names}
-    return lambda node: replace(node, **values)
-
-
-def _replacing_end(field: str, term: str) -> Make:
-    """Return what gives a triple another subject or object."""
-
-    def make(node: Node) -> Node:
-        assert isinstance(node, Triple)
-        return replace(node, subject=term) if field == "subject" else replace(node, object=term)
-
-    return make
-
-
-def _replacing(new: Node | tuple[Node, ...] | None) -> Make:
-    """Return what puts something else in the place of a node, or takes it away."""
-    return lambda _: new
-
-
-def _inserting(elements: Sequence[Element]) -> Make:
-    """Return what inserts triples after those that a group begins with, and other elements at its end."""
-
-    def make(group: Node) -> Node:
-        assert isinstance(group, Group)
-        old = group.elements
-        if not isinstance(elements[0], Triple):
-            return Group((*old, *elements))
-        place = next((at for at, element in enumerate(old) if not isinstance(element, Triple)), len(old))
-        return Group((*old[:place], *elements, *old[place:]))
-
-    return make
-
-
-def _inserting_item(item: Item, place: int) -> Make:
-    """Return what adds an item to what a query returns."""
-
-    def make(select: Node) -> Node:
-        assert isinstance(select, Select)
-        return replace(select, items=(*select.items[:place], item, *select.items[place:]))
-
-    return make
-
-
-def _adding_arm(arm: Group) -> Make:
-    """Return what adds an arm to a UNION."""
-    return lambda union: Union((*union.arms, arm)) if isinstance(union, Union) else union
-
-
-def _with_operand(operand: Expr | Group) -> Make:
-    """Return what adds an operand to a condition."""
-    return lambda node: Expr(node.head, (*node.arguments, operand)) if isinstance(node, Expr) else node
-
-
-def _without_operand(operand: Expr | Group) -> Make:
-    """Return what takes an operand out of a condition."""
-
-    def make(node: Node) -> Node:
-        assert isinstance(node, Expr)
-        at = node.arguments.index(operand)
-        kept = (*node.arguments[:at], *node.arguments[at + 1 :])
-        return kept[0] if len(kept) == 1 else Expr(node.head, kept)
-
-    return make
+def _size(elements: Sequence[Element]) -> int:
+    is_large = any(isinstance(element, Select | Union) for element in elements)
+    return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1
