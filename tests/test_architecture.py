@@ -79,7 +79,7 @@ SHARED_MODULES = {
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
     "yaml": {"features.review.new_gold", "documents.yaml_nodes"},
-    "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
+    "duckdb": {"features.duckdb.duckdb_child", "features.duckdb.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
         "features.causes.sql.across",
@@ -161,8 +161,8 @@ CHILDREN = {
     "sandbox.start_child": set(),
     "sandbox.host_child": set(),
     "engines.sqlite_child": set(),
-    "engines.duckdb_child": {"duckdb"},
-    "engines.duckdb_build": {"duckdb"},
+    "features.duckdb.duckdb_child": {"duckdb"},
+    "features.duckdb.duckdb_build": {"duckdb"},
     "engines.oxigraph_child": {"pyoxigraph"},
     "engines.graph_build": {"pyoxigraph"},
     "engines.rdflib_child": {"pyoxigraph", "rdflib"},

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.feature(
     "ci",
     "command_predictor",
     "database_servers",
+    "duckdb",
     "embeddings",
     "excel",
     "http_engine",

@@ -311,7 +311,9 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql", "rdf"])
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")), "postgresql", "rdf"]
+)
 def pool(request, hosts, folder) -> list[Known]:
     """What one engine answers, together with stored golds, which are texts."""
     if request.param == "postgresql":

@@ -74,6 +74,7 @@ def test_statements_that_a_file_hides_behind_a_definition_are_refused(hosts, tmp
         ddl(hosts, "sqlite", tmp_path, path="music.db")
 
 
+@pytest.mark.feature("duckdb")
 def test_duckdb_gives_the_statements_as_it_keeps_them(hosts, tmp_path):
     (tmp_path / "s.sql").write_text(f"{SCRIPT}; create schema other; create table other.z (a int);")
 
@@ -89,6 +90,7 @@ def test_duckdb_gives_the_statements_as_it_keeps_them(hosts, tmp_path):
     assert "PRIMARY KEY(singer, day)" in text.replace('"', "")
 
 
+@pytest.mark.feature("duckdb")
 def test_an_empty_database_has_no_statements(hosts, tmp_path):
     (tmp_path / "s.sql").write_text("")
 

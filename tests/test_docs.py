@@ -24,7 +24,15 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
-    "command_predictor", "database_servers", "embeddings", "http_engine", "http_predictor", "json", "scale", "sdmx"
+    "command_predictor",
+    "database_servers",
+    "duckdb",
+    "embeddings",
+    "http_engine",
+    "http_predictor",
+    "json",
+    "scale",
+    "sdmx",
 )
 
 DOCS = Path(__file__).parent.parent / "docs"

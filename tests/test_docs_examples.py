@@ -63,7 +63,16 @@ def candidates(block):
 
 
 @pytest.mark.feature(
-    *("command_predictor", "database_servers", "history", "http_engine", "http_predictor", "json", "report_files"),
+    *(
+        "command_predictor",
+        "database_servers",
+        "duckdb",
+        "history",
+        "http_engine",
+        "http_predictor",
+        "json",
+        "report_files",
+    ),
     *("scale", "sdmx"),
 )
 @pytest.mark.parametrize("block", settings_blocks())

@@ -42,7 +42,7 @@ def source_of(engine, folder, request):
     ("engine", "queries"),
     [
         ("sqlite", SQLITE),
-        ("duckdb", DUCKDB),
+        pytest.param("duckdb", DUCKDB, marks=pytest.mark.feature("duckdb")),
         ("postgres", POSTGRES),
     ],
     ids=["sqlite", "duckdb", "postgres"],

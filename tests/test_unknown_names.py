@@ -18,7 +18,10 @@ pytest_plugins = ["postgres", "mariadb"]
 TABLES = "create table concerts (id int primary key, city text, price int)"
 
 
-@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql", "mariadb"])
+@pytest.fixture(
+    scope="module",
+    params=["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")), "postgresql", "mariadb"],
+)
 def source(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("music")
     match request.param:

@@ -177,6 +177,7 @@ def test_the_state_of_a_source_changes_with_its_variants(folder):
     assert known_state(source_in(folder, "old/*")) is None
 
 
+@pytest.mark.feature("duckdb")
 def test_variants_of_duckdb_are_asked_too(folder):
     pytest.importorskip("duckdb")
     script = "CREATE TABLE singers (name VARCHAR, age INTEGER); INSERT INTO singers VALUES ('Bo', {age});"

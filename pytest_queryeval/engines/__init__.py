@@ -195,7 +195,6 @@ ENGINES = EngineRegistry(
     group="pytest_queryeval.engines",
     members={
         "sqlite": f"{__name__}.sqlite:SQLITE",
-        "duckdb": f"{__name__}.duckdb:DUCKDB",
         "rdf": f"{__name__}.rdf:RDF",
         "endpoint": f"{__name__}.endpoint:ENDPOINT",
     },

@@ -244,6 +244,7 @@ def test_limit_counts_the_cases_that_are_left_by_other_selections(suite, run, ru
     assert sorted(limited.outcomes) == sorted(ran)
 
 
+@pytest.mark.feature("duckdb")
 def test_environment_tells_the_engines_that_ran(suite, write, run_and_parse):
     suite(case("one"))
     suite(case("other", GOLD, skip="later"), name="b.queryeval.yaml", source={"duckdb": {"script": "singers.sql"}})

@@ -79,6 +79,7 @@ def database(tmp_path):
         ("FROM singer SELECT name WHERE age > 30", "FROM singer SELECT name WHERE age >= 30", "wrong-operator"),
     ],
 )
+@pytest.mark.feature("duckdb")
 def test_duckdb(tmp_path, session, predicted, gold, label):
     (tmp_path / "music.sql").write_text(SCRIPT, encoding="utf-8")
     source = Source(name="music.sql", engine="duckdb", settings={"script": "music.sql"}, folder=tmp_path)

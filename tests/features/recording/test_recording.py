@@ -995,6 +995,7 @@ def source_of(engine, folder, /, **settings_):
         ("rdf", {"files": ["a.ttl", "b.ttl"]}, "b.ttl"),
     ],
 )
+@pytest.mark.feature("duckdb")
 def test_the_state_of_a_source_changes_with_each_of_its_files(tmp_path, engine, settings_, file):
     for name in ("a.db", "a.sql", "a.duckdb", "a.csv", "b.csv", "a.ttl", "b.ttl"):
         (tmp_path / name).write_text("before", encoding="utf-8")
@@ -1053,6 +1054,7 @@ def test_settings_that_change_answers_count(tmp_path, first, second):
         replayer(tmp_path / "r").load_execution("ASK {}", source_of("rdf", tmp_path, **second), **LIMITS)
 
 
+@pytest.mark.feature("duckdb")
 def test_names_of_tables_count(tmp_path):
     (tmp_path / "a.csv").write_text("n\n1\n", encoding="utf-8")
     keep(tmp_path / "r", source_of("duckdb", tmp_path, tables={"a": "a.csv"}), query="FROM a")

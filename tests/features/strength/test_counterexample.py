@@ -52,6 +52,7 @@ def test_a_small_database_reaches_no_other_file_and_is_soon_there(statement, tmp
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.feature("duckdb")
 def test_tables_that_no_small_database_can_have_are_told(counterexample_to, tmp_path):
     (tmp_path / "ages.csv").write_text("age\n20\n")
     script = f"CREATE TABLE singer (age INTEGER); CREATE VIEW ages AS FROM read_csv('{tmp_path / 'ages.csv'}');"
@@ -60,6 +61,7 @@ def test_tables_that_no_small_database_can_have_are_told(counterexample_to, tmp_
         counterexample_to("SELECT age FROM singer", "SELECT DISTINCT age FROM singer", script=script, engine="duckdb")
 
 
+@pytest.mark.feature("duckdb")
 def test_a_query_or_a_check_that_does_not_end_ends_the_search(counterexample_to):
     heavy = (
         "CREATE TABLE singer (age INTEGER CHECK (levenshtein(repeat('a', 60000), repeat('b', age % 2 + 60000)) > 0));"
@@ -150,6 +152,7 @@ def test_the_same_is_found_again(counterexample_to):
     assert counterexample_to(*pair).script == counterexample_to(*pair).script
 
 
+@pytest.mark.feature("duckdb")
 def test_counterexamples_on_duckdb_keep_types(counterexample_to):
     pytest.importorskip("duckdb")
     script = "CREATE TABLE zone (id INTEGER PRIMARY KEY, opened DATE); INSERT INTO zone VALUES (1, '2020-01-01');"

@@ -336,6 +336,7 @@ def test_a_mutant_that_answers_otherwise_on_the_source_is_not_called_equivalent(
     assert case["mutants"] == case["killed"] + case["equivalent"] + len(case["survivors"])
 
 
+@pytest.mark.feature("duckdb")
 def test_duckdb_finds_the_same_as_sqlite(strength):
     pytest.importorskip("duckdb")
     cases = """

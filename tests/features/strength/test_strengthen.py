@@ -275,6 +275,7 @@ def test_nothing_is_built_where_nothing_survives_or_no_table_is_known(strengths)
     )
 
 
+@pytest.mark.feature("duckdb")
 def test_variants_of_duckdb_keep_types(strengths):
     pytest.importorskip("duckdb")
     script = """

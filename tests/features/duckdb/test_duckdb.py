@@ -17,7 +17,7 @@ import pytest_queryeval
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.duckdb import DRIVER, READERS, SETTINGS
+from pytest_queryeval.features.duckdb.engine import DRIVER, READERS, SETTINGS
 from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytestmark = pytest.mark.process
@@ -585,7 +585,7 @@ def test_missing_package_is_an_error_that_names_the_extra(tmp_path):
         import sys
         sys.path[:] = [path for path in sys.path if "-packages" not in path]
         sys.path += sys.argv[1:]
-        from pytest_queryeval.engines.duckdb import check
+        from pytest_queryeval.features.duckdb.engine import check
         from pytest_queryeval.core.errors import SettingError
         try:
             check({"path": "a.duckdb"})
@@ -657,13 +657,13 @@ def test_parent_never_loads_duckdb(tmp_path):
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_is_documented(setting):
-    page = (Path(__file__).parent.parent / "docs" / "duckdb.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "duckdb.md").read_text(encoding="utf-8")
 
     assert f"| `{setting}` |" in page
 
 
 @pytest.mark.parametrize("suffix", READERS)
 def test_every_suffix_is_documented(suffix):
-    page = (Path(__file__).parent.parent / "docs" / "duckdb.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "duckdb.md").read_text(encoding="utf-8")
 
     assert f"`{suffix}`" in page
