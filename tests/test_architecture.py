@@ -49,7 +49,7 @@ SHARED_MODULES = {
     "features": set(),
     "engines": {
         *("settings", "graph_store", "remote_source", "database_file"),
-        *("file_content", "join_order", "endpoint_profiles"),
+        *("file_content", "join_order"),
         *("commands", "readonly"),
     },
     "metrics": set(),
@@ -116,7 +116,7 @@ OWNERS = {
     "rdflib": {
         "engines.rdflib_child",
         "engines.join_order",
-        "engines.endpoint_child",
+        "features.sparql_endpoint.endpoint_child",
         "features.transfer.importers.w3c_sparql",
     },
     "pyoxigraph": {
@@ -127,8 +127,8 @@ OWNERS = {
         "features.transfer.importers.w3c_sparql",
         "languages.sparql.results",
     },
-    "SPARQLWrapper": {"languages.sparql.request"},
-    "requests": {"sandbox.http.session", "languages.sparql.request"},
+    "SPARQLWrapper": {"features.sparql_endpoint.request"},
+    "requests": {"sandbox.http.session", "features.sparql_endpoint.request"},
     "urllib3": {"sandbox.http.session"},
     "httpx2": {"features.http_predictor.client"},
     "distributed": {"features.scale.dask"},
@@ -166,7 +166,7 @@ CHILDREN = {
     "engines.oxigraph_child": {"pyoxigraph"},
     "engines.graph_build": {"pyoxigraph"},
     "engines.rdflib_child": {"pyoxigraph", "rdflib"},
-    "engines.endpoint_child": {"SPARQLWrapper", "rdflib", "requests", "urllib3"},
+    "features.sparql_endpoint.endpoint_child": {"SPARQLWrapper", "rdflib", "requests", "urllib3"},
     "features.http_engine.http_child": {"jsonpath", "requests", "urllib3"},
     "features.database_servers.postgres_child": {"psycopg", "sqlalchemy"},
     "features.database_servers.sqlalchemy_child": {"sqlalchemy"},
@@ -184,7 +184,6 @@ SHARED_WITH_CHILDREN = {
     ),
     "documents.strict_json",
     *(
-        "engines.endpoint_profiles",
         "engines.file_content",
         "engines.join_order",
         "engines.commands",
@@ -193,7 +192,8 @@ SHARED_WITH_CHILDREN = {
     ),
     *(f"sandbox.http.{name}" for name in ("answers", "messages", "session", "template")),
     *("text.escaping", "text.redaction", "text.truncation"),
-    *("languages.sparql.json_results", "languages.sparql.request"),
+    "languages.sparql.json_results",
+    *("features.sparql_endpoint.endpoint_profiles", "features.sparql_endpoint.request"),
 }
 
 MODULES = {

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.feature(
     "page",
     "scale",
     "sdmx",
+    "sparql_endpoint",
 )
 
 SQL = {

@@ -24,15 +24,17 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
-    "command_predictor",
-    "database_servers",
-    "duckdb",
-    "embeddings",
-    "http_engine",
-    "http_predictor",
-    "json",
-    "scale",
-    "sdmx",
+    *(
+        "command_predictor",
+        "database_servers",
+        "duckdb",
+        "embeddings",
+        "http_engine",
+        "http_predictor",
+        "json",
+        "scale",
+    ),
+    *("sdmx", "sparql_endpoint"),
 )
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -106,7 +108,7 @@ def test_every_key_of_the_policy_is_documented_with_its_default(name):
 @pytest.mark.parametrize("engine", ["rdf", "endpoint"])
 def test_every_setting_of_a_sparql_source_is_documented(engine):
     text = (DOCS / "sparql.md").read_text(encoding="utf-8").partition(f": `{engine}`")[2].partition("\n###")[0]
-    known = importlib.import_module(f"pytest_queryeval.engines.{engine}").SETTINGS
+    known = ENGINES[engine].settings
 
     assert [name for name in known if f"`{name}`" not in text] == []
 

@@ -73,7 +73,7 @@ def candidates(block):
         "json",
         "report_files",
     ),
-    *("scale", "sdmx"),
+    *("scale", "sdmx", "sparql_endpoint"),
 )
 @pytest.mark.parametrize("block", settings_blocks())
 def test_settings_have_the_keys_and_values_that_suites_have(block, tmp_path):

@@ -30,6 +30,7 @@ def repositories(urls):
     return forward
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_the_live_folder_passes_on_two_repositories(tmp_path, monkeypatch):
     sparql = EXAMPLE / "sparql"
     north, south = [sparql / "building.ttl"], [sparql / "live/south.ttl"]

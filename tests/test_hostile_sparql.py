@@ -161,6 +161,7 @@ def test_regular_expression_without_end_is_stopped(engines):
 
 
 @pytest.mark.parametrize("query", [*UPDATES.values(), *SERVICES.values()], ids=[*UPDATES, *SERVICES])
+@pytest.mark.feature("sparql_endpoint")
 def test_endpoint_is_not_asked_for_what_a_query_may_not_do(hosts, tmp_path, query):
     with FaultServer(good) as server:
         engine = opened(hosts, tmp_path, "endpoint", url=server.url)
@@ -172,6 +173,7 @@ def test_endpoint_is_not_asked_for_what_a_query_may_not_do(hosts, tmp_path, quer
 
 @pytest.mark.parametrize("size", [1_000_000, 20_000_000])
 @pytest.mark.parametrize("engine_type", ["rdf", "endpoint"])
+@pytest.mark.feature("sparql_endpoint")
 def test_text_of_any_length_is_refused_at_once(hosts, engines, tmp_path, engine_type, size):
     engine = (
         engines["oxigraph"] if engine_type == "rdf" else opened(hosts, tmp_path, "endpoint", url="http://127.0.0.1:9/")
@@ -186,6 +188,7 @@ def test_text_of_any_length_is_refused_at_once(hosts, engines, tmp_path, engine_
 
 
 @pytest.mark.parametrize("query", ['SELECT * { ?s ?p "\ud800" }', "SELECT \0", "nonsense", "# nothing"])
+@pytest.mark.feature("sparql_endpoint")
 def test_endpoint_gets_any_text_or_none(hosts, tmp_path, query):
     with FaultServer(unless_probed(says("no query", "400 Bad Request"))) as server:
         error = opened(hosts, tmp_path, "endpoint", url=server.url).execute(query, timeout=5, max_rows=10).error

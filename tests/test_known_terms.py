@@ -121,6 +121,7 @@ def test_a_threshold_on_known_terms_decides_a_case(scored):
     assert not scored(f"{HEAD}SELECT ?v {{ ?u b:feed ?v }}", thresholds=limits).shown.passed
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_an_endpoint_is_asked_and_the_terms_of_gold_are_the_nearest(folder):
     with servers.oxigraph(folder / "store", [folder / "g.ttl"]) as url, Session() as session:
         source = Source(name="live", engine="endpoint", settings={"url": url}, folder=folder)

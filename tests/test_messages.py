@@ -347,6 +347,7 @@ def test_a_predictor_that_cannot_be_opened_is_told_at_its_own_line():
     assert said.endswith("(s.queryeval.yaml:3)")
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_an_endpoint_that_refuses():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, remote_source
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.feature("sparql_endpoint")]
 
 TRUE = '{"head": {}, "boolean": true}'
 LIMIT = 0.3

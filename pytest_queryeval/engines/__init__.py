@@ -196,6 +196,5 @@ ENGINES = EngineRegistry(
     members={
         "sqlite": f"{__name__}.sqlite:SQLITE",
         "rdf": f"{__name__}.rdf:RDF",
-        "endpoint": f"{__name__}.endpoint:ENDPOINT",
     },
 )

@@ -198,6 +198,7 @@ def test_a_predictors_module_that_skips_is_an_error_of_each_case(suite, write, r
     assert "predict.py:predict: cannot be imported: Skipped: no GPU" in run.case("a")["message"]
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_cases_after_one_that_occupied_the_server_end_at_once_and_name_it(write, run, monkeypatch):
     from pytest_queryeval.engines import remote_source
 

@@ -21,7 +21,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.feature("duckdb")
+@pytest.mark.feature("duckdb", "sparql_endpoint")
 def test_names_in_suites_are_errors_with_a_place(suite, run_and_parse):
     for name, (settings, _) in SETTINGS.items():
         made = unpredicted(name) if "predictor" in settings else case(name)

@@ -9,7 +9,7 @@ from suites import write
 from pytest_queryeval.cli import main
 from pytest_queryeval.features.check.pattern_parts import pattern_parts
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.feature("sparql_endpoint")]
 
 TYPED = "SELECT ?x { ?x a/rdfs:subClassOf* :Unit }"
 JOINED = "SELECT ?x { ?x a :Unit ; :feeds ?y FILTER (?y != 3) }"

@@ -20,9 +20,9 @@ from pytest_queryeval.core.setting_validators import (
     texts,
 )
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.endpoint_profiles import PROFILES
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
 from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes

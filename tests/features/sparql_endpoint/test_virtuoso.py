@@ -10,7 +10,7 @@ from sparql_queries import NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.endpoint import virtuoso_call
+from pytest_queryeval.features.sparql_endpoint.engine import virtuoso_call
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

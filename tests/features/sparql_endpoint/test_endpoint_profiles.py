@@ -10,11 +10,11 @@ from servers import GOOD, FaultServer, table
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.endpoint_profiles import PROFILES, meaning_of, recognised
+from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES, meaning_of, recognised
 
 pytestmark = pytest.mark.process
 
-PAGE = Path(__file__).parent.parent / "docs" / "endpoint-answers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "endpoint-answers.md"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]
     for line in PAGE.read_text(encoding="utf-8").splitlines()

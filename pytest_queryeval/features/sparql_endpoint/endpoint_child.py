@@ -12,9 +12,9 @@ from typing import Any
 
 import rdflib
 
-from pytest_queryeval.engines.endpoint_profiles import meaning_of
+from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import meaning_of
+from pytest_queryeval.features.sparql_endpoint.request import GRAPH_FORMS, send_query
 from pytest_queryeval.languages.sparql.json_results import read_json_results
-from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
 from pytest_queryeval.sandbox.http.messages import SHOWN_BYTES, message, retry_after, unreadable
@@ -40,7 +40,7 @@ STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 4
 
 
 class Driver(driver.Driver):
-    """Queries endpoints; `settings` are those of `endpoint.py`."""
+    """Queries endpoints; `settings` are those of `engine.py`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False

@@ -1,0 +1,1 @@
+"""SPARQL endpoints, queried over HTTP."""
