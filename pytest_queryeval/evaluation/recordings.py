@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from pytest_queryeval.core.cause import Cause, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Case, Execution, Prediction, PredictorSpec, Source
 from pytest_queryeval.core.registry import Registry
@@ -68,6 +69,12 @@ class Recording(Protocol):
 
     def save_times(self, gold: str, predicted: str, source: Source, iterations: int, times: Times) -> None:
         """Keep the seconds of both queries."""
+
+    def load_cause(self, gold: str, predicted: str, case: Case) -> tuple[Cause | SharedPatterns | None] | None:
+        """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
+
+    def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
+        """Keep why a predicted query of the case is wrong, None where no cause was found."""
 
 
 class OpenRecording(Protocol):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError, UnresponsiveSourceError, capture_error, unwrap
-from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Case, Execution, Failure, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.fingerprint import known_state
@@ -80,10 +81,12 @@ class Session:
         self._variants: dict[tuple[str, str], list[Source]] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
         self._source_tables: dict[tuple[object, ...], SourceTables | SourceError] = {}
-        self._source_terms: dict[tuple[str, str], SourceTerms] = {}
+        self._source_terms: dict[tuple[object, ...], SourceTerms] = {}
         self._source_states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
+        self._is_analysing = False
+        self._analysis_seconds: float | None = None  # that are left of the limit of an analysis
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +107,18 @@ class Session:
             self._schemas.clear()
             self._executions.clear()
             self._cached_cells = 0
+
+    @contextmanager
+    def analysis(self, seconds: float | None = None) -> Iterator[None]:
+        """Run what is executed within for an analysis: it is not recorded.
+
+        Its queries run for at most `seconds` together; after that they are timeouts.
+        """
+        self._is_analysing, self._analysis_seconds = True, seconds
+        try:
+            yield
+        finally:
+            self._is_analysing, self._analysis_seconds = False, None
 
     @property
     def predictors(self) -> PredictorPool:
@@ -183,7 +198,7 @@ class Session:
         if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
         limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
-        if self.recording is None or case.settings.source in (None, self._built):
+        if self.recording is None or self._is_analysing or case.settings.source in (None, self._built):
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
         execution = self.recording.load_execution(query, case.settings.source, **limits)
         if execution is None:
@@ -194,6 +209,11 @@ class Session:
     def _run_on_engine(self, query: str, case: Case, limits: Limits, *, is_derived: bool) -> Execution:
         engine, source = self.engine(case.settings.source), case.settings.source
         assert source is not None  # or it would have no engine
+        if self._analysis_seconds is not None:
+            if self._analysis_seconds <= 0:
+                return Execution(query=query, error=Failure(kind="timeout", message="the time of the analysis is over"))
+            limits = {**limits, "timeout": min(limits["timeout"], self._analysis_seconds)}
+        began = monotonic()
         try:
             execution = engine.execute(query, **limits)
         except UnresponsiveSourceError:
@@ -202,6 +222,9 @@ class Session:
             else:
                 self._close_for_later_cases(source, case)
             raise
+        finally:
+            if self._analysis_seconds is not None:
+                self._analysis_seconds -= monotonic() - began
         self._occupied.discard(source.key)
         return execution
 
@@ -217,7 +240,8 @@ class Session:
         """Execute a query, or return the cached execution with the same source, timeout and `max_rows`.
 
         A stated answer is returned as it is. The cache holds at most CACHE_CELLS cells, the last used ones.
-        Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached.
+        Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached, nor are timeouts of an
+        analysis.
         """
         if content.answer is not None:
             return Execution(query=content.query, answer=content.answer)
@@ -228,6 +252,8 @@ class Session:
             self._executions.move_to_end(key)
             return self._executions[key]
         execution = self.execute(content, case, is_derived=is_derived)
+        if self._analysis_seconds is not None and execution.error is not None and execution.error.kind == "timeout":
+            return execution
         self._executions[key] = execution
         self._cached_cells += _cells(execution)
         while self._cached_cells > CACHE_CELLS:
@@ -303,7 +329,8 @@ class Session:
         from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
         from pytest_queryeval.languages.sparql.source_terms import SourceTerms
 
-        if source.key not in self._source_terms:
+        key = (source.key, self._is_analysing)  # what only an analysis has looked up is not in the recording
+        if key not in self._source_terms:
             settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
             lookup_case = replace(case, settings=settings)
 
@@ -315,9 +342,9 @@ class Session:
                 return answer if isinstance(answer, Table) else None
 
             is_local = bool(ENGINES[source.engine].fingerprint.files(source))
-            self._source_terms[source.key] = SourceTerms(run, declared_prefixes(source.settings), is_local=is_local)
+            self._source_terms[key] = SourceTerms(run, declared_prefixes(source.settings), is_local=is_local)
         golds = [gold.query for gold in case.golds if gold.query is not None]
-        return self._source_terms[source.key].unknown_terms(query, golds)
+        return self._source_terms[key].unknown_terms(query, golds)
 
     def _list_schema(self, source: Source, timeout: float) -> Schema:
         schema = None if self.recording is None else self.recording.load_schema(source)

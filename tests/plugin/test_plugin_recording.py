@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -58,6 +59,58 @@ def test_a_replay_calls_nothing_and_runs_nothing(recorded, run_and_parse, servic
 
     assert len(service.asked) == 6
     assert plain(run.report) == plain(recorded.report)
+
+
+def queries(folder):
+    """The queries whose answers are recorded."""
+    entries = map(json.loads, (path.read_text(encoding="utf-8") for path in folder.glob("executions/*/*.json")))
+    return {text if isinstance(text, str) else "\n".join(text) for text in (entry["of"]["query"] for entry in entries)}
+
+
+def test_a_recording_has_the_cause_of_a_wrong_answer_but_nothing_that_was_run_to_find_it(
+    pytester, suite, run_and_parse, monkeypatch
+):
+    wrong = "SELECT name FROM singer WHERE age > 30"
+    gold = "SELECT name FROM singer WHERE age > 40"
+    suite(case("a", wrong, gold=gold))
+    recorded = run_and_parse("--queryeval-record=rec")
+    monkeypatch.setattr(Session, "engine", lambda *_: pytest.fail("an engine was asked for"))
+
+    run = run_and_parse("--queryeval-replay=rec")
+
+    assert queries(pytester.path / "rec") == {wrong, gold}
+    assert [edit["change"] for edit in run.case("a")["cause"]["edits"]] == ["30 → 40"]
+    assert plain(run.report) == plain(recorded.report)
+
+
+def test_terms_that_a_cause_looked_up_are_recorded_where_a_metric_needs_them(write, suite, run_and_parse, monkeypatch):
+    write("g.ttl", "@prefix : <http://e/> . :ann :age 30 .")
+    prefix = "PREFIX : <http://e/>"
+    wrong = {"gold": f"{prefix} SELECT ?x {{ ?x :age 30 }}", "predicted": f"{prefix} SELECT ?x {{ ?x :aged 30 }}"}
+    metrics = ["execution_accuracy", "known_terms"]
+    suite(*({"id": "a", **wrong}, {"id": "b", **wrong, "metrics": metrics}), kind="sparql", source={"rdf": "g.ttl"})
+    recorded = run_and_parse("--queryeval-record=rec")
+    monkeypatch.setattr(Session, "engine", lambda *_: pytest.fail("an engine was asked for"))
+
+    run = run_and_parse("--queryeval-replay=rec")
+
+    assert run.case("b")["scores"]["known_terms"] == 0.0
+    assert [case["cause"]["edits"][0]["label"] for case in run.report["cases"]] == ["unknown-term"] * 2
+    assert plain(run.report) == plain(recorded.report)
+
+
+def test_a_replay_says_which_cause_is_not_recorded(suite, run_and_parse):
+    wrong = case("a", "SELECT name FROM singer WHERE age > 30", gold="SELECT name FROM singer WHERE age > 40")
+    suite(wrong)
+    run_and_parse("--queryeval-record=rec")
+    suite({**wrong, "compare": {"case": "ignore"}})
+
+    replayed = run_and_parse("--queryeval-replay=rec").case("a")
+
+    assert (replayed["outcome"], replayed["cause"]) == ("failed", None)
+    (note,) = replayed["details"]["notes"]
+    assert note.startswith("no cause: the cause of `SELECT name FROM singer WHERE age > 30` on 'singers.sql' in ")
+    assert "is stale: `compare` has changed (recorded {" in note
 
 
 def test_recording_again_asks_only_for_what_is_new(suite, recorded, run_and_parse, service):

@@ -24,18 +24,29 @@ from pytest_queryeval.text.truncation import one_line
 MAX_EXECUTIONS = 50
 MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
-EDIT_SECONDS = 1.0  # time limit of a repaired query, unless `cause_mode` is full
+CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
-    """Return the result with its cause, or in the details of the shown trial what its query shares with gold."""
-    cause = find_cause(result, session)
-    if not isinstance(cause, SharedPatterns):
-        return replace(result, cause=cause)
-    shown = replace(result.shown, details={**result.shown.details, "cause": asdict(cause)})
+    """Return the result with its cause, or in the details of the shown trial what its query shares with gold.
+
+    The details say where a recording has no cause to replay.
+    """
+    try:
+        cause = find_cause(result, session)
+    except SourceError as error:
+        notes = [*result.shown.details.get("notes", ()), f"no cause: {error}"]
+        return _with_details(result, notes=notes)
+    if isinstance(cause, SharedPatterns):
+        return _with_details(result, cause=asdict(cause))
+    return replace(result, cause=cause)
+
+
+def _with_details(result: CaseResult, **details: object) -> CaseResult:
+    shown = replace(result.shown, details={**result.shown.details, **details})
     trials = tuple(shown if trial is result.shown else trial for trial in result.trials)
     return replace(result, shown=shown, trials=trials)
 
@@ -45,9 +56,10 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
 
     The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
     combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
-    `cause_mode` is full, it has EDIT_SECONDS at most. Terms that the source does not have are replaced first.
-    Without such a combination it is the unknown terms of a query that finds nothing, else what the patterns of two
-    SPARQL queries share.
+    `cause_mode` is full, all queries run for CAUSE_SECONDS together. Terms that the source does not have are replaced
+    first. Without such a combination it is the unknown terms of a query that finds nothing, else what the patterns of
+    two SPARQL queries share. Raise `SourceError` where a recording is replayed that does not have the cause, and where
+    it cannot be recorded.
     """
     case, trial = result.case, result.shown
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
@@ -62,34 +74,51 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
         return kind.difference_cause(gold.answer, predicted.answer)
     if gold.query is None or predicted.query is None or case.settings.source is None:
         return None
-    if case.settings.kind not in EDITS:
+    if case.settings.kind not in EDITS or trial.scores.get(DECIDING, 0.0) != 0.0:
         return None
     is_local = bool(ENGINES[case.settings.source.engine].fingerprint.files(case.settings.source))
     if not is_local and session.cause_mode == "auto":
         return None
-    with shared_budget(), suppress(SourceError):  # as in a replay, where nothing is recorded of a repaired query
-        return _repaired(case, trial, gold.query, predicted.query, session)
-    return None
+    return _recorded(case, trial, gold.query, predicted.query, session)
+
+
+def _recorded(
+    case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
+) -> Cause | SharedPatterns | None:
+    """Return the cause that the recording of the run has; else look for it, and record it."""
+    recording = session.recording
+    recorded_cause = None if recording is None else recording.load_cause(gold_query, predicted_query, case)
+    if recorded_cause is not None:
+        return recorded_cause[0]
+    cause = None
+    seconds = CAUSE_SECONDS if session.cause_mode == "auto" else None
+    with shared_budget(), session.analysis(seconds), suppress(SourceError):
+        cause = _repaired(case, trial, gold_query, predicted_query, session)
+    if recording is not None:
+        recording.save_cause(gold_query, predicted_query, case, cause)
+    return cause
 
 
 def _repaired(
     case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
 ) -> Cause | SharedPatterns | None:
     gold = session.execute_cached(case.golds[trial.gold_index], case)
+    if gold.answer is None:  # it is no longer cached, and takes longer than a cause may
+        return None
 
     def score(execution: Execution) -> float | None:
         if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
             return 0.0
         return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
 
-    if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
+    if DECIDING not in trial.scores and score(trial.predicted) != 0.0:
         return None
     from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
 
     kind, dialect = case.settings.kind, case.settings.dialect
     term_edits = unknown_term_edits(predicted_query, case, session)
     edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
-    limited = _limited(case, gold, session)
+    limited = _limited(case, gold)
     for candidates in filter(None, (term_edits, edits)):
         for numbers, query in _repairs(candidates, limited, session, lambda execution: score(execution) == 1.0):
             is_tested = candidates.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
@@ -135,14 +164,11 @@ def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session) -> 
     return is_tested
 
 
-def _limited(case: Case, gold: Execution, session: Session) -> Case:
-    """Return the case with the limits of repaired queries, whose answers have as many rows as gold's."""
-    settings = case.settings
-    if session.cause_mode == "auto":
-        settings = replace(settings, timeout=min(settings.timeout, EDIT_SECONDS))
-    if settings.policy.duplicates == "count" and (rows := _row_count(gold)) is not None:
-        settings = replace(settings, max_rows=min(settings.max_rows, rows + 1))
-    return replace(case, settings=settings)
+def _limited(case: Case, gold: Execution) -> Case:
+    """Return the case with the limit of repaired queries, whose answers have as many rows as gold's."""
+    if case.settings.policy.duplicates != "count" or (rows := _row_count(gold)) is None:
+        return case
+    return replace(case, settings=replace(case.settings, max_rows=min(case.settings.max_rows, rows + 1)))
 
 
 def _cell_count(execution: Execution) -> int:

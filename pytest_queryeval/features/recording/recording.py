@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_queryeval.core.answer_json import Entry
+from pytest_queryeval.core.cause import Cause, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.recordings import Times
@@ -23,6 +25,7 @@ from pytest_queryeval.features.recording.predictions import (
     RecordedCall,
 )
 from pytest_queryeval.features.recording.sources import (
+    CAUSES,
     DDL,
     EXECUTIONS,
     SCHEMAS,
@@ -56,6 +59,7 @@ class Recording:
         self._schemas = EntryIndex(folder, SCHEMAS, replay=replay)
         self._ddl = EntryIndex(folder, DDL, replay=replay)
         self._times = EntryIndex(folder, TIMES, replay=replay)
+        self._causes = EntryIndex(folder, CAUSES, replay=replay)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the recording for another process, which uses the same folder."""
@@ -134,6 +138,16 @@ class Recording:
         """Write the seconds of both queries, a pair for each iteration."""
         self._save(self._times, source, times, gold=gold, predicted=predicted, iterations=iterations)
 
+    def load_cause(self, gold: str, predicted: str, case: Case) -> tuple[Cause | SharedPatterns | None] | None:
+        """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
+        source, facts = _cause_request(gold, predicted, case)
+        return self._causes.load(self._source_keys.key(source, **facts))
+
+    def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
+        """Write why a predicted query of the case is wrong, None where no cause was found."""
+        source, facts = _cause_request(gold, predicted, case)
+        self._save(self._causes, source, (cause,), lambda _: False, **facts)
+
     def _save(
         self,
         index: EntryIndex[T],
@@ -146,3 +160,11 @@ class Recording:
         if state_of(source) != key.facts["state"]:  # it is unclear which state answered
             raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
         index.save(key, content, replaces=replaces)
+
+
+def _cause_request(gold: str, predicted: str, case: Case) -> tuple[Source, dict[str, JsonValue]]:
+    """Return the source of a case, and what a cause depends on besides it."""
+    settings = case.settings
+    assert settings.source is not None  # or queries would have no answers
+    compare = to_jsonable(asdict(settings.policy))
+    return settings.source, {"gold": gold, "predicted": predicted, "max_rows": settings.max_rows, "compare": compare}

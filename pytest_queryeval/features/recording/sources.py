@@ -1,4 +1,4 @@
-"""Recorded answers of sources: executions, schemas, DDL and the times of queries."""
+"""Recorded answers of sources: executions, schemas, DDL, the times of queries, and causes of wrong answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from pytest_queryeval.core.answer_json import (
     decode_text,
     encode,
     encode_answer,
+    encode_lines,
 )
+from pytest_queryeval.core.cause import Cause, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonValue
@@ -34,6 +36,7 @@ from pytest_queryeval.text.truncation import one_line
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 _KINDS = frozenset(get_args(FailureKind))
+_LABELS = frozenset(get_args(CauseLabel))
 _SHOWN = 80  # characters
 _SHOWN_DIGITS = 8
 # The first change is named: with another engine, another version is no news.
@@ -44,6 +47,7 @@ _CHANGES = {
     "settings": "the settings of its source have changed",
     "max_rows": "`max_rows` has changed",
     "iterations": "`iterations` has changed",
+    "compare": "`compare` has changed",
 }
 _LIVE = "version "
 
@@ -200,6 +204,42 @@ def decode_times(entry: Entry) -> Times:
     return times
 
 
+def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
+    """Return the content of an entry for a cause, or for what two queries share; None where neither was found."""
+    match cause[0]:
+        case Cause() as of_edits:
+            return {
+                "edits": [[encode(edit.label), encode(edit.clause), encode(edit.change)] for edit in of_edits.edits],
+                "repaired_query": None if of_edits.repaired_query is None else encode_lines(of_edits.repaired_query),
+                "tested": of_edits.is_tested,
+            }
+        case SharedPatterns() as patterns:
+            return {
+                "shared": patterns.shared,
+                "gold_patterns": patterns.of,
+                "only_gold": [encode(line) for line in patterns.only_gold],
+                "only_predicted": [encode(line) for line in patterns.only_predicted],
+            }
+        case _:
+            return {"edits": []}
+
+
+def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
+    """Return the cause in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    if "shared" in entry:
+        only_gold, only_predicted = (tuple(map(decode_text, entry[name])) for name in ("only_gold", "only_predicted"))
+        shared, of = int(entry["shared"]), int(entry["gold_patterns"])
+        return (SharedPatterns(shared=shared, of=of, only_gold=only_gold, only_predicted=only_predicted),)
+    texts = (map(decode_text, edit) for edit in entry["edits"])
+    edits = tuple(CausingEdit(label=label, clause=clause, change=change) for label, clause, change in texts)  # type: ignore[arg-type]  # checked below
+    if not {edit.label for edit in edits} <= _LABELS:
+        raise ValueError("a label that is none")
+    if not edits:
+        return (None,)
+    repaired_query = None if entry["repaired_query"] is None else decode_lines(entry["repaired_query"])
+    return (Cause(edits=edits, repaired_query=repaired_query, is_tested=bool(entry["tested"])),)
+
+
 def query_excerpt(query: str) -> str:
     """Return the beginning of a query as messages show it."""
     return f"`{one_line(query, _SHOWN)}`"
@@ -255,4 +295,13 @@ TIMES = _of_source(
     decode=decode_times,
     describe=lambda facts: f"times of '{facts['source']}'",
     verb="are",
+)
+CAUSES = _of_source(
+    folder="causes",
+    question_facts=("source", "gold", "predicted"),
+    exact_parts=("edits", "repaired_query", "only_gold", "only_predicted"),
+    encode=encode_cause,
+    decode=decode_cause,
+    describe=lambda facts: f"cause of {query_excerpt(str(facts['predicted']))} on '{facts['source']}'",
+    verb="is",
 )

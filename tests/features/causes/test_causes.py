@@ -314,8 +314,9 @@ def test_the_messages_of_other_databases_name_what_is_unknown():
 class Counting:
     """An engine that has another answer for every query, and notes what it ran."""
 
-    def __init__(self, fails_at=None):
+    def __init__(self, fails_at=None, seconds=0.0):
         self.executed, self.fails_at = [], fails_at
+        self.seconds, self.now = seconds, 0.0  # that each query takes, and the time
 
     def open(self, source, hosts):
         return self
@@ -325,6 +326,9 @@ class Counting:
         from pytest_queryeval.core.table import Table
 
         self.executed.append((text, timeout, max_rows))
+        self.now += min(self.seconds, timeout)
+        if self.seconds > timeout:
+            return Execution(query=text, error=Failure(kind="timeout", message="ran out of time"))
         if len(self.executed) == self.fails_at:
             return Execution(query=text, error=Failure(kind="timeout", message="ran out of time"))
         return Execution(query=text, answer=Table(columns=("n",), rows=((len(self.executed),),)))
@@ -333,9 +337,10 @@ class Counting:
         pass
 
 
-def counted(monkeypatch, session, *, is_local=True, fails_at=None):
+def counted(monkeypatch, session, *, is_local=True, fails_at=None, seconds=0.0):
     """What an engine runs for a case whose queries differ in a great deal, gold and predicted first."""
-    engine = Counting(fails_at)
+    engine = Counting(fails_at, seconds)
+    monkeypatch.setattr("pytest_queryeval.evaluation.session.monotonic", lambda: engine.now)
     files = SourceFingerprint(files=lambda source: ["a.db"] if is_local else [])
     monkeypatch.setitem(ENGINES._members, "counting", EngineType(opener=engine.open, fingerprint=files))
     monkeypatch.setattr("pytest_queryeval.evaluation.session.check_exists", lambda source, name: None)
@@ -397,6 +402,13 @@ def test_repaired_queries_have_the_limits_of_the_case_but_a_second_unless_all_ca
 
     assert [tuple(limits) for _, *limits in executed[:2]] == [(7.0, 11)] * 2
     assert {tuple(limits) for _, *limits in executed[2:]} == {(seconds, 2)}  # one row more than gold's
+
+
+def test_the_queries_of_one_cause_run_for_a_second_together(monkeypatch, session):
+    cause, executed = counted(monkeypatch, session, seconds=0.25)
+
+    assert cause is None
+    assert [timeout for _, timeout, _ in executed] == [7.0, 7.0, 1.0, 0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize(("mode", "is_local", "runs"), [("auto", False, 2), ("full", False, 52), ("off", True, 2)])

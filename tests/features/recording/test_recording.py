@@ -22,15 +22,18 @@ from samples import change, fake_source, install_engine, make_case, table
 from selections import selected
 
 from pytest_queryeval.core.answer_json import decode, decode_answer, encode, encode_answer
+from pytest_queryeval.core.cause import Cause, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, QueryOrAnswer, Source
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.features.recording.sources import decode_cause
 from pytest_queryeval.features.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
@@ -832,6 +835,49 @@ def test_tables_and_times_come_back(tmp_path):
     database(tmp_path, 2)
     with pytest.raises(SourceError, match=r"the tables of 'a.db' in .* are stale: its source has changed since"):
         replayer(folder).load_schema(source)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        None,
+        Cause(edits=(CausingEdit(label="wrong-value", clause="WHERE", change="1 → 2\ud83d"),)),
+        Cause(
+            edits=(
+                CausingEdit(label="wrong-value", clause="WHERE", change="1 → 2"),
+                CausingEdit(label="missing-order", clause="ORDER", change="nothing → a"),
+            ),
+            repaired_query="SELECT a\nFROM t",
+            is_tested=True,
+        ),
+        SharedPatterns(shared=1, of=2, only_gold=("?x a :Singer",), only_predicted=()),
+    ],
+)
+def test_a_cause_comes_back_for_the_same_comparison(tmp_path, cause):
+    case, folder = make_case(source=database(tmp_path, 1)), tmp_path / "r"
+    assert recorder(folder).load_cause("g", "p", case) is None
+    recorder(folder).save_cause("g", "p", case, cause)
+
+    assert replayer(folder).load_cause("g", "p", case) == (cause,)
+    with pytest.raises(SourceError, match=r"^no recorded cause of `q` on 'a.db' in "):
+        replayer(folder).load_cause("g", "q", case)
+    with pytest.raises(SourceError, match=r"the cause of `p` on 'a.db' in .* is stale: `compare` has changed"):
+        replayer(folder).load_cause("g", "p", change(case, policy=Policy(case="ignore")))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"edits": [["no-label", "WHERE", "1 → 2"]], "repaired_query": None, "tested": True},
+        {"edits": [["wrong-value", "WHERE"]], "repaired_query": None, "tested": True},
+        {"edits": [["wrong-value", "WHERE", "1 → 2"]], "tested": True},
+        {"shared": "x", "gold_patterns": 1, "only_gold": [], "only_predicted": []},
+        {},
+    ],
+)
+def test_an_entry_without_a_cause_is_damaged(entry):
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        decode_cause(entry)
 
 
 @pytest.mark.parametrize(
