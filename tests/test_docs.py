@@ -24,17 +24,16 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
-    *(
-        "command_predictor",
-        "database_servers",
-        "duckdb",
-        "embeddings",
-        "http_engine",
-        "http_predictor",
-        "json",
-        "scale",
-    ),
-    *("sdmx", "sparql_endpoint"),
+    "command_predictor",
+    "database_servers",
+    "duckdb",
+    "embeddings",
+    "http_engine",
+    "http_predictor",
+    "json",
+    "scale",
+    "sdmx",
+    "sparql_endpoint",
 )
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -30,17 +30,16 @@ from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 # The schemas of the package have the members of all features.
 pytestmark = pytest.mark.feature(
-    *(
-        "command_predictor",
-        "database_servers",
-        "duckdb",
-        "embeddings",
-        "http_engine",
-        "http_predictor",
-        "json",
-        "scale",
-    ),
-    *("sdmx", "sparql_endpoint"),
+    "command_predictor",
+    "database_servers",
+    "duckdb",
+    "embeddings",
+    "http_engine",
+    "http_predictor",
+    "json",
+    "scale",
+    "sdmx",
+    "sparql_endpoint",
 )
 
 ROOT = Path(__file__).parent.parent
