@@ -12,8 +12,8 @@ import duckdb
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.features.strength.sql.rows import fitted, insertion_order
-from pytest_queryeval.languages.sql.scripts import insert_rows
-from pytest_queryeval.languages.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.scripts import insert_rows
+from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 
 
 def copy_to_duckdb(database: Path, copy: Path) -> None:

@@ -7,10 +7,10 @@ from sqlglot import exp
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.features.strength.sql import mutants
 from pytest_queryeval.features.strength.sql.compared import compared_columns
+from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql.kind import SQL
 from pytest_queryeval.languages.sql.order import order_plan, sort_key_query
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql.trees.columns import Columns
 from pytest_queryeval.languages.sql.trees.match import match_queries
 

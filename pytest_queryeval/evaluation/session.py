@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
@@ -31,12 +31,11 @@ from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recordings import Recording
-    from pytest_queryeval.evaluation.source_tables import SourceTables
-    from pytest_queryeval.languages.sparql.source_terms import SourceTerms, UnknownTerm
+    from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 
+T = TypeVar("T")
 CACHE_CELLS = 1_000_000
 LISTING_SECONDS = 60.0  # for a source to list its tables, whatever the timeout of a case
-CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 LOOKUP_SECONDS = 10.0  # for a source to look up a term, or to list its terms
 LOOKUP_ROWS = 100_000
 
@@ -78,11 +77,7 @@ class Session:
         self._occupied: set[tuple[str, str]] = set()  # sources that a derived query ran on last, without an end
         self._built: Source | None = None
         self._opening = threading.Lock()  # predictors list schemas in threads
-        self._variants: dict[tuple[str, str], list[Source]] = {}
-        self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
-        self._source_tables: dict[tuple[object, ...], SourceTables | SourceError] = {}
-        self._source_terms: dict[tuple[object, ...], SourceTerms] = {}
-        self._source_states: dict[tuple[str, str], str | None] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
         self._is_analysing = False
@@ -104,7 +99,7 @@ class Session:
             self._engines.clear()
             self._built = None
             self._embedders.clear()
-            self._schemas.clear()
+            self._kept.clear()
             self._executions.clear()
             self._cached_cells = 0
 
@@ -173,9 +168,13 @@ class Session:
 
     def variants(self, source: Source) -> list[Source]:
         """Return the variants of a source, as they are at the first call; raise `SourceError` where none is found."""
-        if source.key not in self._variants:
-            self._variants[source.key] = variants_of(source)
-        return self._variants[source.key]
+        return self.kept(("variants", source.key), lambda: variants_of(source))
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returned, or raise the `SourceError` that it raised, when this key was first used."""
+        if key not in self._kept:
+            self._kept[key] = capture_error(make, SourceError)
+        return cast("T", unwrap(self._kept[key]))
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
@@ -265,13 +264,10 @@ class Session:
 
         Empty where neither is known. Raise `SourceError`, the same one every time.
         """
-        if case.db_schema is not None or case.settings.source is None:
+        source = case.settings.source
+        if case.db_schema is not None or source is None:
             return case.db_schema or Schema()
-        key = case.settings.source.key
-        if key not in self._schemas:
-            source = case.settings.source
-            self._schemas[key] = capture_error(lambda: self._list_schema(source, case.settings.timeout), SourceError)
-        return unwrap(self._schemas[key])
+        return self.kept(("schema", source.key), lambda: self._list_schema(source, case.settings.timeout))
 
     def schema_text(self, case: Case) -> str:
         """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty where there is none.
@@ -279,44 +275,6 @@ class Session:
         Raise `SourceError`, the same one every time.
         """
         return self._schema_texts.of(case)() or ""
-
-    def source_tables(self, case: Case) -> SourceTables:
-        """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
-
-        Constraints come from the source, and from the case's `db_schema`. Empty if neither is known, and for other
-        kinds. Raise `SourceError` if the source cannot be queried, the same one every time.
-        """
-        from pytest_queryeval.evaluation.source_tables import SourceTables
-
-        source, schema = case.settings.source, case.db_schema
-        if case.settings.kind != "sql" or source is None:
-            return SourceTables()
-        stated_ddl = None if schema is None else schema_script(schema, case.settings.dialect)
-        key = (source.key, stated_ddl, case.settings.dialect)
-        if key not in self._source_tables:
-            self._source_tables[key] = capture_error(lambda: self._with_constraints(case, stated_ddl), SourceError)
-        return unwrap(self._source_tables[key])
-
-    def _with_constraints(self, case: Case, stated_ddl: str | None) -> SourceTables:
-        from pytest_queryeval.evaluation.source_tables import source_tables
-
-        source_case = replace(
-            case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1)
-        )
-
-        def returns_rows(query: str) -> bool | None:
-            execution = self.execute(QueryOrAnswer(query=query), source_case, is_derived=True)
-            if execution.error is not None:
-                return True if execution.error.kind == "too_large" else None
-            return isinstance(execution.answer, Table) and bool(execution.answer.rows)
-
-        try:
-            declared_ddl = self.schema_text(source_case)
-        except SourceError:
-            if stated_ddl is None:
-                raise
-            declared_ddl = ""
-        return source_tables(declared_ddl, stated_ddl or "", case.settings.dialect, returns_rows)
 
     def unknown_terms(self, query: str, case: Case) -> Sequence[UnknownTerm] | None:
         """Return the terms in the patterns of a SPARQL query that the case's source does not have.
@@ -329,22 +287,21 @@ class Session:
         from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
         from pytest_queryeval.languages.sparql.source_terms import SourceTerms
 
-        key = (source.key, self._is_analysing)  # what only an analysis has looked up is not in the recording
-        if key not in self._source_terms:
-            settings = replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS)
-            lookup_case = replace(case, settings=settings)
+        lookup_case = replace(case, settings=replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS))
 
-            def run(lookup: str) -> Table | None:
-                try:
-                    answer = self.execute(QueryOrAnswer(query=lookup), lookup_case, is_derived=True).answer
-                except UnresponsiveSourceError:
-                    return None
-                return answer if isinstance(answer, Table) else None
+        def run(lookup: str) -> Table | None:
+            try:
+                answer = self.execute(QueryOrAnswer(query=lookup), lookup_case, is_derived=True).answer
+            except UnresponsiveSourceError:
+                return None
+            return answer if isinstance(answer, Table) else None
 
-            is_local = bool(ENGINES[source.engine].fingerprint.files(source))
-            self._source_terms[key] = SourceTerms(run, declared_prefixes(source.settings), is_local=is_local)
-        golds = [gold.query for gold in case.golds if gold.query is not None]
-        return self._source_terms[key].unknown_terms(query, golds)
+        is_local = bool(ENGINES[source.engine].fingerprint.files(source))
+        terms = self.kept(
+            ("terms", source.key, self._is_analysing),  # what only an analysis has looked up is not in the recording
+            lambda: SourceTerms(run, declared_prefixes(source.settings), is_local=is_local),
+        )
+        return terms.unknown_terms(query, [gold.query for gold in case.golds if gold.query is not None])
 
     def _list_schema(self, source: Source, timeout: float) -> Schema:
         schema = None if self.recording is None else self.recording.load_schema(source)
@@ -377,9 +334,7 @@ class Session:
         """
         if source is None:
             return None
-        if source.key not in self._source_states:
-            self._source_states[source.key] = known_state(source)
-        return self._source_states[source.key]
+        return self.kept(("state", source.key), lambda: known_state(source))
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.

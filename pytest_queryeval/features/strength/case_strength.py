@@ -9,6 +9,7 @@ from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.core.errors import GoldColumnError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.evaluation.scoring import Scoring, variant_gold_error
 from pytest_queryeval.evaluation.session import Session
@@ -72,7 +73,7 @@ def measure_strength(
     timeouts = 0
     mutants: Sequence[Mutant] = ()
     if kind.name in MUTATORS:
-        mutants = MUTATORS[kind.name](query, case, session.source_tables(case).tables, run)
+        mutants = MUTATORS[kind.name](query, case, _tables(case, session), run)
     for mutant in mutants:
         if timeouts == MAX_TIMEOUTS:
             break
@@ -93,6 +94,15 @@ def measure_strength(
         equivalent=tuple(equivalent),
         unreadable=kind.read_problem(query, case.settings.dialect),
     )
+
+
+def _tables(case: Case, session: Session) -> Tables:
+    """Return the tables of a SQL source; none for other kinds, which need no parser of SQL."""
+    if case.settings.kind != "sql":
+        return {}
+    from pytest_queryeval.features.strength.sql.source_tables import source_tables
+
+    return source_tables(case, session).tables
 
 
 def _passes(mutant: Mutant, case: Case, session: Session) -> bool:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 from report_maker import report_of
-from samples import entry
+from samples import entry, fake_source, install_engine, make_case
 from suites import write
 
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import MUTATORS
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.features.strength.mutant import Mutant
+from pytest_queryeval.features.strength.sql.source_tables import source_tables
 from pytest_queryeval.features.strength.weak_cases import read_weak_cases
 from pytest_queryeval.suites import load_cases
 
@@ -284,6 +286,16 @@ def test_constraints_are_those_of_the_source_and_those_of_db_schema_that_its_dat
         "JOIN" in change for id_ in ("unlisted-reference", "listed-reference") for change in weak.get(id_, ())
     )
     assert "DISTINCT dropped" not in weak.get("listed-key", ())
+
+
+def test_constraints_are_those_of_the_schema_of_each_case(monkeypatch):
+    install_engine(monkeypatch, {})
+    with Session() as session:
+        for number in range(20):  # each schema is gone by the next one, which may have its address
+            schema = Schema(tables={f"t{number}": ("a",)})
+            case = make_case(source=fake_source(), db_schema=schema)
+            assert list(source_tables(case, session).tables) == [f"t{number}"]
+            del schema, case
 
 
 def test_a_listed_key_that_the_data_breaks_counts_for_nothing(strength):

@@ -24,8 +24,8 @@ from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.rows import MAX_ROWS, RowGenerator, fitted, insertion_order
+from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.features.strength.variants import build_variants
-from pytest_queryeval.languages.sql.table_definitions import read_tables
 
 DDL = """
 CREATE TABLE concert (

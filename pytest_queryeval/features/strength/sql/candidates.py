@@ -22,9 +22,10 @@ from pytest_queryeval.features.strength.sql.rows import (
     insertion_order,
     without_orphans,
 )
+from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_rows
+from pytest_queryeval.features.strength.sql.source_tables import source_tables
+from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
-from pytest_queryeval.languages.sql.table_definitions import read_tables
 
 SAMPLED_ROWS = 60  # of each table of the source
 PLAIN_SHARE = 1 / 3
@@ -44,11 +45,11 @@ class CandidateDatabases:
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
         self._case = case
         self._session = session
-        source_tables = session.source_tables(case)
-        self.tables = source_tables.tables
+        listing = source_tables(case, session)
+        self.tables = listing.tables
         self._is_for_queries = bool(read_by)
         self._filled = _read_tables_of(read_by, self.tables, case.settings.dialect) if read_by else self.tables
-        statements, others = _statements(source_tables.ddl, case.settings.dialect)
+        statements, others = _statements(listing.ddl, case.settings.dialect)
         self._ddl = "\n\n".join([*(statements[name] for name in insertion_order(self.tables)), *others])
         self._constraints = constraints_of(self._filled)
         self._samples = {name: self._sampled(name) for name in self._filled}

@@ -32,7 +32,7 @@ class Compared:
 def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     """Return what a query compares, as far as it can be read and its columns are those of `tables`.
 
-    >>> from pytest_queryeval.languages.sql.table_definitions import read_tables
+    >>> from pytest_queryeval.features.strength.sql.table_definitions import read_tables
     >>> tables = read_tables("CREATE TABLE singer (name TEXT, age INT)", "sqlite")
     >>> compared_columns("SELECT name FROM singer WHERE age > 30", "sqlite", tables).values
     ((('singer', 'age'), 30),)

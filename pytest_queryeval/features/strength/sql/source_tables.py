@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import ForeignKey, TableDefinition, Tables
-from pytest_queryeval.languages.sql.scripts import select_key_faults, select_nulls, select_orphans
-from pytest_queryeval.languages.sql.table_definitions import read_tables
+from pytest_queryeval.evaluation.calls.schema_text import schema_script
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.sql.scripts import select_key_faults, select_nulls, select_orphans
+from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+
+CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,30 +26,60 @@ class SourceTables:
     tables: Tables = field(default_factory=dict)
 
 
-def source_tables(
-    declared_ddl: str, stated_ddl: str, dialect: str, returns_rows: Callable[[str], bool | None]
-) -> SourceTables:
-    """Return the tables of a source from its own `declared_ddl` and from the `stated_ddl` of a suite.
+def source_tables(case: Case, session: Session) -> SourceTables:
+    """Return the tables that a case's SQL source makes, with the constraints that its rows keep.
+
+    Constraints come from the source, and from the case's `db_schema`. Empty if neither is known. Raise `SourceError` if
+    the source cannot be queried, the same one every time.
+    """
+    source, schema, dialect = case.settings.source, case.db_schema, case.settings.dialect
+    if source is None:
+        return SourceTables()
+    stated_ddl = None if schema is None else schema_script(schema, dialect)
+    return session.kept(
+        ("tables", source.key, stated_ddl, dialect), lambda: _with_constraints(case, stated_ddl, session)
+    )
+
+
+def _with_constraints(case: Case, stated_ddl: str | None, session: Session) -> SourceTables:
+    """Return the tables of a source from its own statements and from the `stated_ddl` of a suite.
 
     Tables and columns are the declared ones, or the stated ones if nothing is declared. Constraints are the declared
     ones, and those stated ones that the rows are known to keep. A declared foreign key that rows break does not count,
     nor does a stated key that is part of a declared one: formats without composite keys list such parts.
-    `returns_rows` says whether a query returns rows, and returns None if it does not run.
     """
-    stated_tables = read_tables(stated_ddl, dialect)
+    source_case = replace(case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1))
+    try:
+        declared_ddl = session.schema_text(source_case)
+    except SourceError:
+        if stated_ddl is None:
+            raise
+        declared_ddl = ""
+
+    def returns_rows(query: str) -> bool | None:
+        execution = session.execute(QueryOrAnswer(query=query), source_case, is_derived=True)
+        if execution.error is not None:
+            return True if execution.error.kind == "too_large" else None
+        return isinstance(execution.answer, Table) and bool(execution.answer.rows)
+
+    dialect = case.settings.dialect
+    stated_tables = read_tables(stated_ddl or "", dialect)
     tables = read_tables(declared_ddl, dialect) or {
         name: TableDefinition(name, [column._replace(not_null=False) for column in table.columns])
         for name, table in stated_tables.items()
     }
     rows = _Rows(tables, dialect, returns_rows)
     return SourceTables(
-        ddl=declared_ddl or stated_ddl,
+        ddl=declared_ddl or stated_ddl or "",
         tables={name: _constrain(table, stated_tables.get(name), rows) for name, table in tables.items()},
     )
 
 
 class _Rows:
-    """Checks which constraints the rows of a source keep, declared or not."""
+    """Checks which constraints the rows of a source keep, declared or not.
+
+    `returns_rows` says whether a query returns rows, and returns None if it does not run.
+    """
 
     def __init__(self, tables: Tables, dialect: str, returns_rows: Callable[[str], bool | None]) -> None:
         self._columns = {  # as the source spells them, by their names in lower case
