@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_view import CaseView
     from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, QueryEvalWarning
-    from pytest_queryeval.core.model import Case, Prediction, QueryOrAnswer
+    from pytest_queryeval.core.model import Abstention, Case, Prediction, QueryOrAnswer
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.runs.evaluate import evaluate
     from pytest_queryeval.runs.pairs import PairScore, score_pairs
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.text.redaction import register_secret
 
 _HOMES = {
+    "Abstention": "core.model",
     "Case": "core.model",
     "CaseView": "core.case_view",
     "ExecutorBroken": "core.errors",
@@ -33,6 +34,7 @@ _HOMES = {
 
 __all__ = [
     "METRICS",
+    "Abstention",
     "Case",
     "CaseView",
     "ExecutorBroken",

@@ -58,6 +58,7 @@ CauseLabel: TypeAlias = Literal[
     "empty",
     "too-large",
     "rejected",
+    "abstained",
 ]
 MAX_EDITS = 2
 NOTHING = "nothing"  # in the text of a change

@@ -16,12 +16,13 @@ from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.core.table import Difference, Table
 
 Answer: TypeAlias = Table | JsonAnswer | Selection
-FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]
+FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained"]
 # The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
+ABSTENTION = "abstention"  # the metric of cases that are not answerable
 MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
@@ -104,6 +105,13 @@ class QueryOrAnswer:
     location: Location | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """What a system answers in place of a query if it does not answer the question, and why."""
+
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
@@ -176,13 +184,16 @@ class Case:
     question: str
     evidence: str
     golds: tuple[QueryOrAnswer, ...]
-    predicted: QueryOrAnswer | None
+    """The right answers; none of a case that is not `answerable`."""
+    predicted: QueryOrAnswer | Abstention | None
     tags: tuple[str, ...]
     difficulty: str | None
     metadata: Mapping[str, JsonValue]
     skip: str | None
     xfail: str | None
     allow_empty: bool
+    answerable: bool = True
+    """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()
     """All that was said up to the question, which is its last message; empty where there is only the question."""
     db_schema: Schema | None = None
@@ -199,11 +210,11 @@ class Case:
 class Prediction:
     """What the system under test said.
 
-    `content` holds a query's text, or an answer. `seconds` is the wall time of the call; `metadata` is whatever the
-    system told about it.
+    `content` holds a query's text, an answer, or an abstention. `seconds` is the wall time of the call; `metadata` is
+    whatever the system told about it.
     """
 
-    content: QueryOrAnswer
+    content: QueryOrAnswer | Abstention
     predictor: str
     seconds: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -273,6 +273,10 @@ class PredictionReport(TypedDict):
     seconds: float
     metadata: dict[str, JsonValue]
     """What the system stated about the call."""
+    abstained: NotRequired[bool]
+    """Whether the system abstained; present, like `reason`, if it did."""
+    reason: NotRequired[str]
+    """Why it abstained, empty if it did not say."""
 
 
 class ScoringReport(TypedDict):
@@ -463,6 +467,8 @@ class CaseReport(TypedDict):
     """None if the suite could not be read."""
     tags: list[str]
     difficulty: str | None
+    answerable: NotRequired[bool]
+    """Whether the question has a right answer; present if it has none."""
     features: NotRequired[list[str]]
     """What the first gold is made of; present if it is a query that has any features."""
     source: str | None
@@ -478,7 +484,7 @@ class CaseReport(TypedDict):
     violations: list[ViolationReport]
     """The thresholds that are not met."""
     gold: GoldReport | None
-    """This and the next three are None if the case ended before."""
+    """This and the next three are None if the case ended before; this one also if no answer is right."""
     predicted: PredictedReport | None
     scoring: ScoringReport | None
     depends_on_tie: bool

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Answer, Case
+from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, options_of
@@ -71,7 +71,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
     """Yield each gold with the stated prediction, or with itself if a predictor is to be called."""
     golds = [gold.answer for gold in case.golds if gold.answer is not None]
-    if case.predicted is None:
+    if not isinstance(case.predicted, QueryOrAnswer):
         yield from zip(golds, golds, strict=True)
         return
     with suppress(QueryEvalError):  # which is reported when the case is evaluated

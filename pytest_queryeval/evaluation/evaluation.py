@@ -16,7 +16,16 @@ from pytest_queryeval.core.errors import (
     QueryEvalError,
     SourceError,
 )
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
+from pytest_queryeval.core.model import (
+    Abstention,
+    Case,
+    CaseResult,
+    Execution,
+    Failure,
+    Prediction,
+    QueryOrAnswer,
+    Trial,
+)
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -97,9 +106,12 @@ def fault_text(case: Case, fault: Exception) -> str:
 def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
-    If a gold fails, the system is still called: its answer belongs in the report and in a recording. If the source is
-    at fault, no other case can be scored either, so only a prediction that needs no call is kept.
+    A case that is not answerable has one without query and answer. If a gold fails, the system is still called: its
+    answer belongs in the report and in a recording. If the source is at fault, no other case can be scored either, so
+    only a prediction that needs no call is kept.
     """
+    if not case.answerable:
+        return [Execution(query=None)]
     golds: list[Execution] = []
     try:
         for index, content in enumerate(case.golds):
@@ -169,8 +181,16 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     )
 
 
-def _execute_prediction(content: QueryOrAnswer, case: Case, session: Session) -> Execution:
-    """Execute a prediction, without the text that a model wrote around its query."""
+def _execute_prediction(content: QueryOrAnswer | Abstention, case: Case, session: Session) -> Execution:
+    """Execute a prediction, without the text that a model wrote around its query.
+
+    An abstention fails as an empty query does, unless the case is not answerable; then nothing is run.
+    """
+    if isinstance(content, Abstention):
+        failure = Failure(kind="abstained", message=content.reason or "without a reason")
+        return Execution(query="", error=failure) if case.answerable else Execution(query=None)
+    if not case.answerable:
+        return Execution(query=content.query, answer=content.answer)
     if content.query is None or content.answer is not None:
         return session.execute(content, case)
     kind = KINDS[case.settings.kind]

@@ -19,15 +19,15 @@ KINDS: Registry[Kind] = Registry(
 
 def difficulty_of(case: Case) -> str | None:
     """Return the difficulty of a case: that of its suite, else by the rule of its kind, from its first gold."""
-    query = case.golds[0].query
+    query = case.golds[0].query if case.golds else None
     if case.difficulty is not None or query is None:
         return case.difficulty
     return KINDS[case.settings.kind].difficulty(query, case.settings.dialect)
 
 
 def features_of(case: Case) -> tuple[str, ...]:
-    """Return the features of the first gold of a case, such as `join`; none for a stored answer."""
-    query = case.golds[0].query
+    """Return the features of the first gold of a case, such as `join`; none for a stored answer, or without gold."""
+    query = case.golds[0].query if case.golds else None
     return () if query is None else KINDS[case.settings.kind].features(query, case.settings.dialect)
 
 

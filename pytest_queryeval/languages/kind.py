@@ -22,6 +22,7 @@ FAILURE_LABELS: Mapping[FailureKind, CauseLabel] = {
     "too_large": "too-large",
     "empty": "empty",
     "rejected": "rejected",
+    "abstained": "abstained",
 }
 
 

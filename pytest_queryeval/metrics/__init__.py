@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better, Metric, describe_metric
+from pytest_queryeval.core.model import ABSTENTION
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages import KINDS
@@ -91,6 +92,7 @@ METRICS = MetricRegistry(
         "prediction_seconds": f"{__name__}.run_measures:prediction_seconds",
         "execution_seconds": f"{__name__}.run_measures:execution_seconds",
         "metadata": f"{__name__}.run_measures:metadata",
+        ABSTENTION: f"{__name__}.run_measures:abstention",
     },
 )
 
@@ -101,8 +103,13 @@ def need_answers(names: Iterable[str]) -> bool:
     return not inputs or bool(inputs & {"answers", "executions"})
 
 
-def applies_to(metric: str, kind: str) -> bool:
-    """Return whether a metric scores cases of a kind; raise `QueryEvalError` where either is unknown."""
+def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> bool:
+    """Return whether a metric scores cases of a kind, answerable or not; raise `QueryEvalError` where one is unknown.
+
+    Cases that are not answerable are scored by `abstention` alone, and only they are.
+    """
+    if answerable is not None and answerable is (metric == ABSTENTION):
+        return False
     return METRICS[metric].applies_to(kind, KINDS[kind].answer_type)
 
 

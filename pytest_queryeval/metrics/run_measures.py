@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pytest_queryeval.core.metric import Score, UnknownTerms, metric
-from pytest_queryeval.core.model import Execution, Prediction
+from pytest_queryeval.core.model import Abstention, Execution, Prediction
 from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80
@@ -18,6 +18,12 @@ def valid_query(gold: Execution, predicted: Execution) -> float:
     0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks.
     """
     return float(predicted.error is None and not predicted.violations)
+
+
+@metric(answers=None, input="predictions")
+def abstention(predicted: Execution, prediction: Prediction) -> float:
+    """Return 1 if the system abstains, else 0; on cases with `answerable: false` only."""
+    return float(isinstance(prediction.content, Abstention))
 
 
 @metric(input="predictions", kinds=frozenset({"sparql"}))

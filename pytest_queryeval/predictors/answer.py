@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Answer, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Answer, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
 from pytest_queryeval.languages import KINDS
@@ -24,8 +24,23 @@ MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
 _QUERY_FIELDS = ("predicted", "sql", "query", "sparql", "answer", "text", "content", "output", "output_text")
 _LIBRARIES = (str(Path(__file__).parent.parent), str(Path(inspect.__file__).parent), "<frozen")
 PREDICTED = "predicted"
+ABSTAINED = "abstained"
+REASON = "reason"
 MAX_SECONDS = 1e9
 JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
+
+
+def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention | None:
+    """Return the abstention of an object with `"abstained": true`; None for any other object.
+
+    Raises `PredictorError` for an invalid reason; `by` is who gave it, for messages.
+    """
+    if fields.get(ABSTAINED) is not True:
+        return None
+    stated_reason = fields.get(REASON)
+    if not isinstance(stated_reason, str | None):
+        raise PredictorError(f"{by} abstained with a `{REASON}` that is not text")
+    return Abstention(stated_reason or "")
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
@@ -54,12 +69,18 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
     """Return what a function returned as a prediction: a `Prediction` as it is; raises `PredictorError`.
 
-    `by` is who answered, for messages; `predictor` and `seconds` are those of a prediction that is made here.
+    An `Abstention` needs no prediction around it. `by` is who answered, for messages; `predictor` and `seconds` are
+    those of a prediction that is made here.
     """
+    if isinstance(answer, Abstention):
+        answer = Prediction(content=answer, predictor=predictor, seconds=seconds)
     if isinstance(answer, Prediction):
         if _is_valid(answer):
             return answer
-        fault = "a Prediction that lacks a query's text or an answer under `content`, or a text as `predictor`"
+        fault = (
+            "a Prediction that lacks a query's text, an answer or an abstention under `content`,"
+            " or a text as `predictor`"
+        )
         raise PredictorError(f"{by} returned {fault}")
     try:
         content = read_answer(answer, kind, by=by)
@@ -112,9 +133,12 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 def _is_valid(prediction: Prediction) -> bool:
     """Return whether the fields of a user's `Prediction` have the right types, which Python does not check."""
     content: Any = prediction.content
-    if not isinstance(content, QueryOrAnswer) or not isinstance(prediction.predictor, str):
+    if not isinstance(content, QueryOrAnswer | Abstention) or not isinstance(prediction.predictor, str):
         return False
-    has_answer = isinstance(content.query, str) if content.answer is None else isinstance(content.answer, Answer)
+    if isinstance(content, Abstention):
+        has_answer = isinstance(content.reason, str)
+    else:
+        has_answer = isinstance(content.query, str) if content.answer is None else isinstance(content.answer, Answer)
     return has_answer and isinstance(prediction.metadata, Mapping)
 
 

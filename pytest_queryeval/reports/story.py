@@ -17,6 +17,7 @@ from pytest_queryeval.core.report import (
     CausingEditReport,
     DifferenceReport,
     FailureReport,
+    PredictionReport,
     QueryReport,
     Row,
 )
@@ -169,8 +170,9 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield Query(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
     if (predicted := case["predicted"]) is not None:
         origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
-        answer = answer_of(predicted)
-        yield Query(name="predicted", origin=origin, text=predicted["query"], answer=answer, failure=failure)
+        abstention = "" if case["prediction"] is None else abstention_text(case["prediction"])
+        text = f"({abstention})" if abstention else predicted["query"]
+        yield Query(name="predicted", origin=origin, text=text, answer=answer_of(predicted), failure=failure)
     if case["cause"] is not None:
         yield Cause(
             edits=causing_edits(case),
@@ -187,6 +189,13 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield Scores(case_scores, settings)
     if case["trials"]:
         yield Trials([Trial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]])
+
+
+def abstention_text(prediction: PredictionReport) -> str:
+    """Return that the system abstained, and why; empty where it did not."""
+    if not prediction.get("abstained"):
+        return ""
+    return ": ".join(filter(None, ("the system abstained", prediction.get("reason"))))
 
 
 def finding(case: CaseReport) -> str:
@@ -305,6 +314,7 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
     facts = (
         Fact("question", case["question"]),
         Fact("evidence", case["evidence"]),
+        Fact("gold", "" if case.get("answerable", True) else "none: the question has no answer"),
         Fact("source", case["source"] or ""),
         *(
             Fact(group.heading, ", ".join(group_values(case, name)))

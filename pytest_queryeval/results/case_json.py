@@ -10,7 +10,17 @@ from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_grou
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.metric import LARGEST
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation, Trial
+from pytest_queryeval.core.model import (
+    Abstention,
+    Case,
+    CaseResult,
+    Execution,
+    Outcome,
+    Prediction,
+    QueryOrAnswer,
+    ThresholdViolation,
+    Trial,
+)
 from pytest_queryeval.core.report import (
     CaseReport,
     CauseReport,
@@ -109,7 +119,10 @@ def case_json(
     if (gold := progress.gold) is not None:
         case_report["gold"] = {**_query_report(gold, case, ShortLabels()), "index": progress.gold_index}
     if (prediction := progress.prediction) is not None:
-        predicted = Execution(query=prediction.content.query, answer=prediction.content.answer)
+        content = prediction.content
+        predicted = Execution(query=None)
+        if isinstance(content, QueryOrAnswer):
+            predicted = Execution(query=content.query, answer=content.answer)
         case_report["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
         case_report["prediction"] = _prediction(prediction)
     return _redacted(case_report)
@@ -133,6 +146,8 @@ def _without_answers(
         "outcome": outcome,
         "fingerprint": case_fingerprint(case, source_state),
     }
+    if not case.answerable:
+        case_report["answerable"] = False
     if features := features_of(case):
         case_report["features"] = list(features)
     if before := case.conversation[:-1]:  # the last message is the question
@@ -162,7 +177,7 @@ def result_json(
         **_without_answers(case, nodeid, path, outcome, headline(result) if result.fails else message, source_state),
         "scores": dict(result.scores),
         "violations": [_violation(violation) for violation in result.violations],
-        "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index},
+        "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index} if case.answerable else None,
         "predicted": {**_query_report(result.predicted, case, labels), "error": _failure(result.predicted)},
         "scoring": {"seconds": sum(trial.scoring_seconds for trial in result.trials)},
         "depends_on_tie": result.shown.depends_on_tie,
@@ -227,19 +242,24 @@ def _trial(trial: Trial, case: Case) -> TrialReport:
 
 
 def _query(execution: Execution, case: Case) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table."""
+    """Return the query, or as text an answer that was given as a value; None for a table or an abstention."""
     query = execution.query
+    if execution.error is not None and execution.error.kind == "abstained":
+        return None
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
     return None if query is None else truncate(query, QUERY_CHARACTERS)
 
 
 def _prediction(prediction: Prediction) -> PredictionReport:
-    return {
+    prediction_report: PredictionReport = {
         "source": prediction.predictor,
         "seconds": _seconds(prediction.seconds),
         "metadata": to_jsonable(prediction.metadata, text=str),
     }
+    if isinstance(prediction.content, Abstention):
+        prediction_report |= {"abstained": True, "reason": truncate(prediction.content.reason, MESSAGE_CHARACTERS)}
+    return prediction_report
 
 
 def _violation(violation: ThresholdViolation) -> ViolationReport:

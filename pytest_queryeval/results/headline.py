@@ -11,6 +11,8 @@ LINE_CHARACTERS = 160
 
 def failure_text(kind: str, message: str) -> str:
     """Return why a prediction has no answer."""
+    if kind == "abstained":
+        return f"the system abstained from a question that has an answer: {message}"
     return f"prediction failed ({kind}): {message}"
 
 
@@ -22,6 +24,8 @@ def headline(result: CaseResult) -> str:
     error = result.predicted.error
     if error is not None:
         reason = failure_text(error.kind, one_line(error.message, LINE_CHARACTERS))
+    elif not result.case.answerable:
+        reason = "the system answered a question that has no answer"
     else:
         reason = ", ".join(
             f"{missed.metric} {format_score(missed.value)}"

@@ -117,8 +117,11 @@ class RunOptions(OptionValues):
         predictor = settings.predictor
         if self.concurrency is not None and predictor is not None and PREDICTORS[predictor.kind].calls:
             settings = replace(settings, predictor=replace(predictor, concurrency=self.concurrency))
-        limits = self.thresholds.items()
-        binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, settings.kind)}
+        binding = {
+            name: limit
+            for name, limit in self.thresholds.items()
+            if name in METRICS and applies_to(name, settings.kind, answerable=case.answerable)
+        }
         if binding:
             settings = replace(settings, thresholds={**settings.thresholds, **binding})
         return case if settings is case.settings else replace(case, settings=settings)

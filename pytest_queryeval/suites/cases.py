@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
+from pytest_queryeval.core.model import ABSTENTION, Abstention, Case, QueryOrAnswer, Settings, Threshold
 from pytest_queryeval.documents.document import File, Node, Problems
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import TableFile
@@ -55,6 +55,7 @@ class CaseReader:
             return None
         self._check_id(values.get("id"), node, problems)
         suite_settings = None
+        answerable = values.get("answerable", True)
         if not (problems or self._is_broken):
             suite_settings = problems.attempt(self._settings, values, node)
         name = suite_settings.settings.kind if suite_settings else values.get("kind", self._shared.get("kind"))
@@ -62,12 +63,12 @@ class CaseReader:
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
-            check_applicable(node, values, kind.name, problems)
+            check_applicable(node, values, kind.name, problems, answerable=answerable)
             # A gold under a misspelt key is reported once, as an unknown key.
             if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
-                golds = problems.attempt(read_golds, node, kind)
+                golds = problems.attempt(read_golds, node, kind, answerable=answerable)
             predicted = problems.attempt(read_predicted, node, kind)
-        if suite_settings and kind and golds and not problems:
+        if suite_settings and kind and golds is not None and not problems:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
             location = table_location if row and table_location else node.location
@@ -86,16 +87,20 @@ class CaseReader:
         inheritable = {
             name: value for name, value in values.items() if name != "tags" and KEYS[name].inheritance != "own"
         }
+        answerable = values.get("answerable", True)
+        if not answerable:
+            inherited_threshold = self._shared.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
+            inheritable = {"thresholds": {ABSTENTION: inherited_threshold}, **inheritable, "metrics": (ABSTENTION,)}
         if not inheritable:
             if self._shared_settings is None:
-                self._shared_settings = self._resolved(self._shared, node)
+                self._shared_settings = self._resolved(self._shared, node, answerable=answerable)
             return self._shared_settings
-        return self._resolved(inherited(self._shared, inheritable), node)
+        return self._resolved(inherited(self._shared, inheritable), node, answerable=answerable)
 
-    def _resolved(self, values: Values, node: Node) -> SuiteSettings:
+    def _resolved(self, values: Values, node: Node, *, answerable: bool) -> SuiteSettings:
         if "kind" not in values:
             raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
-        return resolve(values)
+        return resolve(values, answerable=answerable)
 
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
@@ -116,13 +121,16 @@ class CaseReader:
         settings: Settings,
         kind: Kind,
         golds: tuple[QueryOrAnswer, ...],
-        predicted: QueryOrAnswer | None,
+        predicted: QueryOrAnswer | Abstention | None,
         node: Node,
         problems: Problems,
     ) -> None:
         """Add a problem where a query has no source, or a source of another kind, or the case has no prediction."""
-        is_answered = all(content is not None and content.query is None for content in (*golds, predicted))
-        if settings.source is None and kind.has_queries and not is_answered:
+        is_run = any(
+            content is None or (isinstance(content, QueryOrAnswer) and content.query is not None)
+            for content in (*golds, predicted)
+        )
+        if settings.source is None and kind.has_queries and golds and is_run:
             metric_names = (*settings.metrics, *settings.thresholds)
             first = next((name for name in metric_names if need_answers([name])), None)
             if first or not metric_names:
@@ -183,7 +191,7 @@ def _case(
     values: Values,
     suite_settings: SuiteSettings,
     golds: tuple[QueryOrAnswer, ...],
-    predicted: QueryOrAnswer | None,
+    predicted: QueryOrAnswer | Abstention | None,
 ) -> Case:
     """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
     settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
@@ -207,6 +215,7 @@ def _case(
         tags=added(suite_settings.tags, values["tags"]) if "tags" in values else suite_settings.tags,
         metadata=metadata,
         allow_empty=values.get("allow_empty", False),
+        answerable=values.get("answerable", True),
         difficulty=values.get("difficulty"),
         skip=values.get("skip"),
         xfail=values.get("xfail"),

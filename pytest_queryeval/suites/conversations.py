@@ -18,7 +18,7 @@ TARGET = "target"
 DESCRIPTIVE = ("name", "comments")
 # What only a case with a conversation accepts: keys that describe it, and any words as tags, which become markers.
 ACCEPTED: Mapping[str, Shape] = {**dict.fromkeys(DESCRIPTIVE, ANYTHING), "tags": either(NULL, list_shape(SCALAR))}
-REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question")
+REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question", "answerable")
 _TURN: Shape = {
     "type": "object",
     "properties": {"role": TEXT, "content": SCALAR},

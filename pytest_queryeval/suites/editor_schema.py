@@ -59,7 +59,10 @@ def _references(level: Level) -> dict[str, Shape]:
 
 
 def _case() -> Shape:
-    """Return the shape of a case: of one with a gold, or of one with a conversation, whose turns have the golds."""
+    """Return the shape of a case: of one with a gold or without an answer, or of one with a conversation.
+
+    The turns of a conversation have the golds.
+    """
     keys = _references("case")
     single = {name: of for name, of in keys.items() if name != CONVERSATION}
     conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
@@ -74,7 +77,10 @@ def _case() -> Shape:
         "then": mapping_shape(conversation),
         "else": {
             **mapping_shape(single),
-            "oneOf": [{"required": [form]} for form in GOLD_FORMS],
+            "oneOf": [
+                *({"required": [form]} for form in GOLD_FORMS),
+                {"required": ["answerable"], "properties": {"answerable": {"const": False}}},
+            ],
             "dependencies": only_one,
         },
     }

@@ -429,6 +429,7 @@ _KEYS = (
     _own("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
     _own("xfail", "the reason why the case misses its thresholds, or true", reason("expected to fail in the suite")),
     _own("allow_empty", "true: gold is meant to have no rows", flag),
+    _own("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(
         _own(name, _FORM_DESCRIPTIONS[name], _as_written(form))
         for name, form in {**GOLD_FORMS, **PREDICTED_FORMS}.items()

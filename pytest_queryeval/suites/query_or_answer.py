@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pytest_queryeval.core.model import QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, QueryOrAnswer
 from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import each, entries, items
+from pytest_queryeval.documents.values import each, entries, flag, items, known_entries, or_else, whole_text
 from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_tables import read_table
+from pytest_queryeval.predictors.answer import ABSTAINED, REASON
 
 _TABLE = shape_of(read_table)
 # The shapes that each form accepts; the kind of the case reads the values.
@@ -25,10 +26,17 @@ PREDICTED_FORMS: Mapping[str, Shape] = {"predicted": NOT_NULL, "predicted_table"
 EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 
-def read_golds(case: Node, kind: Kind) -> tuple[QueryOrAnswer, ...]:
-    """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value."""
+def read_golds(case: Node, kind: Kind, *, answerable: bool) -> tuple[QueryOrAnswer, ...]:
+    """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value.
+
+    A case that is not answerable has none.
+    """
     case_entries = entries(case)
     form = _only_form(case_entries, GOLD_FORMS)
+    if not answerable:
+        if form is None:
+            return ()
+        raise case_entries[form].problem(f"'{form}' beside `answerable: false`: no answer is right, remove one of them")
     if form is None:
         if isinstance(case.file, TableFile):
             raise case.problem("no gold: fill the cell of `gold` or `gold_file`")
@@ -51,7 +59,7 @@ def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
     return replace(kind.read_gold(item), location=item.location)
 
 
-def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:
+def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | None:
     """Read the prediction in a case, if there is one; raise `CaseError`."""
     case_entries = entries(case)
     form = _only_form(case_entries, PREDICTED_FORMS)
@@ -60,6 +68,10 @@ def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:
     node = case_entries[form]
     if node.empty:
         raise node.problem(f"'{form}' is null: {EMPTY_PREDICTED}")
+    if isinstance(node.value, dict) and ABSTAINED in node.value and node.value.keys() <= {ABSTAINED, REASON}:
+        fields = known_entries(node, {ABSTAINED: flag, REASON: or_else("", whole_text)})
+        if fields[ABSTAINED]:
+            return Abstention(fields.get(REASON, ""))
     readers = {"predicted": kind.read_predicted, "predicted_table": kind.read_table, "predicted_file": kind.read_file}
     return readers[form](node)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.gates import Gate
-from pytest_queryeval.core.model import Settings, Source, Threshold
+from pytest_queryeval.core.model import ABSTENTION, Settings, Source, Threshold
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text
@@ -131,9 +131,10 @@ def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[s
     return tuple(dict.fromkeys(above_words + level_words))
 
 
-def resolve(values: Values) -> SuiteSettings:
+def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
+    is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
     source = values.get("source")
     if source is not None:
         source = resolved_source(source, values.get("sources", {}))
@@ -142,10 +143,10 @@ def resolve(values: Values) -> SuiteSettings:
     if source is not None and VARIANTS in source.settings:
         metrics = (*metrics, "test_suite_accuracy")
     if "metrics" in values:
-        metrics = tuple(name for name in values["metrics"] if applies_to(name, kind.name))
+        metrics = tuple(name for name in values["metrics"] if is_scored_by(name))
     thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
     if "thresholds" in values:  # those of a folder may include metrics of other kinds
-        thresholds = {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
+        thresholds = {name: limits for name, limits in values["thresholds"].items() if is_scored_by(name)}
     trials = values.get("trials", Trials(1))
     settings = Settings(
         kind=kind.name,
@@ -196,8 +197,13 @@ def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
     return ENGINES[source.engine].dialect(source.settings)
 
 
-def check_applicable(node: Node, level_values: Values, kind: str, problems: Problems) -> None:
-    """Add a problem for each metric and threshold of a level, read from `node`, that does not apply to the kind."""
+def check_applicable(
+    node: Node, level_values: Values, kind: str, problems: Problems, *, answerable: bool | None = None
+) -> None:
+    """Add a problem for each metric and threshold of a level, read from `node`, that does not apply to its cases.
+
+    They are of one kind; `answerable` is None where some of them may be answerable and others not.
+    """
     for key in ("metrics", "thresholds"):
         if key in level_values:
             at = entries(node)[key]
@@ -209,3 +215,6 @@ def check_applicable(node: Node, level_values: Values, kind: str, problems: Prob
                     problems.append(
                         value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
                     )
+                elif not applies_to(name, kind, answerable=answerable):
+                    cases = "an answerable case" if answerable else f"`answerable: false`, only '{ABSTENTION}' does"
+                    problems.append(value.problem(f"metric '{name}' does not apply to {cases}"))

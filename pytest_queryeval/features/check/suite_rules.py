@@ -145,7 +145,7 @@ def _uses(case: CaseLevels, path: KeyPath) -> bool:
     kind = case.case.settings.kind
     match path:
         case ("metrics" | "thresholds", name):
-            return applies_to(name, kind)
+            return applies_to(name, kind, answerable=case.case.answerable)
         case ("options", owner, option):
             return _takes_option(case, owner, option)
         case ("compare", name, *_):

@@ -20,7 +20,7 @@ from pytest_queryeval.core.answer_json import (
 )
 from pytest_queryeval.core.errors import PredictorError, SourceError
 from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.features.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.features.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS
@@ -169,10 +169,13 @@ def _portable(value: Any, folders: Collection[str]) -> Any:
 def encode_prediction(prediction: Prediction) -> JsonObject:
     """Return the content of an entry; raise TypeError or ValueError for what cannot be recorded."""
     content = prediction.content
-    query: JsonObject = {} if content.query is None else {"query": content.query}
+    fields: JsonObject
+    if isinstance(content, Abstention):
+        fields = {"abstained": True, "reason": content.reason}
+    else:
+        fields = encode_answer(content.answer) | ({} if content.query is None else {"query": content.query})
     return {
-        **encode_answer(content.answer),
-        **query,
+        **fields,
         "metadata": encode(to_jsonable(prediction.metadata)),
         "predictor": prediction.predictor,
         "seconds": encode(float(prediction.seconds)),
@@ -181,10 +184,14 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
 
 def decode_prediction(entry: Entry) -> Prediction:
     """Return the prediction in an entry; raise ValueError, TypeError or KeyError where it holds none."""
-    query = decode_lines(entry["query"]) if "query" in entry else None
-    content = QueryOrAnswer(query=query, answer=decode_answer(entry))
-    if content == QueryOrAnswer():
-        raise ValueError("neither a query nor an answer")
+    content: QueryOrAnswer | Abstention
+    if entry.get("abstained") is True:
+        content = Abstention(decode_lines(entry["reason"]))
+    else:
+        query = decode_lines(entry["query"]) if "query" in entry else None
+        content = QueryOrAnswer(query=query, answer=decode_answer(entry))
+        if content == QueryOrAnswer():
+            raise ValueError("neither a query nor an answer")
     metadata = decode(entry["metadata"])
     if not isinstance(metadata, dict):
         raise ValueError("metadata that is no object")

@@ -62,17 +62,17 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     ]
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # What the cases of a suite have in common, which are most of them, is looked up once.
-    indexes: dict[tuple[str, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
+    indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
     extended_cases: list[Case] = []
     for case, path in cases:
         requested, has_source = case.settings.requested_metrics, case.settings.source is not None
-        key = case.settings.kind, has_source, requested
+        key = case.settings.kind, case.answerable, has_source, requested
         if key not in indexes:
             addable_metrics = {
                 metric
                 for metric in metrics
                 if metric not in requested
-                and applies_to(metric, case.settings.kind)
+                and applies_to(metric, case.settings.kind, answerable=case.answerable)
                 and (has_source or need_answers(requested) or not need_answers([metric]))
             }
             added_scopes = [(metric, where) for metric, where in score_scopes if metric in addable_metrics]

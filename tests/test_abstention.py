@@ -1,0 +1,144 @@
+"""Questions without an answer, and systems that abstain."""
+
+import pytest
+from suites import case, load, problems
+
+from pytest_queryeval import Abstention, Prediction, evaluate
+from pytest_queryeval.core.model import Execution, Failure, QueryOrAnswer, Threshold
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS, applies_to
+
+HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"
+PREDICT = """
+from pytest_queryeval import Abstention, Prediction
+
+def predict(case):
+    if case.id.startswith("abstains"):
+        return Abstention("no table has that")
+    if case.id.startswith("tells"):
+        return Prediction(content=Abstention("too hard"), predictor="mine", metadata={"confidence": 0.1})
+    return "" if case.id.startswith("empty") else "SELECT 1"
+"""
+
+
+@pytest.fixture(autouse=True)
+def suite_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.sql").write_text("CREATE TABLE t (a);")
+    (tmp_path / "predict.py").write_text(PREDICT)
+
+
+def evaluated(*cases, settings="predictor: predict.py:predict\n", name="s.queryeval.yaml"):
+    lines = "".join(f"  - {{question: q, {fields}}}\n" for fields in cases)
+    return evaluate(load(f"{HEAD}{settings}cases:\n{lines}", name))["cases"]
+
+
+def test_only_abstaining_from_a_question_without_an_answer_is_right():
+    abstains, tells, answers, empty = evaluated(
+        *(f"id: {name}, answerable: false" for name in ("abstains", "tells", "answers", "empty"))
+    )
+    assert [abstains["outcome"], tells["outcome"]] == ["passed", "passed"]
+    assert abstains["scores"] == tells["scores"] == {"abstention": 1.0}
+    assert [answers["outcome"], empty["outcome"]] == ["failed", "failed"]
+    assert answers["scores"] == empty["scores"] == {"abstention": 0.0}
+    assert answers["message"] == "the system answered a question that has no answer"
+    assert (abstains["answerable"], abstains["gold"], abstains["predicted"]["query"]) == (False, None, None)
+    assert abstains["prediction"]["abstained"] is True
+    assert abstains["prediction"]["reason"] == "no table has that"
+    assert tells["prediction"]["metadata"] == {"confidence": 0.1}
+    assert "abstained" not in answers["prediction"]
+
+
+def test_abstaining_from_a_question_with_an_answer_has_the_worst_scores_and_says_so():
+    (report,) = evaluated("id: abstains, gold: SELECT 1")
+    assert report["outcome"] == "failed"
+    assert set(report["scores"].values()) == {0.0}
+    assert report["message"] == "the system abstained from a question that has an answer: no table has that"
+    assert report["predicted"]["error"] == {"kind": "abstained", "message": "no table has that"}
+    assert report["predicted"]["query"] is None
+    assert report["cause"]["edits"][0]["label"] == "abstained"
+    assert "answerable" not in report
+
+
+@pytest.mark.parametrize("kind", KINDS.available())
+def test_an_abstention_never_has_a_better_score_than_the_worst_one(kind):
+    golds = {
+        "sql": "gold: SELECT 1 AS a ORDER BY 1 LIMIT 1",
+        "sparql": "gold: 'SELECT ?a { ?a ?b ?c FILTER(?a != 1) } ORDER BY ?a'",
+        "json": "gold: {a: [1, {b: x}]}",
+        "sdmx": "gold: [{dataset_id: a, dimensions: [{dimension_name: d, values: [{id: x, name: y}]}]}]",
+    }
+    scored = case(
+        golds[kind],
+        "predicted: x",
+        head=f"kind: {kind}\n" + "source: a.db\n" * (kind == "sql") + "source: a.ttl\n" * (kind == "sparql"),
+    )
+    gold = Execution(query=scored.golds[0].query, answer=scored.golds[0].answer or KINDS[kind].empty_answer)
+    abstained = Execution(query="", error=Failure(kind="abstained", message="why"))
+    prediction = Prediction(content=Abstention("why"), predictor="mine")
+    with Session() as session:
+        scoring = Scoring(scored, gold, abstained, prediction, session)
+        for name in METRICS.available():
+            metric = METRICS[name]
+            if metric.parameter or metric.input == "predictions" or not applies_to(name, kind, answerable=True):
+                continue
+            if metric.injected & {"schema", "timer", "similarity"}:
+                continue  # which need a source or a model
+            assert scoring.value(name) in (None, metric.worst_score), name
+
+
+def test_a_case_may_state_that_it_abstains():
+    stated = "id: a, answerable: false, predicted: {abstained: true, reason: because}"
+    (report,) = evaluated(stated, settings="")
+    assert report["outcome"] == "passed"
+    assert report["prediction"]["reason"] == "because"
+
+
+@pytest.mark.feature("json")
+def test_a_json_answer_may_have_members_of_these_names():
+    loaded = case("predicted: {abstained: false, reason: x}", "gold: {a: 1}", head="kind: json\n")
+    assert isinstance(loaded.predicted, QueryOrAnswer)
+    assert case("predicted: {abstained: true}", "gold: {a: 1}", head="kind: json\n").predicted == Abstention()
+
+
+def test_gold_beside_answerable_false_is_one_error_at_its_place():
+    assert problems(
+        f"{HEAD}cases:\n  - id: a\n    answerable: false\n    gold: SELECT 1\n    predicted: SELECT 1\n"
+    ) == ["s.queryeval.yaml:6: 'gold' beside `answerable: false`: no answer is right, remove one of them"]
+
+
+def test_answerable_true_changes_nothing():
+    assert case("answerable: true") == case()
+
+
+@pytest.mark.parametrize("settings", ["thresholds: {}", "thresholds: {execution_accuracy: 0.1}", "metrics: [soft_f1]"])
+def test_inherited_metrics_and_thresholds_do_not_apply(settings):
+    loaded = load(f"{HEAD}{settings}\npredictor: predict.py:predict\ncases:\n  - {{id: a, answerable: false}}\n")[0]
+    assert loaded.settings.metrics == ("abstention",)
+    assert loaded.settings.thresholds == {"abstention": Threshold(minimum=1.0)}
+
+
+def test_abstention_is_a_metric_of_such_cases_only():
+    head = f"{HEAD}metrics: [soft_f1, abstention]\nthresholds: {{soft_f1: 0.5, abstention: 0.8}}\n"
+    cases = "  - {id: a, gold: SELECT 1}\n  - {id: b, answerable: false}\n"
+    answerable, unanswerable = load(f"{head}predictor: predict.py:predict\ncases:\n{cases}")
+    assert answerable.settings.requested_metrics == ("soft_f1",)
+    assert unanswerable.settings.thresholds == {"abstention": Threshold(minimum=0.8)}
+    assert "abstention" not in evaluated("id: a, gold: SELECT 1")[0]["scores"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            "answerable: false, metrics: [abstention, soft_f1]",
+            "metric 'soft_f1' does not apply to `answerable: false`, only 'abstention' does",
+        ),
+        ("gold: SELECT 1, thresholds: {abstention: 1}", "metric 'abstention' does not apply to an answerable case"),
+    ],
+)
+def test_a_metric_that_does_not_apply_to_a_case_is_refused_in_it(fields, message):
+    text = f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, {fields}}}\n"
+    assert problems(text) == [f"s.queryeval.yaml:5: {message}"]
