@@ -23,16 +23,16 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def marks(place, kinds):
-    """What ends its child is tried on one database in each run: what it takes does not depend on the database."""
-    return [pytest.mark.slow] if place == "memory" and kinds & {"timeout", "too_large"} else []
-
-
-CASES = [
-    pytest.param(place, query, kinds, id=f"{place}-{name}", marks=marks(place, kinds))
-    for place in ("file", "memory")
-    for name, query, kinds in HOSTILE
-]
+def statements(*, that_end_their_process):
+    """The parameters of a test: the statements that run into a limit, or those that are refused or fail."""
+    return pytest.mark.parametrize(
+        ("query", "kinds"),
+        [
+            pytest.param(query, kinds, id=name)
+            for name, query, kinds in HOSTILE
+            if bool(kinds & {"timeout", "too_large"}) is that_end_their_process
+        ],
+    )
 
 
 @pytest.fixture(scope="module", params=["file", "memory"])
@@ -54,8 +54,19 @@ def battery(request, tmp_path_factory):
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize(("battery", "query", "kinds"), CASES, indirect=["battery"])
+@statements(that_end_their_process=False)
 def test_hostile_statements_fail_in_time_and_the_next_query_answers(battery, query, kinds):
+    check(battery, query, kinds)
+
+
+# One database is enough in most runs: what these statements take does not depend on it.
+@pytest.mark.parametrize("battery", ["file", pytest.param("memory", marks=pytest.mark.slow)], indirect=True)
+@statements(that_end_their_process=True)
+def test_statements_without_end_or_bounds_are_stopped_and_the_next_query_answers(battery, query, kinds):
+    check(battery, query, kinds)
+
+
+def check(battery, query, kinds):
     engine, folder = battery
     written = query.replace("{folder}", str(folder)).replace("{database}", str(folder / "concerts.duckdb"))
     began = time.monotonic()
