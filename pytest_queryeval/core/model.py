@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -120,9 +121,13 @@ class Message:
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Settings:
-    """All inherited keys of a case, resolved for its kind. Cases of a suite share one object where they can."""
+    """All inherited keys of a case, resolved for its kind.
+
+    Cases of a suite share one object where they can. So it is compared by identity, and what follows from it alone is
+    computed once for all of them.
+    """
 
     kind: str
     source: Source | None
@@ -155,17 +160,17 @@ class Settings:
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
     """Rules of `queryeval check` that are ignored, each with the reason."""
 
-    @property
+    @cached_property
     def requested_metrics(self) -> tuple[str, ...]:
         """The names of metrics that scores are computed for: those in `metrics`, then those that have a threshold."""
         return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
 
-    @property
+    @cached_property
     def score_names(self) -> tuple[str, ...]:
         """The names of the scores that a case may have: those of metrics, and those of several trials together."""
         return (*self.requested_metrics, *self.trials_scores)
 
-    @property
+    @cached_property
     def trials_scores(self) -> tuple[str, ...]:
         """The names of the scores of several trials together; of trials that stop, what their rule decides."""
         if self.trials == 1 or not self.thresholds:

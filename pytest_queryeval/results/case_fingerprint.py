@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.answer_json import encode_answer
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.report import CaseFingerprint
+from pytest_queryeval.core.report import CaseFingerprint, Limits
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
 _HEX_DIGITS = 16
 _CACHED_DIGESTS = 64
-_DEFAULT_POLICIES = {text_numbers: Policy(text_numbers=text_numbers) for text_numbers in (False, True)}
+_CACHED_SETTINGS = 256
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -32,16 +32,14 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
     `source_state` is a digest of what the answers of the source depend on, None if unknown.
     """
-    settings = case.settings
+    settings, shared = case.settings, _settings_fingerprint(case.settings)
     messages = [[message.role, message.content] for message in case.conversation]
     schemas = {"db_schema": case.db_schema, **case.extra}
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": list(settings.score_names),
-        "thresholds": {
-            name: {"min": limits.minimum, "max": limits.maximum} for name, limits in settings.thresholds.items()
-        },
+        "metrics": shared.metrics,
+        "thresholds": shared.thresholds,
         "on_miss": settings.on_miss,
         "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
         "trials_rule": settings.trials_rule,
@@ -50,10 +48,31 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
         "schemas": {
             name: _schema_digest(_SharedSchema(schema)) for name, schema in schemas.items() if schema is not None
         },
-        "compare": _compare(case),
-        "options": {name: _options(name, options) for name, options in settings.options.items() if options},
+        "compare": shared.compare,
+        "options": shared.options,
         "source": source_state,
     }
+
+
+class _SettingsFingerprint(NamedTuple):
+    """What the fingerprints of cases with the same settings share, other than single values."""
+
+    metrics: list[str]
+    thresholds: dict[str, Limits]
+    compare: dict[str, JsonValue]
+    options: dict[str, dict[str, JsonValue]]
+
+
+@lru_cache(maxsize=_CACHED_SETTINGS)
+def _settings_fingerprint(settings: Settings) -> _SettingsFingerprint:
+    return _SettingsFingerprint(
+        metrics=list(settings.score_names),
+        thresholds={
+            name: {"min": limits.minimum, "max": limits.maximum} for name, limits in settings.thresholds.items()
+        },
+        compare=_compare(settings),
+        options={name: _options(name, options) for name, options in settings.options.items() if options},
+    )
 
 
 def _digest(content: object) -> str:
@@ -99,16 +118,13 @@ def _gold_content(gold: QueryOrAnswer) -> Any:
         return to_jsonable(getattr(answer, "rows", answer))
 
 
-def _compare(case: Case) -> dict[str, JsonValue]:
+def _compare(settings: Settings) -> dict[str, JsonValue]:
     """Return the settings of the comparison that differ from the defaults of the kind."""
-    default = _DEFAULT_POLICIES[KINDS[case.settings.kind].text_numbers]
-    if case.settings.policy == default:
-        return {}
-    names = (field.name for field in fields(Policy))
+    default = Policy(text_numbers=KINDS[settings.kind].text_numbers)
     return {
-        name: to_jsonable(value)
-        for name in names
-        if (value := getattr(case.settings.policy, name)) != getattr(default, name)
+        field.name: to_jsonable(value)
+        for field in fields(Policy)
+        if (value := getattr(settings.policy, field.name)) != getattr(default, field.name)
     }
 
 

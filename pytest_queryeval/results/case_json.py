@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import pickle
+import re
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from pytest_queryeval.core import report
@@ -37,7 +38,7 @@ from pytest_queryeval.languages import KINDS, difficulty_of, features_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.redaction import may_hold_secret, redact
+from pytest_queryeval.text.redaction import redact, secrets_in
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 QUERY_CHARACTERS = 20_000
 MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation
-SURROGATE = r"\ud"  # how JSON in ASCII has a half of a surrogate pair
+SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # how a pickle has a half of a surrogate pair
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
 
@@ -131,21 +132,23 @@ def case_json(
 def _without_answers(
     case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_state: str | None
 ) -> CaseReport:
-    case_report: CaseReport = {
-        **_blank(nodeid, message),
-        "id": case.id,
-        "path": path,
-        "line": case.location.line,
-        "kind": case.settings.kind,
-        "tags": list(case.tags),
-        "difficulty": difficulty_of(case),
-        "source": case.settings.source.name if case.settings.source else None,
-        "groups": stored_groups(case, path),
-        "question": case.question,
-        "evidence": case.evidence,
-        "outcome": outcome,
-        "fingerprint": case_fingerprint(case, source_state),
-    }
+    case_report = _blank(nodeid, message)
+    case_report.update(
+        {
+            "id": case.id,
+            "path": path,
+            "line": case.location.line,
+            "kind": case.settings.kind,
+            "tags": list(case.tags),
+            "difficulty": difficulty_of(case),
+            "source": case.settings.source.name if case.settings.source else None,
+            "groups": stored_groups(case, path),
+            "question": case.question,
+            "evidence": case.evidence,
+            "outcome": outcome,
+            "fingerprint": case_fingerprint(case, source_state),
+        }
+    )
     if not case.answerable:
         case_report["answerable"] = False
     if features := features_of(case):
@@ -170,24 +173,26 @@ def result_json(
     source_state: str | None = None,
 ) -> CaseReport:
     """Return a case that was scored, and where it fails why; the other arguments are those of `case_json`."""
-    case = result.case
-    labels = ShortLabels()
+    case, shown, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
-    with_result: CaseReport = {
-        **_without_answers(case, nodeid, path, outcome, headline(result) if result.fails else message, source_state),
-        "scores": dict(result.scores),
-        "violations": [_violation(violation) for violation in result.violations],
-        "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index} if case.answerable else None,
-        "predicted": {**_query_report(result.predicted, case, labels), "error": _failure(result.predicted)},
-        "scoring": {"seconds": sum(trial.scoring_seconds for trial in result.trials)},
-        "depends_on_tie": result.shown.depends_on_tie,
-        "difference": difference,
-        "cause": _cause(result),
-        "prediction": _prediction(result.prediction),
-        "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
-        "details": to_jsonable(result.details, text=str),  # `_redacted` makes texts fit for UTF-8
-    }
-    return _redacted(with_result)
+    message = headline(result) if result.fails else message
+    case_report = _without_answers(case, nodeid, path, outcome, message, source_state)
+    case_report.update(
+        {
+            "scores": dict(result.scores),
+            "violations": [_violation(violation) for violation in result.violations],
+            "gold": {**_query_report(shown.gold, case, labels), "index": shown.gold_index} if case.answerable else None,
+            "predicted": {**_query_report(shown.predicted, case, labels), "error": _failure(shown.predicted)},
+            "scoring": {"seconds": sum([trial.scoring_seconds for trial in result.trials])},
+            "depends_on_tie": shown.depends_on_tie,
+            "difference": difference,
+            "cause": _cause(result),
+            "prediction": _prediction(shown.prediction),
+            "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
+            "details": to_jsonable(shown.details, text=str),  # `_redacted` makes texts fit for UTF-8
+        }
+    )
+    return _redacted(case_report)
 
 
 class TableReport(TypedDict):
@@ -343,10 +348,10 @@ def report_cell(cell: Cell) -> JsonValue:
 def _redacted(case: CaseReport) -> CaseReport:
     """Return a case without secrets and with text that UTF-8 can encode: reports rely on it.
 
-    Few cases have either; to search them as one document is much faster than text by text.
+    Few cases have either; to search them as one pickle is much faster than text by text.
     """
-    document = json.dumps(case)
-    return redacted(case) if may_hold_secret(document) or SURROGATE in document else case
+    data = pickle.dumps(case, pickle.HIGHEST_PROTOCOL)
+    return redacted(case) if secrets_in(data) or SURROGATE.search(data) else case
 
 
 def redacted(case: CaseReport) -> CaseReport:

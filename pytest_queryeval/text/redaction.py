@@ -37,6 +37,7 @@ _PLACEHOLDER = re.compile(r"\{[\w.]+\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CLEAN_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)(?::[0-9]*)?(?=[/?#]|$)")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)")
+_CURRENT_TEST = (b"PYTEST_CURRENT_TEST", "PYTEST_CURRENT_TEST")
 _HINT_OF_CREDENTIALS = re.compile(
     r"://|:.*@|(?:^|[^a-z])jdbc:|(?:password|passwd|pwd|passphrase|token|secret|api_?key)\s*[=:]",
     re.IGNORECASE | re.DOTALL,
@@ -67,14 +68,9 @@ def beginning_of_secret(text: str) -> str:
     return max(ends, key=len, default="")
 
 
-def may_hold_secret(document: str) -> bool:
-    """Return whether a document of ASCII JSON may hold a secret; if not, no text in it does."""
-    return any(form in document for form in _known.forms_in_json())
-
-
 def secrets_in(data: bytes) -> tuple[str, ...]:
     """Return the secrets of which some form is in the data, such as a pickle, which holds texts as UTF-8."""
-    return _known.found_in(data)
+    return _known.secrets_in(data)
 
 
 def register_secret(value: str) -> None:
@@ -149,9 +145,8 @@ class _KnownSecrets:
         self._registered: set[str] = set()
         self._environment: Mapping[Any, Any] = {}
         self._is_outdated = True
-        self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
-        self._forms_in_json: tuple[str, ...] = ()
+        self._forms_in_utf8: dict[str, tuple[bytes, ...]] = {}
 
     def add(self, value: str) -> None:
         with self._lock:
@@ -160,42 +155,40 @@ class _KnownSecrets:
 
     def forms(self) -> tuple[str, ...]:
         """Return every form of every secret, the longest first, since a form may contain a shorter one."""
-        environment = _environment()
-        if self._is_outdated or environment != self._environment:
-            with self._lock:
-                environment = dict(environment)
-                changed = environment.items() ^ self._environment.items()  # often pytest's variable of the current test
-                if self._is_outdated or any(_secrets_of(*variable) for variable in changed):
-                    self._update(self._registered.union(*(_secrets_of(*variable) for variable in environment.items())))
-                self._environment = environment
+        self._update()
         return self._forms
 
-    def _update(self, secrets: set[str]) -> None:
-        if secrets != self._secrets:
-            forms = {form for secret in secrets for form in _forms_of(secret)}
-            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-            self._forms_in_json = tuple(json.dumps(form)[1:-1] for form in self._forms)
-            self._secrets = secrets
-        self._is_outdated = False
-
-    def found_in(self, data: bytes) -> tuple[str, ...]:
+    def secrets_in(self, data: bytes) -> tuple[str, ...]:
         """Return the secrets of which some form is in the data."""
-        self.forms()
-        return tuple(
-            secret
-            for secret in self._secrets
-            if any(form.encode("utf-8", "surrogatepass") in data for form in _forms_of(secret))
-        )
+        self._update()
+        return tuple(secret for secret, forms in self._forms_in_utf8.items() if any(form in data for form in forms))
 
-    def forms_in_json(self) -> tuple[str, ...]:
-        """Return the forms as they are within the texts of an ASCII JSON document."""
-        self.forms()
-        return self._forms_in_json
+    def _update(self) -> None:
+        environment = _environment()
+        if not self._is_outdated and environment == self._environment:
+            return
+        with self._lock:
+            secrets = self._registered.union(*(_secrets_of(*variable) for variable in environment.items()))
+            if secrets != self._forms_in_utf8.keys():
+                forms = {secret: _forms_of(secret) for secret in secrets}
+                self._forms = tuple(sorted(frozenset().union(*forms.values()), key=lambda form: (-len(form), form)))
+                self._forms_in_utf8 = {
+                    secret: tuple(form.encode("utf-8", "surrogatepass") for form in forms_of_secret)
+                    for secret, forms_of_secret in forms.items()
+                }
+            self._environment = environment
+            self._is_outdated = False
 
 
 def _environment() -> Mapping[Any, Any]:
-    """Return the environment as `os.environ` holds it, which is fast to compare since nothing is decoded."""
-    return vars(os.environ).get("_data", os.environ)  # type: ignore[no-any-return]
+    """Return a copy of the environment without the name of pytest's current test, which changes all the time.
+
+    It is as `os.environ` holds it, which is fast to compare since nothing is decoded.
+    """
+    environment = dict(vars(os.environ).get("_data", os.environ))
+    for name in _CURRENT_TEST:
+        environment.pop(name, None)
+    return environment
 
 
 @lru_cache(maxsize=10_000)
