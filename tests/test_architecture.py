@@ -67,12 +67,9 @@ SHARED_MODULES = {
     "languages": {
         "kind",
         "query_language",
-        "stated_tables",
-        "table_files",
-        "files",
+        "stated_answers",
         "answer_text",
         "extract_query",
-        "lookalikes",
         "sparql.results",
     },
 }

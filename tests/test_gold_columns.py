@@ -4,7 +4,7 @@ import pytest
 from suites import case, problem
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table, Tie

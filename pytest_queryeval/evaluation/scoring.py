@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_queryeval.comparison.equality import in_strict_order
-from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.comparison.equality import in_strict_order, project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema

@@ -7,6 +7,7 @@ in a code block or after a label is used only if it begins like a query, and of 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,34 @@ from itertools import islice
 from typing import NamedTuple
 
 from pytest_queryeval.documents.fences import CodeBlock, code_blocks
-from pytest_queryeval.languages.lookalikes import LOOKALIKES, lookalike
+
+# Characters that look like those of a query, by what to write instead.
+_INSTEAD = {
+    "a space": "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+    "nothing": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
+    "a straight quote": "\u2018\u2019\u201a\u201b\u2032\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u2039\u203a",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d",
+    "its ASCII form": "\uff08\uff09\uff0c\uff1b\uff1d\uff1c\uff1e\uff0a\uff0e\uff0f\uff0b",
+}
+_REMEDIES = {character: remedy for remedy, characters in _INSTEAD.items() for character in characters}
+LOOKALIKES = f"[{''.join(_REMEDIES)}]"
+
+
+def lookalike(query: str, parts: re.Pattern[str]) -> str:
+    """Return the place of the first lookalike outside of strings and comments, and what to write; else nothing.
+
+    `parts` finds strings, comments, the group `open` of a string that does not end, and LOOKALIKES as `lookalike`.
+    """
+    for part in parts.finditer(query):
+        if part.lastgroup == "open":
+            return ""
+        if part.lastgroup == "lookalike":
+            line = query.count("\n", 0, part.start()) + 1
+            column = part.start() - query.rfind("\n", 0, part.start())
+            name = unicodedata.name(part[0]).lower()
+            return f"line {line}, column {column} is U+{ord(part[0]):04X}, {name}: write {_REMEDIES[part[0]]}"
+    return ""
+
 
 MAX_ANSWER = 2**18  # characters; no query has more, and an answer is read several times
 TOO_LONG = f"the answer has more than {MAX_ANSWER:,} characters, so it was not searched for a query"

@@ -13,10 +13,8 @@ from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
 from pytest_queryeval.languages.extract_query import Language, after_prose, extract_query, text_hint
-from pytest_queryeval.languages.files import stated_file
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.stated_tables import TABLE_KEYS, read_table
-from pytest_queryeval.languages.table_files import table_readers
+from pytest_queryeval.languages.stated_answers import TABLE_KEYS, read_table, stated_file, table_readers
 from pytest_queryeval.sandbox.host import Hosts
 
 

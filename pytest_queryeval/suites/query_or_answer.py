@@ -11,7 +11,7 @@ from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import each, entries, flag, items, known_entries, or_else, whole_text
 from pytest_queryeval.languages import Kind
-from pytest_queryeval.languages.stated_tables import read_table
+from pytest_queryeval.languages.stated_answers import read_table
 from pytest_queryeval.predictors.answer import ABSTAINED, REASON
 
 _TABLE = shape_of(read_table)

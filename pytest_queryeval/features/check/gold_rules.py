@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import canonical_rows
-from pytest_queryeval.comparison.equality import equal_tables
-from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.table import Cell, Literal

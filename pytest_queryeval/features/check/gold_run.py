@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.core.errors import Location, QueryEvalError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table

@@ -19,8 +19,8 @@ from pytest_queryeval.features.json.difference import difference, difference_cau
 from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
-from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.kind import Kind
+from pytest_queryeval.languages.stated_answers import stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
 
 

@@ -24,8 +24,8 @@ from pytest_queryeval.features.sdmx.reading import read_selection
 from pytest_queryeval.features.sdmx.scores import check_options
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
-from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.kind import Kind
+from pytest_queryeval.languages.stated_answers import stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
 
 MAX_BYTES = 32 * MEBIBYTE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.core.errors import GoldColumnError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table

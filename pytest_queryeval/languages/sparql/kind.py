@@ -7,13 +7,12 @@ from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
-from pytest_queryeval.languages.files import MAX_STATED_BYTES, stated_file
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, csv_term, graph_table, stated_term
-from pytest_queryeval.languages.table_files import table_readers
+from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
 

@@ -2,13 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.sparql.json_results import BOOLEAN, read_json_results
 from pytest_queryeval.languages.sparql.terms import term_rows
-from pytest_queryeval.languages.sparql.xml_results import XmlResults
-from pytest_queryeval.sandbox.driver import encode_term
+from pytest_queryeval.sandbox.driver import MAX_NESTED_TERMS, Term, encode_term, language_tag
+
+NAMESPACE = "http://www.w3.org/2005/sparql-results#"
+LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
+DIRECTION = "http://www.w3.org/2005/11/its dir"
+_TERMS = ("uri", "bnode", "literal")
+_PARTS = ("subject", "predicate", "object")
+
+
+class XmlResults:
+    """`columns`, `rows` (name -> `driver.Term`) and `boolean` of a document; its handlers raise ValueError.
+
+    The format: https://www.w3.org/TR/rdf-sparql-XMLres/
+    """
+
+    def __init__(self) -> None:
+        self.columns: list[str] = []
+        self.rows: list[dict[str, Term]] = []
+        self.boolean: bool | None = None
+        self.has_results = False
+        self._open: list[str] = []
+        self._name = ""
+        self._literal = ("", "")
+        self._triples: list[dict[str, Term]] = []  # the open ones, from the outermost on
+        self._text: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Handle the start of an element."""
+        namespace, _, name = tag.rpartition(" ")
+        if namespace != NAMESPACE or (not self._open and name != "sparql"):
+            raise ValueError(f"the element {name} is not of {NAMESPACE}")
+        self._open.append(name)
+        self._text = []
+        if name == "variable":
+            self.columns.append(attributes["name"])
+        elif name == "results":
+            self.has_results = True
+        elif name == "result":
+            self.rows.append({})
+        elif name == "binding":
+            self._name = attributes["name"]
+        elif name == "literal":
+            language = language_tag(attributes.get(LANGUAGE, ""), attributes.get(DIRECTION, ""))
+            self._literal = attributes.get("datatype", ""), language
+        elif name == "triple":
+            self._triples.append({})
+            if len(self._triples) > MAX_NESTED_TERMS:
+                raise ValueError("it nests too deeply")
+
+    def text(self, text: str) -> None:
+        """Handle text of the open element."""
+        self._text.append(text)
+
+    def end(self, _: str) -> None:
+        """Handle the end of the open element."""
+        name = self._open.pop()
+        text = "".join(self._text)
+        if name == "boolean":
+            self.boolean = {"true": True, "false": False}[text.strip()]
+        elif name in _TERMS:
+            terms: dict[str, Term] = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}
+            self._add(terms[name])
+        elif name == "triple":
+            triple = self._triples.pop()
+            if triple.keys() != set(_PARTS):
+                raise ValueError(f"a triple has no {next(part for part in _PARTS if part not in triple)}")
+            self._add(("triple", triple["subject"], triple["predicate"], triple["object"]))
+
+    def _add(self, term: Term) -> None:
+        """Add a term that has ended to the triple that it is a part of, or to its row."""
+        if self._triples and self._open[-1] in _PARTS:
+            self._triples[-1][self._open[-1]] = term
+        else:
+            self.rows[-1][self._name] = term
+
+    def refuse_doctype(self, *_: object) -> None:
+        """Raise ValueError: document types define entities, which can blow up or refer to files."""
+        raise ValueError("a DOCTYPE is not allowed")
 
 
 def read_results(text: str, suffix: str) -> Table:
