@@ -7,6 +7,4 @@ from pytest_queryeval.cli.command import Command
 IMPORT = Command(
     module=f"{__name__}.importers.command", summary="write suites from a data set, a table or another tool's tests"
 )
-EXPORT = Command(
-    module=f"{__name__}.exporters.command", summary="write the predictions of a report for a published tool"
-)
+EXPORT = Command(module=f"{__name__}.exporters", summary="write the predictions of a report for a published tool")

@@ -10,8 +10,7 @@ from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile
-from pytest_queryeval.features.transfer.exporters.formats import bird_file, spider_file
+from pytest_queryeval.features.transfer.exporters import Exported, PredictionFile, bird_file, spider_file
 from pytest_queryeval.results.aggregation import aggregate
 
 
