@@ -18,8 +18,9 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.db_schema import load_schema
-from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, intended_keys, read_keys
+from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
+from pytest_queryeval.suites.reading import intended_keys, read_keys
 from pytest_queryeval.suites.settings import SuiteSettings, Values, added, check_applicable, inherited, resolve
 
 

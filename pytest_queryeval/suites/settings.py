@@ -21,7 +21,8 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile
 from pytest_queryeval.suites.gates import read_gates
-from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, Trials, read_keys
+from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, Trials
+from pytest_queryeval.suites.reading import read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.sources import resolved_source
 from pytest_queryeval.suites.variables import load_env_file

@@ -18,8 +18,8 @@ from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
-from pytest_queryeval.suites.keys import CASE_KEYS, read_keys
 from pytest_queryeval.suites.predictors import check_predictor_files
+from pytest_queryeval.suites.reading import CASE_KEYS, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.settings import (
     FOLDER_FILE,
