@@ -1,5 +1,7 @@
 """Questions without an answer, and systems that abstain."""
 
+from pathlib import Path
+
 import pytest
 from suites import case, load, problems
 
@@ -142,3 +144,96 @@ def test_abstention_is_a_metric_of_such_cases_only():
 def test_a_metric_that_does_not_apply_to_a_case_is_refused_in_it(fields, message):
     text = f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, {fields}}}\n"
     assert problems(text) == [f"s.queryeval.yaml:5: {message}"]
+
+
+def predictions_file(text, name="p.jsonl", settings="", cases=("id: a, gold: SELECT 1", "id: b, answerable: false")):
+    Path(name).write_text(text)
+    reports = evaluated(*cases, settings=f"predictor: {{file: {{path: {name}{settings}}}}}\n")
+    return [report["prediction"] for report in reports]
+
+
+ABSTAINS = {"source": "file:p.jsonl", "seconds": 0.0, "metadata": {}, "abstained": True, "reason": "why"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.jsonl", '{"id": "a", "predicted": "SELECT 1"}\n{"id": "b", "abstained": true, "reason": "why"}\n'),
+        (
+            "p.jsonl",
+            '{"id": "a", "predicted": "x"}\n{"id": "b", "predicted": null, "abstained": true, "reason": "why"}',
+        ),
+        ("p.json", '{"a": "SELECT 1", "b": {"abstained": true, "reason": "why"}}'),
+        ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,,\nb,,true,why\n"),
+        ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,FALSE,\nb,,TRUE,why\n"),
+        ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,no,\nb,SELECT 2,1,why\n"),
+    ],
+)
+def test_a_predictions_file_states_abstentions(name, text):
+    answers, abstains = predictions_file(text, name)
+    assert answers == {"source": f"file:{name}", "seconds": 0.0, "metadata": {}}
+    assert abstains == {**ABSTAINS, "source": f"file:{name}"}
+
+
+def test_other_columns_may_hold_them():
+    text = "id,predicted,refused,because\na,SELECT 1,,\nb,,1,why\n"
+    columns = ", columns: {abstained: refused, reason: because}"
+    assert predictions_file(text, "p.csv", columns)[1] == {**ABSTAINS, "source": "file:p.csv"}
+
+
+def test_a_reason_without_an_abstention_is_metadata():
+    text = '{"id": "a", "predicted": "SELECT 1", "abstained": false, "reason": "sure"}\n{"id": "b", "predicted": ""}\n'
+    answers, empty = predictions_file(text)
+    assert answers["metadata"] == {"reason": "sure"}
+    assert "abstained" not in empty
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ('"abstained": "yes"', "the prediction has an `abstained` that is neither true nor false"),
+        ('"abstained": true, "reason": []', "the prediction has a `reason` to abstain that is not text"),
+    ],
+)
+def test_a_file_with_another_value_is_an_error_with_its_line(fields, message):
+    Path("p.jsonl").write_text(f'{{"id": "a", {fields}}}\n')
+    (report,) = evaluated("id: a, gold: SELECT 1", settings="predictor: p.jsonl\n")
+    assert report["outcome"] == "error"
+    assert report["message"].startswith(f"p.jsonl:1: {message}")
+
+
+def test_a_text_that_matches_the_pattern_of_the_predictor_is_an_abstention():
+    text = '{"id": "a", "predicted": "SELECT 1"}\n{"id": "b", "predicted": "I do not know."}\n'
+    Path("p.jsonl").write_text(text)
+    settings = "predictor: {file: p.jsonl, abstain: {matches: '(?i)^i (do not|cannot)'}}\n"
+    answers, abstains = evaluated("id: a, gold: SELECT 1", "id: b, answerable: false", settings=settings)
+    assert [answers["outcome"], abstains["outcome"]] == ["passed", "passed"]
+    assert abstains["prediction"]["reason"] == "I do not know."
+
+
+def test_so_is_one_that_a_case_states():
+    stated = "id: a, answerable: false, predicted: I do not know"
+    (report,) = evaluated(stated, settings="predictor: {inline: {}, abstain: {matches: not know}}\n")
+    assert report["outcome"] == "passed"
+
+
+def test_the_search_for_a_pattern_ends(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.sandbox.pattern.PATTERN_SECONDS", 0.2)
+    stated = f"id: a, answerable: false, predicted: {'a' * 60}"
+    (report,) = evaluated(stated, settings="predictor: {inline: {}, abstain: {matches: '^(a+)+$b'}}\n")
+    assert report["outcome"] == "error"
+    assert "the pattern of `abstain` cannot be searched in the answer: no answer within 0.2 s" in report["message"]
+
+
+@pytest.mark.parametrize(
+    ("abstain", "message"),
+    [
+        ("{matches: '(a'}", "not a regular expression: missing ), unterminated subpattern at position 0"),
+        ("{}", "'abstain' needs a regular expression: write {matches: REGEX}"),
+        ("x", "'abstain' needs a regular expression: write {matches: REGEX}"),
+    ],
+)
+def test_a_pattern_that_is_none_is_an_error_of_the_suite(abstain, message):
+    text = f"{HEAD}predictor: {{file: p.jsonl, abstain: {abstain}}}\ncases:\n  - {{id: a, gold: SELECT 1}}\n"
+    Path("p.jsonl").write_text("")
+    assert problems(text) == [f"s.queryeval.yaml:3: {message}"]

@@ -157,6 +157,7 @@ OWNERS = {
 CHILDREN = {
     "sandbox.start_child": set(),
     "sandbox.host_child": set(),
+    "sandbox.pattern_child": set(),
     "engines.sqlite_child": set(),
     "features.duckdb.duckdb_child": {"duckdb"},
     "features.duckdb.duckdb_build": {"duckdb"},

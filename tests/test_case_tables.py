@@ -323,3 +323,12 @@ def test_all_headers_that_are_not_there_are_told_in_the_suite():
         "s.queryeval.yaml:3: columns: id: q.csv, row 1: there is no column 'Nummer': choose from gold, id, predicted",
         "s.queryeval.yaml:3: metadata: q.csv, row 1: there is no column 'db_id': choose from gold, id, predicted",
     ]
+
+
+def test_a_row_without_an_answer_has_no_gold():
+    answerable, unanswerable = cases("id,gold,predicted,answerable\na,x,y,\nb,,y,FALSE\n")
+
+    assert (answerable.answerable, unanswerable.answerable, unanswerable.golds) == (True, False, ())
+    assert told("id,gold,predicted,answerable\na,x,y,no\n") == [
+        "q.csv, row 2, column 'gold': 'gold' beside `answerable: false`: no answer is right, remove one of them"
+    ]

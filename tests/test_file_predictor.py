@@ -569,7 +569,7 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
             "columns",
             (
                 "'columns' is not a mapping such as {id: No., predicted: SQL}: there is no 'sql': "
-                "choose from id, predicted"
+                "choose from abstained, id, predicted"
             ),
         ),
         (

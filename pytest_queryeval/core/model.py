@@ -75,8 +75,9 @@ class PredictorSpec:
     """A predictor as a suite names it; `folder` is where relative paths start.
 
     `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
-    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. `location` is the
-    place that names it. `key` is equal for specifications of one and the same predictor.
+    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. A text that `abstain`,
+    a regular expression, matches is an abstention. `location` is the place that names the predictor. `key` is equal for
+    specifications of one and the same predictor.
     """
 
     kind: str
@@ -85,6 +86,7 @@ class PredictorSpec:
     concurrency: int | None = None
     timeout: float = PREDICTOR_TIMEOUT
     retries: int | None = None
+    abstain: str | None = None
     location: Location | None = field(default=None, compare=False)
     key: tuple[str, str] = field(init=False, compare=False, repr=False)
 

@@ -71,7 +71,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
     test = TrialsTest(case) if case.settings.stops_trials else None
     for number in range(1, case.settings.trials + 1):
         progress.prediction = None
-        progress.prediction = session.predict(case, number)
+        progress.prediction = _predict(case, session, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
         if test is not None and test.is_decided_by(trials[-1]):
             break
@@ -122,7 +122,7 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
                 raise gold_error(failure, case, index, session)
     except GoldError as error:
         try:
-            progress.prediction = session.predict(case)
+            progress.prediction = _predict(case, session)
         except QueryEvalError as prediction_error:
             raise GoldError(f"{error}; and there is no prediction: {prediction_error}", error.location) from error
         raise
@@ -131,6 +131,10 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
         raise
     progress.gold, progress.gold_index = golds[0], 0
     return golds
+
+
+def _predict(case: Case, session: Session, trial: int = 1) -> Prediction:
+    return session.recognize_abstention(session.predict(case, trial), case)
 
 
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:

@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import QueryEvalError, SourceError, UnresponsiveSourceError, capture_error, unwrap
-from pytest_queryeval.core.model import Case, Execution, Failure, Prediction, QueryOrAnswer, Source
+from pytest_queryeval.core.errors import (
+    PredictorError,
+    QueryEvalError,
+    SourceError,
+    UnresponsiveSourceError,
+    capture_error,
+    unwrap,
+)
+from pytest_queryeval.core.model import Abstention, Case, Execution, Failure, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.fingerprint import known_state
@@ -27,6 +34,7 @@ from pytest_queryeval.evaluation.embedders import DEFAULT_EMBEDDER, EMBEDDERS, E
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.sandbox.host import Hosts, text_refusal
+from pytest_queryeval.sandbox.pattern import is_match
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
@@ -179,6 +187,21 @@ class Session:
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
         return self._predictors.prediction(case, trial)
+
+    def recognize_abstention(self, prediction: Prediction, case: Case) -> Prediction:
+        """Return a prediction as an abstention if its text matches the `abstain` of its predictor, else as it is.
+
+        The text is the reason. Raise `PredictorError` where the search takes too long.
+        """
+        spec, content = case.settings.predictor, prediction.content
+        if spec is None or spec.abstain is None or not isinstance(content, QueryOrAnswer) or content.query is None:
+            return prediction
+        match = is_match(spec.abstain, content.query, self._hosts)
+        if isinstance(match, Failure):
+            remedy = "write one without nested repetitions"
+            problem = f"the pattern of `abstain` cannot be searched in the answer: {match.message}: {remedy}"
+            raise PredictorError(problem)
+        return replace(prediction, content=Abstention(content.query)) if match else prediction
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer if it needs no call, as when the suite states it; else None."""

@@ -33,14 +33,29 @@ JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
 def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention | None:
     """Return the abstention of an object with `"abstained": true`; None for any other object.
 
-    Raises `PredictorError` for an invalid reason; `by` is who gave it, for messages.
+    Raises `PredictorError` for members of other types; `by` is who gave it, for messages.
     """
-    if fields.get(ABSTAINED) is not True:
+    is_abstention, stated_reason = fields.get(ABSTAINED, False), fields.get(REASON)
+    if not isinstance(is_abstention, bool):
+        raise PredictorError(f"{by} has an `{ABSTAINED}` that is neither true nor false")
+    if not is_abstention:
         return None
-    stated_reason = fields.get(REASON)
-    if not isinstance(stated_reason, str | None):
-        raise PredictorError(f"{by} abstained with a `{REASON}` that is not text")
+    if stated_reason is not None and not isinstance(stated_reason, str):
+        raise PredictorError(f"{by} has a `{REASON}` to abstain that is not text")
     return Abstention(stated_reason or "")
+
+
+def read_fields(
+    fields: Mapping[str, JsonValue], kind: str, *, by: str
+) -> tuple[QueryOrAnswer | Abstention, dict[str, JsonValue]]:
+    """Return the answer of an object with `predicted`, or with `"abstained": true`, and its other members.
+
+    Raises `PredictorError` for an invalid answer; `by` is who gave it, for messages.
+    """
+    abstention = read_abstention(fields, by=by)
+    read_names = {PREDICTED, ABSTAINED, *([] if abstention is None else [REASON])}
+    metadata = {name: value for name, value in fields.items() if name not in read_names}
+    return abstention or read_answer(fields[PREDICTED], kind, by=by), metadata
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
@@ -173,7 +188,7 @@ def is_seconds(value: object) -> TypeGuard[int | float]:
 
 
 def find_prediction(text: str) -> dict[str, JsonValue] | None:
-    """Return a text that is a JSON object with `predicted`; None for any other text.
+    """Return a text that is a JSON object with `predicted` or `"abstained": true`; None for any other text.
 
     Raise `DuplicateKeyError` where such an object has a key twice.
     """
@@ -187,4 +202,9 @@ def find_prediction(text: str) -> dict[str, JsonValue] | None:
         return None
     except ValueError:
         return None
-    return value if isinstance(value, dict) and PREDICTED in value else None
+    return value if isinstance(value, dict) and is_prediction(value) else None
+
+
+def is_prediction(fields: Mapping[str, JsonValue]) -> bool:
+    """Return whether an object states an answer, or that there is none."""
+    return PREDICTED in fields or fields.get(ABSTAINED) is True

@@ -22,6 +22,7 @@ from pytest_queryeval.core.shapes import (
 from pytest_queryeval.documents.document import File, Form, Node, Problems, file_at
 from pytest_queryeval.documents.tables import (
     DELIMITER,
+    FLAGS,
     Row,
     Table,
     TableSettingError,
@@ -58,9 +59,7 @@ TABLE_DESCRIPTIONS = {
 GOLDS = ("gold", "gold_file")
 # Keys of a case that can be columns of a table. The texts of the first ones are kept as they are, with their spaces.
 _TEXTS = ("question", "evidence", "gold", "predicted")
-COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip", "allow_empty")
-# What spreadsheets have in place of `true` and `false`.
-FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
+COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip", "allow_empty", "answerable")
 REST: Literal["rest"] = "rest"
 # The remedy where a case needs a key that cannot be a column.
 TO_YAML = "move the case to YAML: `queryeval import table`"
@@ -209,7 +208,7 @@ def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], 
             names = filter(None, map(str.strip, value.split(",")))
             tags = [Node(name, number, form, file, key, column) for name in names]
             return Node(tags, number, "sequence", file, key, column)
-        if key in ("skip", "allow_empty") and value.lower() in FLAGS:
+        if key in ("skip", "allow_empty", "answerable") and value.lower() in FLAGS:
             value, form = FLAGS[value.lower()], "plain"
         return Node(value, number, form, file, key, column)
 

@@ -11,9 +11,17 @@ from typing import Any
 from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import PredictorSpec
-from pytest_queryeval.core.shapes import NON_BLANK, Shape, either, mapping_shape, shape, shape_of
+from pytest_queryeval.core.shapes import NON_BLANK, TEXT, Shape, either, mapping_shape, shape, shape_of
 from pytest_queryeval.documents.document import File, Node
-from pytest_queryeval.documents.values import Reader, flag, positive_number, required_text, whole_number
+from pytest_queryeval.documents.values import (
+    Reader,
+    entries,
+    flag,
+    known_entries,
+    positive_number,
+    required_text,
+    whole_number,
+)
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem, settings_shape
@@ -21,11 +29,27 @@ from pytest_queryeval.text.redaction import mask_credentials
 
 _FORMS = "FILE.py:FUNCTION, the URL of a service, or the name of a file of predictions"
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
+
+
+@shape(mapping_shape({"matches": TEXT}, required=["matches"]))
+def read_abstain(node: Node) -> str:
+    """Read the regular expression of `{matches: REGEX}`, which texts match that are abstentions."""
+    fields = known_entries(node, {"matches": required_text}) if isinstance(node.value, dict) else {}
+    if "matches" not in fields:
+        raise node.problem("'abstain' needs a regular expression: write {matches: REGEX}")
+    try:
+        re.compile(fields["matches"])
+    except (re.error, OverflowError, RecursionError) as error:
+        raise entries(node)["matches"].problem(f"not a regular expression: {error}") from error
+    return str(fields["matches"])
+
+
 # Settings of every predictor, written beside its name.
 CALL_SETTINGS: Mapping[str, Reader[Any]] = {
     "concurrency": whole_number(1),
     "timeout": positive_number,
     "retries": whole_number(0),
+    "abstain": read_abstain,
 }
 
 

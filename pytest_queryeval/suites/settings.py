@@ -64,7 +64,9 @@ class SuiteSettings:
     @cached_property
     def of_stated_predictions(self) -> Settings:
         """The settings of cases that state what is predicted: it is the same in each trial."""
-        return replace(self.settings, predictor=None, trials=1, stops_trials=False)
+        predictor = self.settings.predictor
+        is_inline = predictor is not None and predictor.kind == "inline"
+        return replace(self.settings, predictor=predictor if is_inline else None, trials=1, stops_trials=False)
 
 
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:

@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_seconds, read_answer
+from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_prediction, is_seconds, read_fields
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line, truncate
 
@@ -90,7 +90,7 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue
         raise PredictorError(f"{by} printed {quoted(text)}: {_LINES}") from error
     if isinstance(entry, str):
         return {PREDICTED: entry}
-    if not isinstance(entry, dict) or PREDICTED not in entry:
+    if not isinstance(entry, dict) or not is_prediction(entry):
         raise PredictorError(f"{by} printed {quoted(text)}: expected an object with `predicted`, or a JSON text")
     if "id" in entry and entry["id"] != case.id:
         raise PredictorError(f"{by} answered {quoted(str(entry['id']))} where '{case.id}' was asked")
@@ -100,16 +100,17 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue
 def make_prediction(
     entry: Mapping[str, JsonValue], case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float
 ) -> Prediction:
-    """Return an object with `predicted` as a prediction; raises `PredictorError` for an invalid answer.
+    """Return an object with `predicted` or `"abstained": true` as a prediction.
 
-    Its other members are metadata, without those that only repeat the question.
+    Its other members are metadata, without those that only repeat the question. Raises `PredictorError` for an invalid
+    answer.
     """
-    content = read_answer(entry[PREDICTED], case.kind, by=by)
-    reserved_names = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
+    content, other_fields = read_fields(entry, case.kind, by=by)
+    reserved_names = {key for key, value in question.items() if key in entry and entry[key] == value}
     if is_seconds(stated_seconds := entry.get("seconds")):
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
-    metadata = {key: value for key, value in entry.items() if key not in reserved_names}
+    metadata = {key: value for key, value in other_fields.items() if key not in reserved_names}
     return Prediction(content=content, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 

@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_m
 from pytest_queryeval.core.json_path import compiled, selected
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Prediction, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.setting_validators import (
     TRUE_OR_FALSE,
     SettingValidator,
@@ -22,7 +22,7 @@ from pytest_queryeval.core.setting_validators import (
     validate_settings,
 )
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
-from pytest_queryeval.predictors.answer import PREDICTED, read_answer
+from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, read_answer, read_fields
 from pytest_queryeval.sandbox.http.answers import read_json, shape
 from pytest_queryeval.sandbox.http.messages import unreadable
 from pytest_queryeval.sandbox.http.setting_validators import BODY, REQUEST
@@ -40,7 +40,7 @@ DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
 PLACEHOLDERS = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
 METADATA = "metadata."
 SCHEMA = "schema"
-BESIDE = ("concurrency", "timeout", "retries")
+BESIDE = ("concurrency", "timeout", "retries", "abstain")
 _PLACEHOLDER_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)}|metadata\.[^{{}}]+)\}}")
 PROBLEM_CHARACTERS = 400
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class Selector:
     """Selects the answer by the JSONPath `answer`, and metadata by one path for each name.
 
     `name` is the service's in messages. Without `answer` the answer is a plain text, a text in JSON, or the member
-    `predicted` of an object, whose other members are metadata.
+    `predicted` of an object, whose other members are metadata. An object with `"abstained": true` is an abstention,
+    also with `answer`.
     """
 
     def __init__(self, name: str, answer: str | None, metadata: Mapping[str, str]) -> None:
@@ -136,22 +137,27 @@ class Selector:
         self._answer = answer
         self._metadata = dict(metadata)
 
-    def select(self, reply: Reply) -> tuple[JsonValue, dict[str, JsonValue]]:
-        """Return the answer, never None, and the metadata as plain values; raises `PredictorError`."""
+    def select(self, reply: Reply, kind: str) -> tuple[QueryOrAnswer | Abstention, dict[str, JsonValue]]:
+        """Return the answer to a case of a kind, and the metadata as plain values; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             try:
-                return reply.body.decode(reply.charset).removeprefix("\ufeff"), {}
+                return QueryOrAnswer(query=reply.body.decode(reply.charset).removeprefix("\ufeff")), {}
             except ValueError as error:
                 raise self._problem(f"the answer is no text: {one_line(str(error))}") from error
         document = self._read(reply)
-        answer, metadata = self._answer_in(document)
-        if answer is None:
-            answer_path = f"`answer` ({self._answer})" if self._answer else PREDICTED
-            raise self._problem(f'{answer_path} is null, which is no answer: an empty one is ""')
+        if isinstance(document, dict) and document.get(ABSTAINED) is True:
+            content, metadata = read_fields(document, kind, by=self._name)
+            metadata = metadata if self._answer is None else {}
+        else:
+            answer, metadata = self._answer_in(document)
+            if answer is None:
+                answer_path = f"`answer` ({self._answer})" if self._answer else PREDICTED
+                raise self._problem(f'{answer_path} is null, which is no answer: an empty one is ""')
+            content = read_answer(answer, kind, by=self._name)
         for name, path in self._metadata.items():
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
-        return answer, to_jsonable(metadata)
+        return content, to_jsonable(metadata)
 
     def _read(self, reply: Reply) -> Any:
         try:
@@ -180,7 +186,8 @@ class Selector:
         if isinstance(document, str):
             return document, {}
         if isinstance(document, dict) and PREDICTED in document:
-            return document[PREDICTED], {name: value for name, value in document.items() if name != PREDICTED}
+            metadata = {name: value for name, value in document.items() if name not in (PREDICTED, ABSTAINED)}
+            return document[PREDICTED], metadata
         raise self._problem(f"which part is the answer? `answer:` takes a JSONPath into {_shape(document)}")
 
     def _all(self, path: str, document: Any) -> list[Any]:
@@ -237,8 +244,7 @@ class HTTPService:
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         reply = await self._client.ask(self._method, url, content, content_type)
         seconds = perf_counter() - start
-        answer, metadata = self._selector.select(reply)
-        prediction_content = read_answer(answer, case.kind, by=self._name)
+        prediction_content, metadata = self._selector.select(reply, case.kind)
         return Prediction(content=prediction_content, predictor=self._shown, seconds=seconds, metadata=metadata)
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.setting_validators import (
     FILE_NAME,
     TEXT,
@@ -120,7 +120,8 @@ class PredictionsFile:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
         by = f"{entry.location}: the prediction"
-        content = read_answer(entry.answer, case.settings.kind, by=by)
+        answer = entry.answer
+        content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
         return Prediction(content=content, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
     def close(self) -> None:

@@ -9,19 +9,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
+from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Abstention
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.strict_json import syntax_problem
-from pytest_queryeval.documents.tables import TABLE_SUFFIXES, Table, open_table
+from pytest_queryeval.documents.tables import FLAGS, TABLE_SUFFIXES, Table, open_table
 from pytest_queryeval.documents.tables import Row as TableRow
 from pytest_queryeval.documents.values import scalar
-from pytest_queryeval.predictors.answer import JSON, MAX_SECONDS, PREDICTED, is_seconds
+from pytest_queryeval.predictors.answer import (
+    ABSTAINED,
+    JSON,
+    MAX_SECONDS,
+    PREDICTED,
+    REASON,
+    is_seconds,
+    read_abstention,
+)
 from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
-FIELDS = (*KEYS, PREDICTED, "seconds", "trial")  # of a prediction
+FIELDS = (*KEYS, PREDICTED, "seconds", "trial", ABSTAINED, REASON)  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -79,7 +88,7 @@ class Entry:
     """The id or the question of the case."""
     trial: int
     """From 1; 0 where the answer serves all trials."""
-    answer: JsonValue
+    answer: JsonValue | Abstention
     seconds: float
     metadata: Mapping[str, JsonValue]
 
@@ -106,7 +115,8 @@ def comparable(key: str, key_name: str) -> str:
 
 def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, columns: Columns) -> Entry:
     answer = columns.name(PREDICTED)
-    if row.get(answer) is None:
+    abstention = _abstention(row, file, line, columns)
+    if abstention is None and row.get(answer) is None:
         if answer in row:
             problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
         else:
@@ -120,13 +130,23 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     trial = row.get(columns.name("trial"), 0)
     if type(trial) is not int or (columns.name("trial") in row and trial < 1):
         raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
-    fields = {columns.name(of) for of in FIELDS if of != "question" or of == key_name}
+    of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
+    fields = {columns.name(of) for of in FIELDS if of not in of_answers_only}
     metadata = {name: value for name, value in row.items() if name not in fields}
-    content = row[answer]
+    content = abstention or row[answer]
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
     key = _key(row, file, line, key_name, columns.name(key_name))
     return Entry(file.location(line), key, trial, content, float(seconds), metadata)
+
+
+def _abstention(row: Mapping[str, JsonValue], file: File, line: int, columns: Columns) -> Abstention | None:
+    names = {field: columns.name(field) for field in (ABSTAINED, REASON)}
+    fields = {field: row[name] for field, name in names.items() if name in row}
+    try:
+        return read_abstention(fields, by="the prediction")
+    except PredictorError as error:
+        raise file.problem(str(error), line) from error
 
 
 def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, name: str) -> str:
@@ -244,7 +264,8 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
                 remedy = "import it, `queryeval import bird QUESTIONS --predictions FILE`"
                 raise file.problem(f"{problem}: {remedy}", line)
             answer = columns.name(PREDICTED)
-            row = value if isinstance(value, dict) and answer in value else {answer: value}
+            is_row = isinstance(value, dict) and (answer in value or value.get(columns.name(ABSTAINED)) is True)
+            row = value if is_row else {answer: value}
             yield file, line, {**row, columns.name(columns.key or "id"): key}
     else:
         raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
@@ -269,7 +290,8 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
         texts = {columns.name(of) for of in (*KEYS, PREDICTED)}
         for row in table.rows():
             values: dict[str, JsonValue] = {}
-            for name, text in row.values.items():
+            for name, cell in row.values.items():
+                text = FLAGS.get(cell.lower(), cell) if name == columns.name(ABSTAINED) else cell
                 # Cells besides the key and the answer may be numbers, and are left out where they are empty.
                 value = text.removeprefix(guard) if name in texts else _scalar(row, name, text)
                 if value is not None:

@@ -15,7 +15,7 @@ import pytest
 from samples import fake_source, make_view, query
 
 from pytest_queryeval.core.errors import PredictorError, SettingError
-from pytest_queryeval.core.model import Message, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 pytestmark = pytest.mark.process
@@ -677,3 +677,20 @@ def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(t
 
     assert "printed an object with `sql`, `tokens`: the answer belongs under `predicted`" in str(found)
     assert json.loads(value.content.query) == {"sql": "SELECT 1", "tokens": 3}
+
+
+ABSTAINS = '{"abstained": True, "reason": "why", "tokens": 3}'
+
+
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        lambda folder: program(folder, f"{READ}print(json.dumps({ABSTAINS}))"),
+        lambda folder: lines(folder, f"say({ABSTAINS})"),
+    ],
+)
+def test_a_program_may_say_that_it_abstains(tmp_path, predictor):
+    prediction = answer(predictor(tmp_path))
+
+    assert prediction.content == Abstention("why")
+    assert prediction.metadata == {"tokens": 3}

@@ -26,7 +26,7 @@ from servers import FaultServer
 from strategies import costly
 
 from pytest_queryeval.core.errors import PredictorError, SettingError
-from pytest_queryeval.core.model import Message, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 DOCS = (Path(__file__).parents[3] / "docs" / "predictors-http.md").read_text(encoding="utf-8")
@@ -198,6 +198,16 @@ def test_what_is_predicted_is_the_answer_and_the_rest_is_metadata():
 def test_a_text_is_the_answer(body, content_type, text):
     with serving(said(body, content_type=content_type)) as running:
         assert asked(running.url).content.query == text
+
+
+@pytest.mark.parametrize(("settings", "metadata"), [({}, {"sql": None, "tokens": 3}), ({"answer": "$.sql"}, {})])
+def test_a_reply_may_say_that_the_system_abstains(settings, metadata):
+    body = {"abstained": True, "reason": "why", "sql": None, "tokens": 3}
+    with serving(said(body)) as running:
+        prediction = asked(running.url, **settings)
+
+    assert prediction.content == Abstention("why")
+    assert prediction.metadata == metadata
 
 
 def test_a_text_is_read_in_its_charset():

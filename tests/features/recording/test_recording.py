@@ -26,12 +26,22 @@ from pytest_queryeval.core.cause import Cause, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, QueryOrAnswer, Source
+from pytest_queryeval.core.model import (
+    Abstention,
+    Execution,
+    Failure,
+    Message,
+    Prediction,
+    PredictorSpec,
+    QueryOrAnswer,
+    Source,
+)
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
+from pytest_queryeval.features.recording.predictions import decode_prediction, encode_prediction
 from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.features.recording.sources import decode_cause
 from pytest_queryeval.features.recording.store import decode_entry, encode_entry
@@ -1109,3 +1119,9 @@ def test_names_of_tables_count(tmp_path):
         replayer(tmp_path / "r").load_execution(
             "FROM a", source_of("duckdb", tmp_path, tables={"b": "a.csv"}), **LIMITS
         )
+
+
+def test_an_abstention_comes_back_as_it_was():
+    prediction = replace(SAID, content=Abstention("no table\nhas that"))
+
+    assert decode_prediction(decode_entry(NAME, encode_entry(NAME, encode_prediction(prediction)))) == prediction

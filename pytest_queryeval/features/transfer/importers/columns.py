@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.tables import open_table
+from pytest_queryeval.documents.tables import FLAGS, open_table
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import (
@@ -21,7 +21,6 @@ from pytest_queryeval.features.transfer.importers.keys import (
 from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.suites.case_tables import FLAGS
 from pytest_queryeval.text.truncation import one_line
 
 
@@ -99,7 +98,8 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
         raise RecordError(f"unknown kind '{one_line(kind)}'{did_you_mean(kind, KINDS.names())}")
     if kind != request.kind:
         keys["kind"] = kind
-    keys |= _golds(record, kind, fields)
+    is_answerable = _flag(record, fields["answerable"]) is not False
+    keys |= _golds(record, kind, fields) if is_answerable else {"answerable": False}
     predicted = record.fields.get(fields["predicted"])
     if predicted is not None and request.predictions is None:
         if KINDS[kind].has_queries and not isinstance(predicted, str):
@@ -109,14 +109,22 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
         keys |= databases.source_of(name)
     else:
         databases.check_shared(kind)
-    for key in ("skip", "allow_empty"):
-        source_text = record.text(fields[key]).strip()
-        flag = FLAGS.get(source_text.lower(), source_text)
-        if key == "allow_empty" and flag not in ("true", "false", ""):
-            raise RecordError(f"'{fields[key]}' is '{one_line(source_text, 40)}': write TRUE or FALSE")
-        if flag not in ("false", ""):
-            keys[key] = True if flag == "true" else flag
+    skip = record.text(fields["skip"]).strip()
+    if (flag := FLAGS.get(skip.lower(), skip)) not in ("false", ""):
+        keys["skip"] = True if flag == "true" else flag
+    if _flag(record, fields["allow_empty"]):
+        keys["allow_empty"] = True
     return keys
+
+
+def _flag(record: Record, field: str) -> bool | None:
+    """Return whether a field says yes or no; None where it is empty; raise `RecordError` for anything else."""
+    text = record.text(field).strip()
+    if not text:
+        return None
+    if text.lower() not in FLAGS:
+        raise RecordError(f"'{field}' is '{one_line(text, 40)}': write TRUE or FALSE")
+    return FLAGS[text.lower()] == "true"
 
 
 def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, JsonValue]:

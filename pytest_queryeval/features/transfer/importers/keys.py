@@ -25,6 +25,7 @@ KEYS = (
     "kind",
     "skip",
     "allow_empty",
+    "answerable",
     "metadata",
     *ANSWERS,
 )

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Abstention
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import ImportedCase, Skipped
 from pytest_queryeval.features.transfer.importers.records import RecordError
@@ -67,7 +68,12 @@ def read_predictions(path: Path | None) -> Predictions:
     key_name, entries = read_entries(file, columns_of(settings))
     entries_by_key: dict[str, list[Entry]] = {}
     for entry in entries:
-        row: dict[str, JsonValue] = {"predicted": entry.answer, **entry.metadata}
+        answer: dict[str, JsonValue]
+        if isinstance(entry.answer, Abstention):
+            answer = {"abstained": True, "reason": entry.answer.reason}
+        else:
+            answer = {"predicted": entry.answer}
+        row = {**answer, **entry.metadata}
         row |= {"trial": entry.trial} if entry.trial else {}
         row |= {"seconds": entry.seconds} if entry.seconds else {}
         entries_by_key.setdefault(entry.key, []).append(row)
