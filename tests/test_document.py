@@ -346,7 +346,7 @@ def test_too_large_files_are_refused(monkeypatch):
 
 @pytest.mark.usefixtures("here")
 def test_missing_files_and_folders_are_problems():
-    with pytest.raises(CaseError, match=r"^none\.yaml: no such file$"):
+    with pytest.raises(CaseError, match=r"^none\.yaml: no such file: correct the path, which leads to /.*/none\.yaml$"):
         read_yaml(file("none.yaml"))
     with pytest.raises(CaseError, match="is not a file"):
         read_yaml(file("."))

@@ -52,6 +52,12 @@ def said(text, name="s.queryeval.yaml"):
         ("max_rows: 1e5", f"{NUMBER_OF_ROWS} '1e5': write 100000"),
         ("max_rows: 100_000", f"{NUMBER_OF_ROWS} '100_000': write 100000"),
         ("timeout: 2,5", "timeout: expected a number above 0, found '2,5': write 2.5"),
+        (
+            "thresholds: 0.8",
+            "thresholds: expected {METRIC: minimum}, found '0.8': name the metric, as in {execution_accuracy: 0.8}",
+        ),
+        ("options: {sql: {dialect: mssql}}", "unknown dialect 'mssql': did you mean 'tsql'?"),
+        ("options: {sql: {dialect: MariaDB}}", "unknown dialect 'MariaDB': did you mean 'mysql'?"),
         ("timeout: none", "timeout: expected a number above 0, found 'none'"),
         ("metrics: {arity_f1: 1}", "metrics: expected a list, found a mapping: begin each item with `- `"),
         (

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from suites import BLOCK, HEAD, case, enter, problem, problems, write
 
@@ -121,7 +123,9 @@ def test_several_right_answers_can_be_files():
 
     assert [gold.query for gold in loaded.golds] == ["SELECT 1", "SELECT 3", None]
     assert loaded.golds[2].answer.rows == [(1,)]
-    assert problem("gold_any:\n  - {file: missing.sql}") == "missing.sql: no such file"
+    assert problem("gold_any:\n  - {file: missing.sql}").startswith(
+        "missing.sql: no such file: correct the path, which"
+    )
     assert problem("gold_any:\n  - {file: a.sql, columns: [a]}").startswith("unknown key 'file'")
 
 
@@ -188,7 +192,6 @@ def test_json_files_hold_columns_and_rows():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("none.sql", None, "none.sql: no such file"),
         ("a.sql", "  \n", "a.sql: is empty"),
         ("a.csv", "", "a.csv: has no header row: write the names of the columns into the first row"),
         ("a.csv", "a,b\n1,2\n3\n", "a.csv:3: 1 cell in a table of 2 columns"),
@@ -204,3 +207,9 @@ def test_files_that_cannot_be_read_are_reported_at_the_key(name, content, messag
         write(content, name)
 
     assert problem(f"gold_file: {name}") == message
+
+
+def test_a_file_that_is_not_there_is_reported_with_where_its_path_leads():
+    place = Path.cwd() / "none.sql"
+
+    assert problem("gold_file: none.sql") == f"none.sql: no such file: correct the path, which leads to {place}"

@@ -10,6 +10,7 @@ from pytest_queryeval.languages.extract_query import (
     GOES_ON,
     MAX_ANSWER,
     NO_END,
+    STARTS_ABOVE_QUERY,
     STARTS_WITH_PROSE,
     TOO_LONG,
 )
@@ -476,6 +477,18 @@ def test_a_sentence_on_the_line_of_the_query_is_prose(kind, said):
 
 
 @pytest.mark.parametrize(
+    ("kind", "said", "line"),
+    [
+        (SQL, "Loading model...\nSELECT count(*) FROM singer", 2),
+        (SQL, "[info] two weights\n[info] done\n\n  select 1", 4),
+        (SPARQL, "0.5 s\nASK { ?x a 1 }", 2),
+    ],
+)
+def test_text_above_a_query_is_no_part_of_it(kind, said, line):
+    assert kind.text_hint(said) == STARTS_ABOVE_QUERY.format(line=line)
+
+
+@pytest.mark.parametrize(
     ("kind", "said"),
     [
         (SQL, "SELECT count(*) FROM singer\n\nThis counts all rows."),
@@ -498,6 +511,8 @@ def test_sentences_after_a_query_are_prose(kind, said):
         "SELECT a FROM t\n\n-- This is a comment.\nWHER a",
         "SELEC a.b: SELECT 1",
         "EXPLAN QUERY PLAN: SELECT 1",
+        "Selec a\nFROM t",
+        "LISTE a\nFROM t",
     ],
 )
 def test_parts_of_a_wrong_query_are_no_prose(said):

@@ -30,7 +30,15 @@ COMMANDS: Registry[Command] = Registry(
 )
 
 
-class _CommandParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser with errors of one line, which end with its epilog."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit for arguments that cannot be used."""
+        self.exit(USAGE_ERROR, log_line(f"{self.prog}: {message} ({self.epilog})") + "\n")
+
+
+class _CommandParser(_Parser):
     """The parser of a command, whose module is imported when the command is used."""
 
     def __init__(self, *, command: str = "", **settings: Any) -> None:
@@ -60,7 +68,7 @@ class _CommandParser(argparse.ArgumentParser):
                 if action.metavar and action.option_strings
             ]:
                 problem += f"; what belongs to an option stands behind it: {', '.join(option_forms)}"
-        self.exit(USAGE_ERROR, log_line(f"{self.prog}: {problem} ({self.epilog})") + "\n")
+        self.error(problem)
 
 
 def _summary(name: str) -> str:
@@ -77,7 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     `SystemExit` for an option that is unknown or incomplete, and for `--help`. Ctrl-C and SIGTERM raise
     `KeyboardInterrupt`, once the command has removed its temporary files.
     """
-    parser = argparse.ArgumentParser(prog="queryeval", description="Works on suites and reports of pytest-queryeval.")
+    parser = _Parser(
+        prog="queryeval",
+        description="Works on suites and reports of pytest-queryeval.",
+        epilog="`queryeval COMMAND --help` describes a command",
+    )
     parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name in COMMANDS:

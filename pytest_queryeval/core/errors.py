@@ -189,6 +189,11 @@ def nearest_file(path: Path) -> str:
     return f": did you mean '{names[near[0]]}'?" if near else ""
 
 
+def path_hint(path: Path) -> str:
+    """Return the tail of a message on a missing file: the nearest name beside it, else where the path leads."""
+    return nearest_file(path) or f": correct the path, which leads to {path.absolute()}"
+
+
 def _unpacked(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, ParamSpec, TypeAlias, TypeVar
 
-from pytest_queryeval.core.errors import CaseError, Location, SuiteError, nearest_file
+from pytest_queryeval.core.errors import CaseError, Location, SuiteError, path_hint
 from pytest_queryeval.text.truncation import one_line
 
 MEBIBYTE = 1024 * 1024
@@ -58,7 +58,7 @@ class File:
                 raise self.problem("is not a file")
             stream = self.path.open("rb")
         except FileNotFoundError as error:
-            raise self.problem(f"no such file{nearest_file(self.path)}") from error
+            raise self.problem(f"no such file{path_hint(self.path)}") from error
         except (OSError, ValueError) as error:
             raise self.unreadable(error) from error
         if os.fstat(stream.fileno()).st_size > limit:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -54,8 +55,10 @@ _BEFORE_FENCE = "from the text before a closing fence"
 _FROM_BLOCK = "from a code block"
 AFTER_PROSE = "the query was read from the text after prose"
 STARTS_WITH_PROSE = "the text starts with prose, not with a query"
+STARTS_ABOVE_QUERY = "other text precedes the query, which begins on line {line}: leave it out of the answer"
 ENDS_WITH_PROSE = "prose follows the query"
 MAX_PARAGRAPHS = 50  # of prose, after which a query is looked for
+ALIKE = 0.8  # the share of equal characters from which a word is taken for a misspelt keyword
 MIN_WORDS = 3  # of a sentence
 
 _TAGS = r"(?i:</?think(?:ing)?>)"
@@ -223,12 +226,14 @@ def after_prose(answer: str, language: Language) -> str:
 
 
 def text_hint(query: str, language: Language) -> str:
-    """Return a likely reason why the text of a query is invalid: prose or a lookalike character; else nothing."""
+    """Return a likely reason why the text of a query is invalid: other text or a lookalike character; else nothing."""
     if language.start.match(query):
         if any(map(_is_sentence, islice(_END_OF_QUERY.split(query, MAX_PARAGRAPHS), 1, None))):
             return ENDS_WITH_PROSE
     elif _starts_with_prose(query, language):
         return STARTS_WITH_PROSE
+    elif line := _first_line_of_query(query, language):
+        return STARTS_ABOVE_QUERY.format(line=line)
     return lookalike(query, language.lookalikes)
 
 
@@ -244,6 +249,21 @@ def _starts_with_prose(text: str, language: Language) -> bool:
         _is_capitalized(introduction) and ";" not in introduction and language.begins(first_line[len(introduction) :])
         for introduction in introductions
     ) or bool(after_prose(text, language))
+
+
+def _first_line_of_query(text: str, language: Language) -> int:
+    """Return the line, from 2, on which a query begins after other text, such as a program prints; 0 if there is none.
+
+    A first word in capitals, or one that is like a keyword, is probably part of an invalid query, as is a semicolon.
+    """
+    first_word = _first_line(text).partition(" ")[0]
+    keywords = language.keywords.lower().split()
+    if first_word.isupper() or get_close_matches(first_word.lower(), keywords, n=1, cutoff=ALIKE):
+        return 0
+    ends = islice(re.finditer("\n", text), MAX_PARAGRAPHS)
+    start = next(filter(None, (language.start.match(text, end.end()) for end in ends)), None)
+    before = text[: start.start("word")] if start else ";"
+    return 0 if ";" in before else before.count("\n") + 1
 
 
 def _is_sentence(text: str) -> bool:

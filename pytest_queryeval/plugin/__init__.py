@@ -127,7 +127,14 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
-    """Remove secrets from warnings of cases, and from warnings outside tests, which pytest prints at the end."""
+    """Remove secrets from warnings of cases, and from warnings outside tests, which pytest prints at the end.
+
+    That of pytest about an unknown setting with the prefix of this plugin gets the nearest one.
+    """
+    if not nodeid and str(warning_message.message).startswith("Unknown config option: queryeval_"):
+        from pytest_queryeval.plugin.misuse import add_nearest_setting
+
+        add_nearest_setting(warning_message)
     if not nodeid or is_case(nodeid):
         from pytest_queryeval.plugin.secrets import hide_in_warning
 

@@ -1,4 +1,4 @@
-"""Suites under names that are not collected."""
+"""Suites under names that are not collected, and node ids of cases that a suite does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.
 class Misnamed:
     """Says how to rename such a file if the command line names it, or names a folder with nothing else to collect.
 
-    Otherwise pytest would only say that it collected nothing.
+    Otherwise pytest would only say that it collected nothing. Also says which case of a suite is meant by a node id.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Misnamed:
             result = yield
         except pytest.UsageError as error:
             requested_suites = [path for path in self._files if session.isinitpath(path) and _is_suite(path)]
-            error.args += tuple(map(_remedy, requested_suites))
+            error.args += (*map(_remedy, requested_suites), *_near_cases(session))
             if hasattr(session.config, "workerinput") and not run.repeats_warnings:  # pytest-xdist hides the error
                 _warn_of_first(requested_suites)
             raise
@@ -60,6 +60,18 @@ class Misnamed:
             folder = session.config.invocation_params.dir / argument.partition("::")[0]
             if not any(item.path.is_relative_to(folder) for item in session.items):
                 yield from (path for path in self._files if path.is_relative_to(folder))
+
+
+def _near_cases(session: pytest.Session) -> Iterator[str]:
+    """Yield a message for each node id of the command line whose suite has no such case."""
+    from pytest_queryeval.core.errors import did_you_mean
+
+    suites = session.config.stash[RUN].suites
+    for argument in session.config.args:
+        path, _, id_ = argument.partition("::")
+        cases = suites.cases.get(suites.relative(session.config.invocation_params.dir / path), [])
+        if cases and id_ and id_ not in (ids := [case.id for case in cases]):
+            yield f"{path}: no case '{id_}'{did_you_mean(id_, ids)}"
 
 
 def _warn_of_first(paths: Iterable[Path]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from warnings import WarningMessage
 
 import pytest
 from pluggy import PluginValidationError
@@ -15,6 +16,7 @@ from pytest_queryeval.runs.option_table import OPTIONS
 
 HOOKS = {hook.__name__: hook for hook in (pytest_queryeval_predict,)}
 OPTION = "--queryeval-"
+SETTING = "queryeval_"
 
 
 def hook_misuse(error: Exception) -> pytest.UsageError | None:
@@ -37,6 +39,14 @@ def hook_misuse(error: Exception) -> pytest.UsageError | None:
                 problem = f"{place}: the hook '{name}' has no argument '{argument}': write `{written}`"
                 return pytest.UsageError(problem)
     return None
+
+
+def add_nearest_setting(warning: WarningMessage) -> None:
+    """Add to pytest's warning about an unknown setting which one of this plugin is meant."""
+    text = str(warning.message).rstrip()
+    name = text.rpartition(" ")[2].removeprefix(SETTING)
+    if near := nearest(name, [option.name for option in OPTIONS if option.setting]):
+        warning.message = warning.category(f"{text}: did you mean '{SETTING}{near}'?")
 
 
 def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:

@@ -108,6 +108,8 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
         yield
     except FileNotFoundError:
         problem = f"no such file{nearest_file(path) or f': {remedy}'}"
+    except IsADirectoryError:
+        problem = f"is a folder: name the {file_kind} in it"
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     except MemoryError:

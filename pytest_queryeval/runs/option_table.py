@@ -5,6 +5,7 @@ pytest imports this module at every start, so it imports the standard library on
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 _GATES = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
 _EXCEL_LAYOUT = "plain: workbooks without the sheets of published evaluators; published: with them"
+
+
+def whole_number(text: str) -> int:
+    """Return the value of an option; raise `ArgumentTypeError`, whose text argparse and pytest show with the option."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"expected a whole number, found '{text}'") from None
 
 
 class Option(NamedTuple):
@@ -51,7 +60,7 @@ class Option(NamedTuple):
         if self.type is list:
             arguments["action"] = "append"
         if self.type is int:
-            arguments["type"] = int
+            arguments["type"] = whole_number
         return arguments
 
 

@@ -173,7 +173,7 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
     if node.empty:
         raise node.problem("thresholds are missing: write {} to require nothing")
     if node.form != "mapping":
-        raise unexpected(node, "{METRIC: minimum}")
+        raise unexpected(node, "{METRIC: minimum}", ": name the metric, as in {execution_accuracy: 0.8}")
     return each_entry(node, lambda name, value: _threshold(value, known_metric(name, value)))
 
 

@@ -47,6 +47,34 @@ def test_a_misnamed_hook_is_told_before_suites_that_need_it_are_read(suite, writ
     assert "no prediction" not in result.stdout.str()
 
 
+def test_a_setting_that_there_is_not_leads_to_the_nearest(suite, write, run):
+    suite(case("one"))
+    write("pytest.ini", "[pytest]\nqueryeval_gate = off\n")
+
+    result = run()
+
+    result.stdout.fnmatch_lines(["*Unknown config option: queryeval_gate: did you mean 'queryeval_gates'?"])
+
+
+def test_a_number_that_is_none_is_a_usage_error(suite, run):
+    suite(case("one"))
+
+    result = run("--queryeval-limit=ten")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*argument --queryeval-limit: expected a whole number, found 'ten'"])
+
+
+def test_a_case_that_a_suite_does_not_have_leads_to_the_nearest(suite, run):
+    suite(case("one"), case("other"))
+
+    result = run("a.queryeval.yaml::othr", "a.queryeval.yaml::one")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: a.queryeval.yaml: no case 'othr': did you mean 'other'?"])
+    result.stderr.no_fnmatch_line("*no case 'one'*")
+
+
 @pytest.mark.parametrize("contents", ["", FAILING_ATTRIBUTE], ids=["", "an attribute that fails"])
 def test_a_hook_of_another_plugin_is_left_to_pytest(suite, write, run, contents):
     suite(case("one"))

@@ -177,7 +177,7 @@ class Driver(driver.TableDriver):
         except Fault:
             raise
         except Exception as error:
-            raise Fault(words(error)) from error
+            raise Fault(f"{words(error)} (check server, user, password and database of the URL)") from error
         self._open[url] = connection
         begin(self._open[url], seconds)
         if len(self._open) > CONNECTIONS:

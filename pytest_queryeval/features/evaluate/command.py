@@ -27,7 +27,7 @@ from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluate_named_case
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
-from pytest_queryeval.runs.option_table import OPTIONS
+from pytest_queryeval.runs.option_table import OPTIONS, whole_number
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run
 from pytest_queryeval.runs.root import root_of
@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     root = "paths in the report are relative to DIR; default: as pytest finds it"
     option("--rootdir", metavar="DIR", type=Path, help=root)
     execution_group = parser.add_mutually_exclusive_group()
-    execution_group.add_argument("--workers", metavar="N", type=int, help="run queries in N processes of this machine")
+    execution_group.add_argument(
+        "--workers", metavar="N", type=whole_number, help="run queries in N processes of this machine"
+    )
     execution_group.add_argument(
         "--on", metavar="dask://HOST:PORT", help="run queries on the workers of a Dask cluster"
     )

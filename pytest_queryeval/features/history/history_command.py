@@ -10,7 +10,7 @@ from os.path import realpath
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, first_lines, teller, with_progress
-from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
+from pytest_queryeval.core.errors import ReportError, did_you_mean, path_hint
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.history.history_blocks import history_blocks
@@ -84,7 +84,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         elif path.exists():
             yield path
         else:
-            raise ReportError(f"{path}: no such file or folder{nearest_file(path)}")
+            raise ReportError(f"{path}: no such file or folder{path_hint(path)}")
 
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.sandbox.http.messages import message, retry_after
+from pytest_queryeval.sandbox.http.messages import NOTHING_SENT, credentials_remedy, message, retry_after
 from pytest_queryeval.text.truncation import one_line
 
 BODY_BYTES = 16 * 2**20
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
 class Credentials(NamedTuple):
     """Credentials of requests: a header, or the answers to a challenge."""
 
-    sent: str = "no `auth` is set"
+    sent: str = NOTHING_SENT
     """What is sent, for messages."""
     header: str = ""
     flow: httpx2.Auth = httpx2.Auth()
@@ -215,9 +215,7 @@ class Client:
         problem = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
         problem = one_line(problem, ERROR_CHARACTERS)
         if status in (401, 403, 407):
-            scheme = response.headers.get("WWW-Authenticate", "").split(" ")[0]
-            challenge = f", it asks for {one_line(scheme.lower(), 20)}" if scheme else ""
-            problem += f" ({self._credentials.sent}{challenge})"
+            problem += credentials_remedy(self._credentials.sent, response.headers.get("WWW-Authenticate", ""))
         temporary = status in RETRYABLE or status >= 500
         if status >= 500:
             problem += ": the service failed: see its log, then run again"

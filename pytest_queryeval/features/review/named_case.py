@@ -47,7 +47,7 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
     if in_suite := next((nodeid for nodeid in nodeids if nodeid.startswith(f"{name}::")), ""):
         raise ReportError(f"'{name}' is a suite: name one of its cases, such as {in_suite}")
     hint = did_you_mean(name, set(names))
-    if not hint and nodeids:  # too many to list
+    if nodeids and (not hint or Path(name).is_file()):  # too many to list, or a report
         hint = f": write the id or the node id of a case, such as {nodeids[0]}"
     raise ReportError(f"no case '{name}'{hint}")
 

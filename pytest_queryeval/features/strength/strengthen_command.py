@@ -23,6 +23,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength
 from pytest_queryeval.features.strength.measured import measure_cases
 from pytest_queryeval.features.strength.variants import Variant, build_variants
+from pytest_queryeval.runs.option_table import whole_number
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the variants")
     parser.add_argument("--force", action="store_true", help="replace the variants of an earlier call")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another one finds other variants; 0")
+    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="another one finds other variants; 0")
 
 
 def run(arguments: argparse.Namespace) -> Result:

@@ -11,6 +11,8 @@ from sqlglot.dialects.dialect import Dialect, Dialects
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.text.redaction import mask_credentials
 
+# Of databases whose names are like those of other dialects.
+_OTHER_NAMES = {"mssql": "tsql", "sqlserver": "tsql", "mariadb": "mysql", "pg": "postgres"}
 # A name that needs no quotes: none of the words that SQL reserves.
 _PLAIN = re.compile(
     r"""(?!(?:all|alter|and|any|as|asc|between|by|case|cast|check|collate|column|constraint|create|cross|current_date
@@ -26,9 +28,9 @@ def check_dialect(name: object) -> None:
     """Raise `SettingError` unless sqlglot has a dialect of this name; the empty one is standard SQL."""
     known = [dialect.value for dialect in Dialects]
     if name not in known:
-        raise SettingError(
-            "dialect", f"unknown dialect '{mask_credentials(str(name))}'{did_you_mean(str(name).lower(), known)}"
-        )
+        word = str(name).lower()
+        hint = did_you_mean(_OTHER_NAMES.get(word, word), known)
+        raise SettingError("dialect", f"unknown dialect '{mask_credentials(str(name))}'{hint}")
 
 
 def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:

@@ -7,9 +7,12 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.truncation import one_line, truncate
 
 MAX_PAUSE = 3600.0  # seconds
+MAX_SCHEME = 20  # characters of a scheme of authentication
+AUTH_SCHEMES = ("basic", "digest", "bearer")
+NOTHING_SENT = "no `auth` is set"
 ERROR_BYTES = 4_000
 SHOWN_BYTES = 200
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
@@ -42,6 +45,24 @@ def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, serv
         remedy = "set what makes the server send JSON, such as `format=json` in the URL or `Accept` under `headers`"
         return f"the answer is {name} and no {expected}, although JSON was asked for: {remedy} ({description})"
     return f"the answer is no whole {expected}: {error} ({description})"
+
+
+def credentials_remedy(sent: str, challenge: str) -> str:
+    """Return what was sent, what `WWW-Authenticate` asks for, and the remedy, to be added to an answer 401, 403 or 407.
+
+    `sent` is NOTHING_SENT, "`auth: SCHEME` was sent", or another sentence.
+
+    >>> credentials_remedy("`auth: basic` was sent", "Basic realm=private")
+    ' (`auth: basic` was sent, the server asks for basic): check that it is right and has access'
+    """
+    scheme = one_line(challenge.split(" ")[0].lower(), MAX_SCHEME)
+    asked = f", the server asks for {scheme}" if scheme else ""
+    remedy = "check that it is right and has access"
+    if sent == NOTHING_SENT:
+        remedy = f"write `auth: {{{scheme if scheme in AUTH_SCHEMES else 'bearer'}: …}}`"
+    elif scheme in AUTH_SCHEMES and sent.startswith("`auth: ") and f" {scheme}`" not in sent:
+        remedy = f"write `auth: {{{scheme}: …}}`"
+    return f" ({sent}{asked}): {remedy}"
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -19,7 +19,7 @@ import urllib3
 from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 
 from pytest_queryeval.sandbox.driver import Fault, Verdict
-from pytest_queryeval.sandbox.http.messages import message, retry_after
+from pytest_queryeval.sandbox.http.messages import NOTHING_SENT, credentials_remedy, message, retry_after
 from pytest_queryeval.sandbox.http.template import JSON_TYPE, render_body, with_parameters
 
 
@@ -262,7 +262,9 @@ class RetryingRequest:
             stopped = QueryFailed("timeout", f"the server stopped the query: {problem}")
             raise RetryableError(stopped, retry_after(response.headers), attempts=2)
         if response.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
-            problem += f" ({describe_auth(self._settings['auth'], response)})"
+            auth = self._settings["auth"]
+            sent = f"`auth: {next(iter(auth))}` was sent" if auth else NOTHING_SENT
+            problem += credentials_remedy(sent, response.headers.get("WWW-Authenticate", ""))
         of_query = response.status_code >= 500 or response.status_code in self._policy.rejected
         refusal = QueryFailed("rejected", problem) if of_query else Fault(problem)
         if response.status_code in (502, 503, 504):
@@ -315,10 +317,3 @@ def reason(error: BaseException) -> str:
     # urllib3 puts the cause last, behind its own text.
     text = str(inner.args[-1] if inner.args and isinstance(inner.args[-1], Exception) else inner)
     return re.sub(r"^.*?object at 0x[0-9a-f]+>: ", "", text)
-
-
-def describe_auth(auth: dict[str, str] | None, response: requests.Response) -> str:
-    """Return which kind of credentials was sent, and which the server asks for."""
-    sent = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
-    challenge = response.headers.get("WWW-Authenticate", "").split(" ")[0]
-    return f"{sent}, the server asks for {challenge.lower()}" if challenge else sent

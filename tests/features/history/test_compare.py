@@ -850,7 +850,7 @@ def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, argu
 
 DAMAGED = {
     "missing.json": "no such file: `pytest --queryeval-report=report.json` writes one",
-    "folder": "cannot be read: Is a directory",
+    "folder": "is a folder: name the report in it",
     "text.json": "is no report: not JSON: ",
     "empty.json": "is no report: not JSON: ",
     "binary.json": "is no report: ",

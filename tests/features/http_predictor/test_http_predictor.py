@@ -410,21 +410,36 @@ def test_the_user_that_a_redirect_names_is_not_sent():
     assert [request.headers.get("authorization") for request in running.asked] == [None, None]
 
 
+WRITE, CHECK = "write `auth: {basic: …}`", "check that it is right and has access"
+
+
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "told", "remedy"),
     [
-        ({}, "(no `auth` is set, it asks for basic)"),
-        ({"auth": {"basic": "me:secret-pass"}}, "(`auth: basic` was sent, it asks for basic)"),
-        ({"auth": {"bearer": "secret-token"}}, "(`auth: bearer` was sent, it asks for basic)"),
-        ({"headers": {"Authorization": "secret"}}, "(the header `Authorization` was sent, it asks for basic)"),
+        ({}, "(no `auth` is set, the server asks for basic): ", WRITE),
+        (
+            {"auth": {"basic": "me:secret-pass"}},
+            "(`auth: basic` was sent, the server asks for basic): ",
+            CHECK,
+        ),
+        (
+            {"auth": {"bearer": "secret-token"}},
+            "(`auth: bearer` was sent, the server asks for basic): ",
+            WRITE,
+        ),
+        (
+            {"headers": {"Authorization": "secret"}},
+            "(the header `Authorization` was sent, the server asks for basic): ",
+            CHECK,
+        ),
     ],
 )
-def test_who_is_refused_is_told_what_was_sent_and_not_its_value(status, settings, told):
+def test_who_is_refused_is_told_what_was_sent_and_not_its_value(status, settings, told, remedy):
     with FaultServer(answers("who?", status, "text/plain", WWW_Authenticate="Basic realm=r")) as server:
         error = fault(server.url, **settings)
 
-    assert str(error).endswith(told)
+    assert str(error).endswith(told + remedy)
     assert "secret" not in str(error)
     assert not error.temporary
 

@@ -420,7 +420,7 @@ def test_a_part_that_is_no_report_is_named_in_one_line(write, capsys, content, p
 def test_a_part_that_cannot_be_read_is_named_in_one_line(write, capsys, name):
     line = refusal(capsys, write("part1.json", part(case())), name)
 
-    assert (": cannot be read: " if name == "." else ": no such file: ") in line
+    assert (": is a folder: name the report in it" if name == "." else ": no such file: ") in line
     assert "\x1b" not in line
 
 
@@ -530,9 +530,15 @@ def test_a_reader_that_has_gone_changes_nothing(write):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "usage: queryeval"),
-        (["merge"], "usage: queryeval merge"),
-        (["merg", "a.json"], "usage: queryeval"),
+        (
+            [],
+            "queryeval: the following arguments are required: COMMAND (`queryeval COMMAND --help` describes a command)",
+        ),
+        (
+            ["merge"],
+            "queryeval merge: the following arguments are required: PART.json (example: queryeval merge shard-1.json",
+        ),
+        (["merg", "a.json"], "queryeval: argument COMMAND: invalid choice: 'merg' (choose from "),
         (
             ["merge", "a.json", "--out-put", "b.json"],
             "queryeval merge: unknown option '--out-put': did you mean '--output'?",
