@@ -13,12 +13,12 @@ from hidden_features import pytest_addoption, pytest_configure, pytest_ignore_co
 from hypothesis import HealthCheck, settings
 from installed_modules import InstalledModules
 
+from pytest_queryeval.core.registry import USED_BY_WORKERS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.run_name import COMMIT_VARIABLES
-from pytest_queryeval.runs.workers.registrations import REGISTRIES
 from pytest_queryeval.sandbox.host import Hosts
 
 # Deadlines and "too slow" are about the machine, which may be busy.
@@ -65,7 +65,7 @@ def processes_as_selected(pytestconfig):
 
 @pytest.fixture(scope="session")
 def members_of_registries():
-    registries = (*REGISTRIES.values(), PREDICTORS, REPORTS)
+    registries = (*USED_BY_WORKERS.values(), PREDICTORS, REPORTS)
     for registry in registries:
         registry.names()  # reads entry points, which are read once
     return {registry: dict(registry._members) for registry in registries}

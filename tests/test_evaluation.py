@@ -9,7 +9,7 @@ from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalErr
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution, Failure, Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case
+from pytest_queryeval.evaluation.evaluation import ANALYSES, CaseProgress, evaluate_case
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.results.case_json import case_json, result_json
 
@@ -395,3 +395,25 @@ def test_a_curly_quote_in_gold_is_named_beside_the_message(session, tmp_path):
 
     with pytest.raises(GoldError, match=r"\(line 1, column 32 is U\+201C, left double quotation mark: write"):
         evaluate_case(sqlite_case(tmp_path, golds=(gold,)), session)
+
+
+def test_an_analysis_that_raises_leaves_the_verdict_and_is_named_in_a_note(session, engine, monkeypatch):
+    def fail(result, session):
+        raise ZeroDivisionError("of\nnothing")
+
+    analyses = {
+        "failing": fail,
+        "gone": "nowhere:analysis",
+        "later": lambda result, _: result.with_details(is_seen=True),
+    }
+    monkeypatch.setattr(ANALYSES, "_members", analyses)
+
+    result = evaluate_case(run_case("gold", predicted="half"), session)
+
+    assert (result.fails, result.scores, result.cause) == (True, {"execution_accuracy": 0.0}, None)
+    failing, gone = result.details["notes"]
+    assert failing == "analysis 'failing' failed: ZeroDivisionError: of nothing"
+    assert gone.startswith(
+        "analysis 'gone' failed: QueryEvalError: analysis 'gone' cannot be imported from nowhere:analysis"
+    )
+    assert result.details["is_seen"]

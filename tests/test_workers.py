@@ -182,6 +182,53 @@ def test_processes_give_the_report_of_one_process(folder, ugly, own_processes, r
     assert "swordfish" not in json.dumps([case["message"] for case in report["cases"]])
 
 
+REGISTERING = """
+from dataclasses import replace
+from pytest_queryeval.core.groups import GROUPS, Group
+from pytest_queryeval.evaluation.evaluation import ANALYSES
+
+def values(case, path):
+    return [case.id.upper()]
+
+GROUPS.register("owner", Group(values=values, heading="owner", plural="owners", preposition="owned by"))
+ANALYSES.register("noted", lambda result, session: result.with_details(analysed=result.case.id))
+"""
+
+
+@pytest.mark.process
+def test_groups_and_analyses_of_a_conftest_are_in_workers_too(tmp_path):
+    (tmp_path / "conftest.py").write_text(REGISTERING, encoding="utf-8")
+    items = "".join(f"  - {{id: {name}, gold: SELECT 1, predicted: SELECT 1}}\n" for name in "ab")
+    (tmp_path / "s.queryeval.yaml").write_text(f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\ncases:\n{items}")
+    (tmp_path / "a.sql").write_text("create table singer (n);")
+    import_conftests(tmp_path)
+    cases = load_cases(tmp_path)
+    expected = evaluate(cases)
+
+    with WorkerProcesses(1) as executor:
+        report = evaluate(cases, executor=executor)
+
+    assert_same(report, expected)
+    assert [case["groups"]["owner"] for case in report["cases"]] == [["A"], ["B"]]
+    assert [case["details"]["analysed"] for case in report["cases"]] == ["a", "b"]
+
+
+@pytest.mark.process
+@pytest.mark.feature("causes")
+def test_edits_of_a_conftest_are_in_workers_too(tmp_path):
+    registers = "from pytest_queryeval.features import causes\n\ncauses.EDITS.register('sql', lambda *_, **__: None)\n"
+    (tmp_path / "conftest.py").write_text(registers, encoding="utf-8")
+    case = "{id: a, gold: SELECT n FROM singer WHERE n > 1, predicted: SELECT n FROM singer WHERE n > 2}"
+    (tmp_path / "s.queryeval.yaml").write_text(f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\ncases: [{case}]\n")
+    (tmp_path / "a.sql").write_text("create table singer (n); insert into singer values (1), (2), (3);")
+    import_conftests(tmp_path)
+
+    with WorkerProcesses(1) as executor:
+        report = evaluate(load_cases(tmp_path), executor=executor)
+
+    assert [case["cause"] for case in report["cases"]] == [None]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_pools_of_processes_give_the_report_of_one_process(method, ugly):

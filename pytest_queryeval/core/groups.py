@@ -76,6 +76,7 @@ FILE = Group(
 GROUPS: Registry[Group] = Registry(
     "group",
     group="pytest_queryeval.groups",
+    used_by_workers=True,
     members={
         "kind": KIND,
         "difficulty": "pytest_queryeval.languages:DIFFICULTY",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -328,3 +328,9 @@ class CaseResult:
     def details(self) -> Mapping[str, Any]:
         """What there is to say about the scores."""
         return self.shown.details
+
+    def with_details(self, **details: object) -> CaseResult:
+        """Return the result with these details in addition, or instead of those that have the same names."""
+        shown = replace(self.shown, details={**self.shown.details, **details})
+        trials = tuple(shown if trial is self.shown else trial for trial in self.trials)
+        return replace(self, shown=shown, trials=trials)

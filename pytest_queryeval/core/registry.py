@@ -48,15 +48,21 @@ class Registration(NamedTuple):
         return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
+USED_BY_WORKERS: dict[str, Registry[Any]] = {}  # by noun
+
+
 class Registry(Mapping[str, T]):
     """A mapping from names to objects of one sort, in the order of their registration.
 
     `members` may hold "module:attribute" texts, which are imported on first use. Names that are not among them are
-    looked up in the entry-point `group`, so that an installed package can add its own.
+    looked up in the entry-point `group`, so that an installed package can add its own. What programs and conftest.py
+    files register in a registry that is `used_by_workers`, for the evaluation of cases, is registered in workers again.
     """
 
-    def __init__(self, noun: str, *, group: str, members: Mapping[str, T | str]) -> None:
+    def __init__(self, noun: str, *, group: str, members: Mapping[str, T | str], used_by_workers: bool = False) -> None:
         self.noun = noun
+        if used_by_workers:
+            USED_BY_WORKERS[noun] = self
         self._group = group
         self._members: dict[str, T | str] = dict(members)
         self._registrations: dict[str, Registration] = {}

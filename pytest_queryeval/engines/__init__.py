@@ -193,6 +193,7 @@ class EngineRegistry(Registry[EngineType]):
 ENGINES = EngineRegistry(
     "engine",
     group="pytest_queryeval.engines",
+    used_by_workers=True,
     members={
         "sqlite": f"{__name__}.sqlite:SQLITE",
         "rdf": f"{__name__}.rdf:RDF",

@@ -40,5 +40,5 @@ class CounterexampleSearch(Protocol):
 
 
 COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(
-    "search for counterexamples", group="pytest_queryeval.counterexamples", members={}
+    "search for counterexamples", group="pytest_queryeval.counterexamples", used_by_workers=True, members={}
 )

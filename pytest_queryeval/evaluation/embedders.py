@@ -38,7 +38,9 @@ class OpenEmbedder(Protocol):
         """Return the embedder of the model of that name; load nothing yet."""
 
 
-EMBEDDERS: Registry[OpenEmbedder] = Registry("embedder", group="pytest_queryeval.embedders", members={})
+EMBEDDERS: Registry[OpenEmbedder] = Registry(
+    "embedder", group="pytest_queryeval.embedders", used_by_workers=True, members={}
+)
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from pytest_queryeval.core.errors import (
     GoldColumnError,
     GoldError,
     Location,
+    MissingFeatureError,
     PredictorError,
     QueryEvalError,
     SourceError,
@@ -34,6 +35,9 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.extract_query import AFTER_PROSE
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.escaping import log_line, terminal_safe
+from pytest_queryeval.text.truncation import one_line
+
+MESSAGE_CHARACTERS = 200
 
 
 @dataclass(slots=True)
@@ -48,13 +52,13 @@ class CaseProgress:
 
 
 class Analysis(Protocol):
-    """Analyses a scored case; raises nothing."""
+    """Analyses a scored case; what it raises becomes a note of the case."""
 
     def __call__(self, result: CaseResult, session: Session) -> CaseResult:
         """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
 
 
-ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", members={})
+ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
@@ -75,9 +79,19 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         trials.append(score_prediction(case, golds, progress.prediction, session))
         if test is not None and test.is_decided_by(trials[-1]):
             break
-    result = result_of(case, trials)
-    for name in ANALYSES.available():
-        result = ANALYSES[name](result, session)
+    return _analysed(result_of(case, trials), session)
+
+
+def _analysed(result: CaseResult, session: Session) -> CaseResult:
+    """Return the result with what all analyses add; one that fails leaves a note."""
+    for name in ANALYSES.names():
+        try:
+            result = ANALYSES[name](result, session)
+        except MissingFeatureError:
+            continue
+        except Exception as error:  # noqa: BLE001 - of another package; scores and outcome stay as they are
+            note = f"analysis '{name}' failed: {one_line(f'{type(error).__name__}: {error}', MESSAGE_CHARACTERS)}"
+            result = result.with_details(notes=[*result.details.get("notes", ()), note])
     return result
 
 

@@ -10,6 +10,7 @@ from pytest_queryeval.languages.kind import Kind as Kind
 KINDS: Registry[Kind] = Registry(
     "kind",
     group="pytest_queryeval.kinds",
+    used_by_workers=True,
     members={
         "sql": f"{__name__}.sql.kind:SQL",
         "sparql": f"{__name__}.sparql.kind:SPARQL",

@@ -52,6 +52,7 @@ class MetricRegistry(Registry[Metric]):
 METRICS = MetricRegistry(
     "metric",
     group="pytest_queryeval.metrics",
+    used_by_workers=True,
     members={
         "execution_accuracy": f"{__name__}.execution_accuracy:execution_accuracy",
         "execution_accuracy_spider": f"{__name__}.execution_accuracy:execution_accuracy_spider",

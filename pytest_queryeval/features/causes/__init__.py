@@ -19,5 +19,6 @@ class EditFinder(Protocol):
 EDITS: Registry[EditFinder] = Registry(
     "kind with edits",
     group="pytest_queryeval.edits",
+    used_by_workers=True,
     members={"sql": f"{__name__}.sql.sql_edits:sql_edits", "sparql": f"{__name__}.sparql:sparql_edits"},
 )

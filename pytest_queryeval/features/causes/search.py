@@ -39,16 +39,10 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
         cause = find_cause(result, session)
     except SourceError as error:
         notes = [*result.shown.details.get("notes", ()), f"no cause: {error}"]
-        return _with_details(result, notes=notes)
+        return result.with_details(notes=notes)
     if isinstance(cause, SharedPatterns):
-        return _with_details(result, cause=asdict(cause))
+        return result.with_details(cause=asdict(cause))
     return replace(result, cause=cause)
-
-
-def _with_details(result: CaseResult, **details: object) -> CaseResult:
-    shown = replace(result.shown, details={**result.shown.details, **details})
-    trials = tuple(shown if trial is result.shown else trial for trial in result.trials)
-    return replace(result, shown=shown, trials=trials)
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:

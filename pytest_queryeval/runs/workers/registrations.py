@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.registry import Registration, Registry
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.core.registry import USED_BY_WORKERS, Registration
 
-REGISTRIES: Mapping[str, Registry[Any]] = {"metric": METRICS, "engine": ENGINES, "kind": KINDS}
 _importing = threading.Lock()
 _imported: dict[str, str] = {}  # digests of the modules that were imported here, by name
 
@@ -26,6 +22,7 @@ class Registered(NamedTuple):
     """A member of a registry, which the import of a module registers."""
 
     registry: str
+    """The noun of the registry."""
     name: str
     by: Registration
     digest: str
@@ -36,7 +33,7 @@ def registered() -> Sequence[Registered]:
     """Return the members registered in this process that the evaluation of cases may need."""
     return [
         Registered(registry, name, by, by.digest)
-        for registry, members in REGISTRIES.items()
+        for registry, members in USED_BY_WORKERS.items()
         for name, by in members.registrations().items()
     ]
 
@@ -50,7 +47,7 @@ def register_again(needed: Sequence[Registered]) -> None:
             except Exception as error:  # a module may raise anything
                 reason = f"{member.by.module} cannot be imported in a worker: {type(error).__name__}: {error}"
                 raise QueryEvalError(f"the {member.registry} '{member.name}': {reason}") from error
-            if member.name not in REGISTRIES[member.registry]:
+            if member.name not in USED_BY_WORKERS.get(member.registry, ()):
                 place = "the program itself" if member.by.module == "__main__" else member.by.file or member.by.module
                 remedy = "register it at the top level of a module that workers can import, or of a conftest.py"
                 problem = f"is registered in {place}, which workers do not run"
