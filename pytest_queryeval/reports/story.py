@@ -209,7 +209,7 @@ def finding(case: CaseReport) -> str:
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:
     """Return the edits that make predicted right; for a failed prediction without the message, told elsewhere."""
     edits = case["cause"]["edits"] if case["cause"] is not None else []
-    return edits if _error(case) is None else [{**edit, "change": ""} for edit in edits]
+    return [edit if edit["clause"] or _error(case) is None else {**edit, "change": ""} for edit in edits]
 
 
 def edit_line(edit: CausingEditReport, characters: int) -> str:

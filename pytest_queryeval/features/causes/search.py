@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import islice
+from typing import TypeAlias
 
 from pytest_queryeval.comparison.budget import shared_budget
-from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import MAX_EDITS, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
@@ -17,6 +18,7 @@ from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS
+from pytest_queryeval.features.causes.failed import FailedQuery, Repair
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -25,9 +27,13 @@ MAX_EXECUTIONS = 50
 MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
+MAX_REPAIRS = 12  # of a query that its engine refused
 MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
 DECIDING = "execution_accuracy"
+Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
+_OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
+STILL_WRONG = "; then it runs, but its answer is still wrong"
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
@@ -48,32 +54,40 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
     """Return why the shown trial is wrong; None where it is right, and where nothing is known.
 
-    The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
-    combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
-    `cause_mode` is full, all queries run for CAUSE_SECONDS together. Terms that the source does not have are replaced
-    first. Without such a combination it is the unknown terms of a query that finds nothing, else what the patterns of
-    two SPARQL queries share. Raise `SourceError` where a recording is replayed that does not have the cause, and where
-    it cannot be recorded.
+    The cause of a failure, and of an answer that is no table, follows from it; a query that its engine refused is
+    repaired where one change makes it run. That of a wrong answer is the first combination of edits after which the
+    query, run on the same source under the same limits, has gold's answer; unless `cause_mode` is full, all queries run
+    for CAUSE_SECONDS together. Terms that the source does not have are replaced first. Without such a combination it is
+    the unknown terms of a query that finds nothing, else what the patterns of two SPARQL queries share. Raise
+    `SourceError` where a recording is replayed that does not have the cause, and where it cannot be recorded.
     """
     case, trial = result.case, result.shown
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if session.cause_mode == "off":
         return None
     if predicted.error is not None:
-        change = one_line(predicted.error.message, MESSAGE_CHARACTERS)
-        return Cause(edits=(CausingEdit(label=kind.failure_label(predicted.error), clause="", change=change),))
+        label, message = kind.failure_label(predicted.error), one_line(predicted.error.message, MESSAGE_CHARACTERS)
+        failure = Cause(edits=(CausingEdit(label=label, clause="", change=message),))
+        if predicted.error.kind == "invalid" and gold.query and predicted.query and _has_search(case, trial, session):
+            with suppress(SourceError):  # a recording may know the failure only
+                repaired = _recorded(case, trial, gold.query, predicted.query, session)
+                return repaired if isinstance(repaired, Cause) else failure
+        return failure
     if gold.answer is None or predicted.answer is None:
         return None
     if not kind.has_queries:
         return kind.difference_cause(gold.answer, predicted.answer)
-    if gold.query is None or predicted.query is None or case.settings.source is None:
-        return None
-    if case.settings.kind not in EDITS or trial.scores.get(DECIDING, 0.0) != 0.0:
-        return None
-    is_local = bool(ENGINES[case.settings.source.engine].fingerprint.files(case.settings.source))
-    if not is_local and session.cause_mode == "auto":
+    if gold.query is None or predicted.query is None or not _has_search(case, trial, session):
         return None
     return _recorded(case, trial, gold.query, predicted.query, session)
+
+
+def _has_search(case: Case, trial: Trial, session: Session) -> bool:
+    """Return whether edits of a wrong query are run: its kind has some, and the source is local or all are searched."""
+    source = case.settings.source
+    if source is None or case.settings.kind not in EDITS or trial.scores.get(DECIDING, 0.0) != 0.0:
+        return False
+    return session.cause_mode == "full" or bool(ENGINES[source.engine].fingerprint.files(source))
 
 
 def _recorded(
@@ -84,13 +98,82 @@ def _recorded(
     recorded_cause = None if recording is None else recording.load_cause(gold_query, predicted_query, case)
     if recorded_cause is not None:
         return recorded_cause[0]
-    cause = None
+    cause: Cause | SharedPatterns | None = None
     seconds = CAUSE_SECONDS if session.cause_mode == "auto" else None
     with shared_budget(), session.analysis(seconds), suppress(SourceError):
-        cause = _repaired(case, trial, gold_query, predicted_query, session)
+        if trial.predicted.error is None:
+            cause = _repaired(case, trial, gold_query, predicted_query, session)
+        else:
+            cause = _repaired_failure(case, trial, gold_query, predicted_query, session)
     if recording is not None:
         recording.save_cause(gold_query, predicted_query, case, cause)
     return cause
+
+
+def _repaired_failure(
+    case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
+) -> Cause | None:
+    """Return the change after which a query that its engine refused has gold's answer, or at least runs.
+
+    That is a repair of the query alone, else an edit that leads to gold, else a repair with such an edit. A change that
+    only makes it run is a cause without a repaired query.
+    """
+    failure, gold = trial.predicted.error, session.execute_cached(case.golds[trial.gold_index], case)
+    if failure is None or gold.answer is None:
+        return None
+    label, score = KINDS[case.settings.kind].failure_label(failure), _score(case, trial, gold, session)
+    query = FailedQuery(
+        text=predicted_query,
+        message=failure.message,
+        gold=gold_query,
+        schema=session.schema(case),
+        dialect=case.settings.dialect,
+        source=case.settings.source,
+    )
+    running: tuple[CausingEdit, Execution] | None = None
+    for edit, execution in _running_repairs(case, query, label, session):
+        is_tested = score(execution) == 1.0 and _answers_as_gold(case, gold_query, execution.query or "", session)
+        if is_tested is not False:
+            return Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
+        running = running or (edit, execution)
+    edits = EDITS[case.settings.kind](predicted_query, gold_query, schema=query.schema, dialect=query.dialect)
+    for cause in () if edits is None else _causes(edits, case, gold, score, session, most=1):
+        if cause.edits[0].label not in _OF_QUERIES:
+            return replace(cause, edits=(replace(cause.edits[0], label=label),))
+    if running is None:
+        return None
+    edit, execution = running
+    repaired_trial = replace(trial, predicted=execution, scores={})
+    further = _repaired(case, repaired_trial, gold_query, execution.query or "", session)
+    further_edits = further.edits if isinstance(further, Cause) else ()
+    if isinstance(further, Cause) and further.repaired_query is not None and len(further_edits) < MAX_EDITS:
+        return replace(further, edits=(edit, *further_edits))
+    unknown_terms = [term for term in further_edits if term.label == "unknown-term"]
+    return Cause(edits=(replace(edit, change=f"{edit.change}{STILL_WRONG}"), *unknown_terms)[:MAX_EDITS])
+
+
+def _running_repairs(
+    case: Case, query: FailedQuery, label: CauseLabel, session: Session
+) -> Iterator[tuple[CausingEdit, Execution]]:
+    """Yield the repairs of a failed prediction that run, with what they answer."""
+    for repair in islice(_repairs_of_failure(case.settings.kind, query), MAX_REPAIRS):
+        execution = session.execute_cached(QueryOrAnswer(query=repair.query), case, is_derived=True)
+        if execution.error is None:
+            yield CausingEdit(label=label, clause=repair.clause, change=repair.change), execution
+        elif execution.error.kind == "timeout":
+            break
+
+
+def _repairs_of_failure(kind: str, query: FailedQuery) -> Iterator[Repair]:
+    """Yield queries that differ from a failed one in one place, the likeliest first; none for other kinds."""
+    if kind == "sql":
+        from pytest_queryeval.features.causes.sql.failed import sql_repairs
+
+        yield from sql_repairs(query)
+    elif kind == "sparql":
+        from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
+
+        yield from sparql_repairs(query)
 
 
 def _repaired(
@@ -99,12 +182,7 @@ def _repaired(
     gold = session.execute_cached(case.golds[trial.gold_index], case)
     if gold.answer is None:  # it is no longer cached, and takes longer than a cause may
         return None
-
-    def score(execution: Execution) -> float | None:
-        if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
-            return 0.0
-        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
-
+    score = _score(case, trial, gold, session)
     if DECIDING not in trial.scores and score(trial.predicted) != 0.0:
         return None
     from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
@@ -112,26 +190,34 @@ def _repaired(
     kind, dialect = case.settings.kind, case.settings.dialect
     term_edits = unknown_term_edits(predicted_query, case, session)
     edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
-    limited = _limited(case, gold)
     for candidates in filter(None, (term_edits, edits)):
-        for numbers, query in _repairs(candidates, limited, session, lambda execution: score(execution) == 1.0):
-            is_tested = candidates.reach_gold(numbers) or _answers_as_gold(case, gold_query, query, session)
-            if is_tested is not False:
-                causing = tuple(candidates.edits[number] for number in numbers)
-                cause = Cause(edits=causing, repaired_query=query, is_tested=bool(is_tested))
-                return cause if term_edits is None else term_edits.with_label(cause)
+        cause = next(_causes(candidates, case, gold, score, session), None)
+        if cause is not None:
+            return cause if term_edits is None else term_edits.with_label(cause)
     if term_edits is not None and finds_nothing(trial.predicted.answer):
         return Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
     return None if edits is None else edits.shared_patterns()
 
 
+def _causes(
+    edits: QueryEdits, case: Case, gold: Execution, score: Score, session: Session, *, most: int = MAX_EDITS
+) -> Iterator[Cause]:
+    """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run."""
+    for numbers, query in _repairs(edits, _limited(case, gold), score, session, most):
+        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session)
+        if is_tested is not False:
+            causing_edits = tuple(edits.edits[number] for number in numbers)
+            yield Cause(edits=causing_edits, repaired_query=query, is_tested=bool(is_tested))
+
+
 def _repairs(
-    edits: QueryEdits, case: Case, session: Session, is_right: Callable[[Execution], bool]
+    edits: QueryEdits, case: Case, score: Score, session: Session, most: int
 ) -> Iterator[tuple[Sequence[int], str]]:
-    """Yield the combinations of edits after which the query is right on the source, with the query."""
+    """Yield the combinations of at most so many edits after which the query is right on the source, with the query."""
     tried: set[str] = set()
     cells = 0
-    for numbers in islice(edits.combinations(), MAX_COMBINATIONS):
+    combinations = (numbers for numbers in edits.combinations() if len(numbers) <= most)
+    for numbers in islice(combinations, MAX_COMBINATIONS):
         query = edits.applied(numbers)
         if query is None or query in tried:
             continue
@@ -143,7 +229,7 @@ def _repairs(
         if execution.error is not None:
             if execution.error.kind == "timeout":
                 break
-        elif is_right(execution):
+        elif score(execution) == 1.0:
             yield numbers, query
 
 
@@ -163,6 +249,17 @@ def _limited(case: Case, gold: Execution) -> Case:
     if case.settings.policy.duplicates != "count" or (rows := _row_count(gold)) is None:
         return case
     return replace(case, settings=replace(case.settings, max_rows=min(case.settings.max_rows, rows + 1)))
+
+
+def _score(case: Case, trial: Trial, gold: Execution, session: Session) -> Score:
+    """Return what scores an execution in the place of the prediction's."""
+
+    def score(execution: Execution) -> float | None:
+        if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
+            return 0.0
+        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
+
+    return score
 
 
 def _cell_count(execution: Execution) -> int:

@@ -12,8 +12,10 @@ from pytest_queryeval.core.errors import did_you_mean
 _NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
-    r"no such|not found|not exist|doesn't exist|unknown|cannot find|could not be resolved", re.IGNORECASE
+    r"no such|not found|not exist|doesn't exist|unknown|cannot find|could not be resolved|missing FROM-clause entry",
+    re.IGNORECASE,
 )
+_COLUMN_OF_TABLE = re.compile(r"does not have a column", re.IGNORECASE)
 _AMBIGUOUS = re.compile(r"\bambiguous\b", re.IGNORECASE)
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
 
@@ -30,6 +32,8 @@ def name_label(message: str) -> CauseLabel | None:
     about = _TABLE_OR_COLUMN.search(message)
     if about is None:
         return None
+    if _COLUMN_OF_TABLE.search(message):
+        return "unknown-column"
     if _AMBIGUOUS.search(message):
         return "ambiguous-column"
     if not _UNKNOWN.search(message):

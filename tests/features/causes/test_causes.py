@@ -278,10 +278,10 @@ def test_a_text_that_the_parser_cannot_read_has_no_cause(cause_of):
 @pytest.mark.parametrize(
     ("predicted", "label"),
     [
-        ("SELECT nme FROM singer", "unknown-column"),
-        ("SELECT name FROM singers", "unknown-table"),
-        ("SELECT name FORM singer", "syntax"),
-        ("SELECT sum(count(*)) FROM singer", "syntax"),
+        ("SELECT zzz FROM singer WHERE yyy = 1", "unknown-column"),
+        ("SELECT zzz FROM qqq WHERE yyy = 1", "unknown-table"),
+        ("SELECT", "syntax"),
+        ("SELECT sum(count(*)) FROM concert", "syntax"),
         ("", "empty"),
         ("DELETE FROM singer", "unsafe"),
         ("SELECT a.id FROM singer a, singer b, singer c, singer d", "too-large"),
@@ -305,6 +305,8 @@ def test_the_messages_of_other_databases_name_what_is_unknown():
         'column "nme" does not exist': "unknown-column",
         "Unknown column 'nme' in 'field list'": "unknown-column",
         "Table 'music.singers' doesn't exist": "unknown-table",
+        'Binder Error: Table "s" does not have a column named "hall"': "unknown-column",
+        'missing FROM-clause entry for table "t2"': "unknown-table",
         "ambiguous column name: id": "ambiguous-column",
         'syntax error at or near "FORM"': None,
     }
