@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
+from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEvalError, ReportError
 from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
@@ -59,6 +59,13 @@ class RunOptions(OptionValues):
         self.sample_and_seed  # noqa: B018
         self.stop_seed  # noqa: B018
         self.thresholds  # noqa: B018
+        if self.cause == "full":
+            from pytest_queryeval.evaluation.evaluation import ANALYSES
+
+            try:
+                ANALYSES["causes"]
+            except MissingFeatureError as error:
+                raise QueryEvalError(f"{self.prefix}cause=full: {error}") from error
         if self.recording is None:
             return
         if self.record and self.replay:

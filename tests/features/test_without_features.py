@@ -132,3 +132,23 @@ def test_an_option_that_needs_a_feature_that_is_not_installed_names_it(tmp_path)
 
     assert done.returncode == 4
     assert "recording 'folder' needs the feature recording, which is not installed" in done.stderr
+
+
+def test_causes_that_are_asked_for_without_their_feature_are_a_usage_error():
+    done = run_without(["causes"], PYTEST, "example_suite/sql", "-q", "--queryeval-cause=full")
+
+    assert done.returncode == 4
+    assert "--queryeval-cause=full: analysis 'causes' needs the feature causes, which is not installed" in done.stderr
+
+
+def test_explain_says_which_feature_it_needs_to_look_for_a_counterexample(tmp_path):
+    (tmp_path / "a.sql").write_text("create table singer (n); insert into singer values (1), (2);", encoding="utf-8")
+    case = "{id: a, gold: SELECT n FROM singer, predicted: SELECT DISTINCT n FROM singer}"
+    suite = f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\ncases: [{case}]\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    done = run_without(["strength"], COMMAND, "explain", f"{tmp_path}/a.queryeval.yaml::a")
+
+    assert done.returncode == 0
+    missing = "search for counterexamples 'small_databases' needs the feature strength, which is not installed"
+    assert f"not looked for: {missing}" in done.stdout

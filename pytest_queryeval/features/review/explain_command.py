@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.atomic_write import write_atomically
-from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
@@ -140,15 +140,16 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     if not gold or not predicted or gold.split() == predicted.split():
         return None
     is_whole = all(MARK not in query and len(query) < QUERY_CHARACTERS for query in (gold, predicted))
-    names = COUNTEREXAMPLE_SEARCHES.available()
-    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0 or not names:
+    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0:
         return None
     form = ENGINES[case.settings.source.engine].variants
     with Session() as session:
         try:
+            # Without the feature that has the only search, an error names the feature.
+            names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
             searches = (COUNTEREXAMPLE_SEARCHES[name] for name in names)
             counterexample = next(filter(None, (search(case, gold, predicted, session) for search in searches)), None)
-        except SourceError as error:
+        except (MissingFeatureError, SourceError) as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if counterexample is None:
         return counterexample_json(None, f"no difference found in {MAX_DATABASES} small {form.name}s", case)

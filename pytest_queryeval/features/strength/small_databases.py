@@ -21,9 +21,7 @@ class SmallDatabases(Protocol[State]):
     Methods raise `SourceError` where the source does not answer, or where none can be built.
     """
 
-    def candidates(
-        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = False
-    ) -> Iterator[State]:
+    def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[State]:
         """Yield at most `count` states on which these queries may differ; with `plain_first`, simple ones first."""
 
     def source_of(self, state: State) -> Source:

@@ -103,7 +103,7 @@ class _Search:
     def _best_candidate(self, targets: Collection[Target]) -> tuple[Any, set[Target]]:
         """Return, of CANDIDATES states, the one that kills most targets while every gold runs, and its kills."""
         golds = [self._strengths[at].gold for at in sorted({at for at, _ in targets})]
-        candidates = self._databases.candidates(golds, self._random, CANDIDATES)
+        candidates = self._databases.candidates(golds, self._random, CANDIDATES, plain_first=False)
         kills_of_candidates = [(state, self.kills(state, targets)) for state in candidates]
         for state, kills in sorted(kills_of_candidates, key=lambda candidate: -len(candidate[1])):
             if not kills:
@@ -133,7 +133,7 @@ class _Search:
         """Yield small states with the mutants of one case that they kill, each mutant once."""
         unkilled = {target for target in survivors if target[0] == at}
         queries = [self._strengths[at].gold, *sorted(mutant.query for _, mutant in unkilled)]
-        for candidate in self._databases.candidates(queries, self._random, CASE_CANDIDATES):
+        for candidate in self._databases.candidates(queries, self._random, CASE_CANDIDATES, plain_first=True):
             if kills := self.kills(candidate, unkilled):
                 yield self._reduced(candidate, kills), kills
                 unkilled -= kills

@@ -46,9 +46,7 @@ class CandidateGraphs:
         has_named_graphs = ENGINES[source.engine].variants.suffix(source.settings) == ".trig"
         self._named_graphs = list(map(IRI, source.settings.get("graphs", {}))) if has_named_graphs else None
 
-    def candidates(
-        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = True
-    ) -> Iterator[Graph]:
+    def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Graph]:
         """Yield graphs at which the answers of these queries change, the first half of them plain.
 
         Raise `SourceError` where none of the queries can be read.

@@ -63,9 +63,7 @@ class CandidateDatabases:
             return ()
         return [row for row in answer.rows if can_insert(row)]
 
-    def candidates(
-        self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool = False
-    ) -> Iterator[Rows]:
+    def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
 
         With `plain_first`, a part of them are plain: few rows, and NULL only where unavoidable.
