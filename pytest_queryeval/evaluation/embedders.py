@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS, options_of
+from pytest_queryeval.metrics import metric_of
 from pytest_queryeval.sandbox.host import Hosts
 
 DEFAULT_EMBEDDER = "sentence_transformers"
@@ -60,13 +60,14 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in case.settings.requested_metrics if METRICS[name].injected == {"similarity"}]
+        metrics = [metric_of(case.settings, name) for name in case.settings.requested_metrics]
+        metrics = [requested for requested in metrics if requested.metric.injected == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
-        for gold, predicted in _answers(case) if names else ():
-            for name in names:
+        for gold, predicted in _answers(case) if metrics else ():
+            for metric, options in metrics:
                 # An error of a user's metric is reported when its case is scored.
                 with suppress(Exception):
-                    METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
+                    metric.function(gold, predicted, similarity=similarity, **options)
     return {model: list(texts) for model, texts in texts_by_model.items()}
 
 

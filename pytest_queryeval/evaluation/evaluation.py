@@ -178,9 +178,10 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
     scores = {name: best.value(name) for name in names}
     best.note_unproven_alignment()
     for name, threshold in case.settings.thresholds.items():
+        if scores[name] is not None:
+            continue
         metric = METRICS[name]
-        is_unscored_failure = metric.worst_score is None or metric.input == "predictions"
-        if scores[name] is None and not (predicted.error is not None and is_unscored_failure):
+        if predicted.error is None or (metric.worst_score is not None and metric.input != "predictions"):
             place = f"{threshold.option}: " if threshold.option else ""
             why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
             raise QueryEvalError(f"{place}metric '{name}' does not apply to this case, but has a threshold{why}")

@@ -12,13 +12,12 @@ from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
-from pytest_queryeval.core.metric import LARGEST, Metric, Score, States
+from pytest_queryeval.core.metric import LARGEST, Rewrite, Score, States
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
@@ -59,38 +58,39 @@ class Scoring:
         Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
         again and cannot.
         """
-        metric = METRICS[name]
+        metric = self._session.metric_of(self._case.settings, name).metric
         if metric.input == "predictions":
-            return self._score(name, metric, self.predicted, self._prediction)
+            return self._score(name, self.predicted, self._prediction)
         if "states" in metric.injected:
-            return self._score(name, metric, self.gold, self.predicted)
-        gold, predicted = self._rewrite(metric)
+            return self._score(name, self.gold, self.predicted)
+        gold, predicted = self._whole_gold if metric.published else self.gold, self.predicted
+        if metric.rewrite is not None:
+            gold, predicted = self._rewrite(gold, metric.rewrite, metric.rewrite_note)
         if metric.input == "queries":
-            return self._score(name, metric, gold.query, predicted.query)
+            return self._score(name, gold.query, predicted.query)
         if predicted.error is not None:
             # Any answer shows whether the metric applies to gold, so an empty one will do.
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
-            return None if self._score(name, metric, self.gold.answer, empty) is None else metric.worst_score
+            return None if self._score(name, self.gold.answer, empty) is None else metric.worst_score
         if metric.input == "executions":
-            return self._score(name, metric, gold, predicted)
-        return self._score(name, metric, gold.answer, predicted.answer)
+            return self._score(name, gold, predicted)
+        return self._score(name, gold.answer, predicted.answer)
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
         gold, predicted = self.gold.answer, self.predicted.answer
-        if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        if not isinstance(gold, Table) or not isinstance(predicted, Table) or not gold.rows or not predicted.rows:
             return
         if pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
-    def _score(self, name: str, metric: Metric, gold: Any, predicted: Any) -> float | None:
+    def _score(self, name: str, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None where one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
-        options = options_of(self._case, name)
-        metric.check(options)
+        metric, options = self._session.metric_of(self._case.settings, name)
         injected = {key: self._injected_argument(key) for key in metric.injected}
         try:
             score = metric.function(gold, predicted, **options, **injected)
@@ -161,16 +161,14 @@ class Scoring:
 
         return values
 
-    def _rewrite(self, metric: Metric) -> tuple[Execution, Execution]:
-        execution = self._whole_gold if metric.published else self.gold
-        if metric.rewrite is None:
-            return execution, self.predicted
-        gold, predicted = metric.rewrite
-        if self.predicted.error is not None and self.predicted.query and metric.rewrite_note is not None:
-            self._note([note for note in [metric.rewrite_note(self.predicted.query)] if note])
-        return self._run_again(execution, gold), self._run_again(self.predicted, predicted)
+    def _rewrite(
+        self, gold: Execution, rewrite: tuple[Rewrite, Rewrite], note: Rewrite | None
+    ) -> tuple[Execution, Execution]:
+        if self.predicted.error is not None and self.predicted.query and note is not None:
+            self._note(list(filter(None, [note(self.predicted.query)])))
+        return self._run_again(gold, rewrite[0]), self._run_again(self.predicted, rewrite[1])
 
-    def _run_again(self, execution: Execution, rewrite: Callable[[str], str]) -> Execution:
+    def _run_again(self, execution: Execution, rewrite: Rewrite) -> Execution:
         if execution.query is None:
             return execution
         query = rewrite(execution.query)

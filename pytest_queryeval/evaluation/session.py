@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
@@ -32,7 +33,7 @@ from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import need_answers
+from pytest_queryeval.metrics import metric_of, need_answers
 from pytest_queryeval.sandbox.host import Hosts, text_refusal
 from pytest_queryeval.sandbox.pattern import is_match
 from pytest_queryeval.text.redaction import register_secrets
@@ -76,9 +77,11 @@ class Session:
         self._tell = tell
         self.recording = recording
         self._schema_texts = SchemaTexts(self._list_ddl)
-        self._predictors = PredictorPool(
+        self.predictors = PredictorPool(
             tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=self._schema_texts
         )
+        self.metric_of = cache(metric_of)
+        """`metrics.metric_of`; the metrics of a run stay the same."""
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
@@ -101,7 +104,7 @@ class Session:
         """Stop every child process and close every file, even if one of them raises; may be called again."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
-            for opened in (*self._engines.values(), *self._embedders.values(), self._predictors):
+            for opened in (*self._engines.values(), *self._embedders.values(), self.predictors):
                 if not isinstance(opened, Exception):
                     stack.callback(opened.close)
             self._engines.clear()
@@ -123,18 +126,13 @@ class Session:
         finally:
             self._is_analysing, self._analysis_seconds = False, None
 
-    @property
-    def predictors(self) -> PredictorPool:
-        """Return the predictors and the calls that are under way."""
-        return self._predictors
-
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Register the secrets of all sources, opened or not, and pass the cases to the predictors."""
         for source in {
             case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
         }.values():
             register_secrets(source.settings)
-        self._predictors.register_cases(cases)
+        self.predictors.register_cases(cases)
 
     def engine(self, source: Source | None) -> Engine:
         """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
@@ -186,7 +184,7 @@ class Session:
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
-        return self._predictors.prediction(case, trial)
+        return self.predictors.prediction(case, trial)
 
     def recognize_abstention(self, prediction: Prediction, case: Case) -> Prediction:
         """Return a prediction as an abstention if its text matches the `abstain` of its predictor, else as it is.
@@ -205,7 +203,7 @@ class Session:
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer if it needs no call, as when the suite states it; else None."""
-        return self._predictors.prediction_at_hand(case)
+        return self.predictors.prediction_at_hand(case)
 
     def execute(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
         """Read a stated answer as the case's kind does, or run a query; raise `SourceError` or `PredictorError`.

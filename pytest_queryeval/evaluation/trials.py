@@ -35,16 +35,15 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     if len(trials) > 1:
         scores = {name: _mean([trial.scores[name] for trial in trials]) for name in scores}
         violations = threshold_violations(scores, case)
-    passed = [bool(trial.passed) for trial in trials]
+    n, passed = len(trials), [trial.passed for trial in trials].count(True)
     if case.settings.trials_rule == "mean" or not case.settings.thresholds:
-        unanswered = all(trial.predicted.error is not None for trial in trials)
-        fails = bool(violations) or (unanswered and bool(case.settings.thresholds))
+        is_unanswered = None not in [trial.predicted.error for trial in trials]
+        fails = bool(violations) or (is_unanswered and bool(case.settings.thresholds))
     else:
-        fails = not _is_met(case, sum(passed), len(passed))
+        fails = not _is_met(case, passed, n)
         violations = shown_trial.violations if fails else ()
-    n, right = len(passed), sum(passed)
-    of_trials = dict(zip(OF_TRIALS, (pass_at, pass_hat), strict=True))
-    scores |= {name: of_trials[name](n, n, right) for name in case.settings.trials_scores}
+    for name in case.settings.trials_scores:
+        scores[name] = _OF_TRIALS[name](n, n, passed)
     gold, predicted, difference = shown_trial.gold.answer, shown_trial.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.settings.kind].difference(gold, predicted, case, limit=case.settings.report_rows)
@@ -97,11 +96,12 @@ class TrialsTest:
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
     """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
-    measured_thresholds = ((name, threshold, scores[name]) for name, threshold in case.settings.thresholds.items())
     return tuple(
-        ThresholdViolation(metric=name, threshold=threshold, value=score)
-        for name, threshold, score in measured_thresholds
-        if score is not None and not threshold.admits(score)
+        [
+            ThresholdViolation(metric=name, threshold=threshold, value=score)
+            for name, threshold in case.settings.thresholds.items()
+            if (score := scores[name]) is not None and not threshold.admits(score)
+        ]
     )
 
 
@@ -126,6 +126,9 @@ def pass_hat(k: int, trials: int, passed: int) -> float:
     (0.5, 0.16666666666666666)
     """
     return comb(passed, k) / comb(trials, k)
+
+
+_OF_TRIALS = dict(zip(OF_TRIALS, (pass_at, pass_hat), strict=True))
 
 
 def _is_met(case: Case, passed: int, trials: int) -> bool:

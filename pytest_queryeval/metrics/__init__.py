@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
@@ -17,7 +17,7 @@ from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages import KINDS
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.model import Case
+    from pytest_queryeval.core.model import Case, Settings
 
 
 _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
@@ -122,13 +122,24 @@ def better_of(name: str) -> Better:
         return "higher"
 
 
-def options_of(case: Case, name: str) -> Mapping[str, JsonValue]:
-    """Return a case's options of a metric: those of its kind that the metric has, and those of the metric itself."""
-    if not case.settings.options:
-        return {}
-    kind_options = case.settings.options.get(case.settings.kind, {})
-    of_kind = {key: value for key, value in kind_options.items() if key in METRICS[name].options}
-    return {**of_kind, **case.settings.options.get(name, {})}
+class RequestedMetric(NamedTuple):
+    """A metric with the options that cases have for it."""
+
+    metric: Metric
+    options: Mapping[str, JsonValue]
+
+
+def metric_of(settings: Settings, name: str) -> RequestedMetric:
+    """Return the metric called `name`, with its options: those of the kind that it has, and those of the metric itself.
+
+    Raise `UnknownNameError`, and `SettingError` for an option with an invalid value.
+    """
+    metric = METRICS[name]
+    kind_options = settings.options.get(settings.kind, {})
+    options = {key: value for key, value in kind_options.items() if key in metric.options}
+    options |= settings.options.get(name, {})
+    metric.check(options)
+    return RequestedMetric(metric, options)
 
 
 def timing_conflict(cases: Iterable[Case], workers: str) -> str:

@@ -79,7 +79,7 @@ class CaseItem(pytest.Item):
         fault = ""
         try:
             result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
-            if result.details.get("empty_gold"):
+            if result.shown.details.get("empty_gold"):
                 remedy = f": {TO_YAML}" if self.case.row else ""
                 self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
         except (QueryEvalError, QueryEvalWarning) as error:
@@ -130,7 +130,8 @@ class CaseItem(pytest.Item):
         with a space after the name, no node id does.
         """
         headline = f"{self.name} " if "." in self.name else self.name
-        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), headline
+        path = self.path if self.case.suite is None else Path.cwd() / self.case.location.path
+        return path, max(self.case.location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """Return the case as the report has it, once its outcome is known; None in the other phases.

@@ -21,7 +21,7 @@ def headline(result: CaseResult) -> str:
 
     With several trials it begins with how many passed, and the rule by which that is not enough.
     """
-    error = result.predicted.error
+    error = result.shown.predicted.error
     if error is not None:
         reason = failure_text(error.kind, one_line(error.message, LINE_CHARACTERS))
     elif not result.case.answerable:

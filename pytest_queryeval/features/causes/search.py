@@ -48,7 +48,7 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
         return result.with_details(notes=notes)
     if isinstance(cause, SharedPatterns):
         return result.with_details(cause=asdict(cause))
-    return replace(result, cause=cause)
+    return result if cause is None else replace(result, cause=cause)
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
