@@ -194,7 +194,7 @@ def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
         ("s.queryeval.yaml", "'s.queryeval.yaml' is a suite: name one of its cases, such as s.queryeval.yaml::dear"),
         ("zzz", "no case 'zzz': choose from all, dear, twice"),
         ("twice", "'twice' is the id of several cases: write a.queryeval.yaml::twice or b.queryeval.yaml::twice"),
-        ("shop.sql", "no case 'shop.sql': write the id or the node id of a case, such as s.queryeval.yaml::dear"),
+        ("shop.sql", "no case 'shop.sql': write the id or the node id of a case, such as a.queryeval.yaml::twice"),
     ],
 )
 def test_a_name_that_no_one_case_has_is_refused(shop, capsys, name, problem):
