@@ -21,10 +21,9 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.languages.sql import parsed_query
+from pytest_queryeval.languages.sql import match, parsed_query
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published import grammar, names, normal
-from pytest_queryeval.languages.sql.trees import match
 from pytest_queryeval.metrics.exact_set_match import exact_set_match, exact_set_match_spider
 
 SETS = ("dail_gpt4", "c3_chatgpt", "graphix_t5")

@@ -107,7 +107,6 @@ OWNERS = {
         "languages.sql.trees.reader",
         "languages.sql.trees.select",
         "languages.sql.trees.columns",
-        "languages.sql.trees.conditions",
         "languages.sql.trees.texts",
         "languages.sql.trees.relations",
         "languages.sql.trees.scope",

@@ -16,7 +16,7 @@ from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.metrics import METRICS
 
 POLICY = Policy()

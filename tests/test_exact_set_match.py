@@ -10,8 +10,7 @@ from query_pairs import DIFFERENT, DIFFERENT_BY_DIALECT, GOLDS, MATCHING, MATCHI
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.languages.sql.components import COMPONENTS
-from pytest_queryeval.languages.sql.trees.match import match_queries
+from pytest_queryeval.languages.sql.match import COMPONENTS, match_queries
 from pytest_queryeval.metrics import exact_set_match as metrics
 
 UNREADABLE = "SELECT name FROM (("

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.hardness import hardness
 from pytest_queryeval.languages.sql.published.grammar import published_view
+from pytest_queryeval.languages.sql.view import hardness
 
 
 @pytest.mark.parametrize(

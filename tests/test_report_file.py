@@ -12,7 +12,7 @@ from samples import make_case as make_suite_case
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.groups import GROUPS
-from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports

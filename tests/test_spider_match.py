@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.components import COMPONENTS, Component
+from pytest_queryeval.languages.sql.match import COMPONENTS, Component
 from pytest_queryeval.languages.sql.published.match import match_as_published, scored_pair
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 

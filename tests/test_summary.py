@@ -5,7 +5,7 @@ import re
 import pytest
 from samples import HEAD, entry
 
-from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports.summary import MAX_LISTED, MAX_ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports

@@ -28,7 +28,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
-    from pytest_queryeval.languages.sql.trees.match import match_queries
+    from pytest_queryeval.languages.sql.match import match_queries
 
     match = match_queries(gold, predicted, dialect, schema)
     if match is None:
@@ -76,7 +76,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
     """Return F1, precision and recall of one component of the exact set match as metrics."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
-        from pytest_queryeval.languages.sql.trees.match import match_queries
+        from pytest_queryeval.languages.sql.match import match_queries
 
         match = match_queries(gold, predicted, dialect, schema)
         if match is None:
@@ -93,7 +93,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
             0. None as `exact_set_match`, 0 where nothing of predicted can be read.
             """
-            from pytest_queryeval.languages.sql.trees.match import match_queries
+            from pytest_queryeval.languages.sql.match import match_queries
 
             match = match_queries(gold, predicted, dialect, schema)
             if match is None:

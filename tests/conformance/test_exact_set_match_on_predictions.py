@@ -14,7 +14,7 @@ from reference_records import Records
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
-from pytest_queryeval.languages.sql.trees.match import Match, match_queries
+from pytest_queryeval.languages.sql.match import Match, match_queries
 
 Pair: TypeAlias = dict[str, Any]
 Golds: TypeAlias = list[tuple[str, Schema]]

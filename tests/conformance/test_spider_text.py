@@ -11,15 +11,14 @@ import pytest
 from reference_records import Records
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
-from pytest_queryeval.languages.sql.components import exact_match, partial_match
-from pytest_queryeval.languages.sql.features import FEATURES
-from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.match import exact_match, partial_match
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.normal import comparable_view
 from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 from pytest_queryeval.languages.sql.trees.features import tree_features
+from pytest_queryeval.languages.sql.view import FEATURES, hardness
 
 Pair: TypeAlias = dict[str, Any]
 SETS = ["dail_gpt4", "c3_chatgpt", "graphix_t5"]

@@ -6,17 +6,15 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.features import FEATURES, Feature, view_features
-from pytest_queryeval.languages.sql.hardness import hardness
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
-from pytest_queryeval.languages.sql.view import View
+from pytest_queryeval.languages.sql.view import FEATURES, Feature, View, hardness, view_features
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from pytest_queryeval.languages.sql.trees.normal_form import Reading
     from pytest_queryeval.languages.sql.trees.parsing import Statements, Tree
+    from pytest_queryeval.languages.sql.trees.select import Reading
 
 MAX_QUERIES = 64  # those of a few cases; the garbage collector walks through their trees
 MAX_READINGS = 2048

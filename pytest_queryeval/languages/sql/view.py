@@ -1,13 +1,22 @@
-"""The parts of one query, whichever reader made them: components, verdicts and hardness are computed from these.
+"""The parts of one query, whichever reader made them, with its features and its hardness.
 
 A reader makes a raw view, with values and DISTINCT as written, and a second one that is normalized for comparison.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+Feature: TypeAlias = Literal["join", "aggregate", "grouping", "nesting", "set-operation", "window", "order", "distinct"]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
+# Of each part of a view.
+_WORDS = re.compile(
+    r"\b(?:select|distinct|join|group|order|union|intersect|except|over|(?:count|sum|avg|min|max)\s*\()", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +106,77 @@ class View:
 
 
 EMPTY_VIEW = View()
+
+
+def view_features(view: View, text: str) -> frozenset[str] | None:
+    """Return the features of a query from its view; None where the published grammar has passed over some of its text.
+
+    Then the view has fewer parts than the text has words for them.
+    """
+    parts = _parts(view)
+    is_complete = parts.total() - parts["nesting"] == len(_WORDS.findall(text)) > 0
+    return frozenset(name for name in parts if parts[name]) if is_complete else None
+
+
+def _parts(view: View) -> Counter[str]:
+    """Return how often a query has each feature, and SELECT."""
+    sort_keys = view.order.expressions if view.order else ()
+    sides = [term.left for term in view.terms()]
+    expressions = [*(item.expression for item in view.select), *sides, *view.group, *sort_keys]
+    aggregates = sum(item.aggregate != "" for item in view.select) + sum(
+        expression.aggregates for expression in expressions
+    )
+    parts = Counter(
+        {
+            "select": 1,
+            "join": len(view.tables) - 1,
+            "aggregate": aggregates,
+            "grouping": int(view.group != ()),
+            "order": int(view.order is not None),
+            "distinct": int(view.distinct),
+        }
+    )
+    for nested in (*view.tables, *(value for term in view.terms() for value in term.values)):
+        if isinstance(nested, View):
+            parts.update(_parts(nested), nesting=1)
+    if view.arm is not None:
+        parts.update(_parts(view.arm), **{"set-operation": 1})
+    return parts
+
+
+def hardness(view: View, common_queries: int = 0) -> str:
+    """Return `easy`, `medium`, `hard` or `extra`, from the raw view of a gold query.
+
+    Queries in WITH, which the published grammar rejects, count like nested ones: `common_queries` is their number.
+
+    Three counts decide: clauses, nested queries, and clauses with more than one part. Source: the code of Spider's
+    published evaluation. Its document differs: it counts HAVING as a clause and aggregates in conditions as aggregates.
+    The code does not, but counts each NOT and each connector of HAVING as an aggregate. Labels of published tables
+    follow the code. Combinations that the document does not name, such as 2 clauses and 2 with more than one part, are
+    `extra`.
+    """
+    terms = list(view.terms())
+    nested = sum(isinstance(value, View) for term in terms for value in term.values) + (view.arm is not None)
+    nested += common_queries
+
+    clauses = (len(view.where) > 0) + (len(view.group) > 0) + (view.order is not None) + (view.limit is not None)
+    clauses += max(len(view.tables) - 1, 0)
+    clauses += sum(connector == "or" for connector in view.connectors())
+    clauses += sum(term.operator == "like" for term in terms)
+
+    aggregates = sum(item.aggregate != "" for item in view.select)
+    sort_keys = view.order.expressions if view.order else ()
+    aggregates += sum(expression.aggregates for expression in (*view.group, *sort_keys))
+    aggregates += sum(term.negated for term in (*view.where.terms, *view.having.terms))
+    aggregates += sum(isinstance(word, str) for word in view.having.connectors)
+    multiple = (aggregates > 1) + (len(view.select) > 1) + (len(view.where) > 1) + (len(view.group) > 1)
+
+    if nested > 0:
+        return "hard" if nested == 1 and clauses <= 1 and multiple == 0 else "extra"
+    if clauses <= 1 and multiple == 0:
+        return "easy"
+    if (clauses <= 1 and multiple <= 2) or (clauses <= 2 and multiple < 2):
+        return "medium"
+    if (clauses <= 2 < multiple) or (clauses == 3 and multiple <= 2):
+        return "hard"
+    return "extra"

@@ -14,7 +14,7 @@ from pytest_queryeval.features.ci.markdown import (
     markdown_within,
     render_markdown,
 )
-from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports.blocks import code_span, text_lines
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, MAX_NAMES, baseline_blocks
 from pytest_queryeval.results.aggregation import aggregate

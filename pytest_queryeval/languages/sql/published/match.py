@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.report import ComponentName, SpiderDetails
-from pytest_queryeval.languages.sql.components import Component, exact_match, partial_match
-from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.match import Component, exact_match, partial_match
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.normal import comparable_view
 from pytest_queryeval.languages.sql.published.table import ScoredPair
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+from pytest_queryeval.languages.sql.view import hardness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pytest_queryeval.core.report import ComponentName, LevelName, SpiderLevel, SpiderScores, SpiderTable
-from pytest_queryeval.languages.sql.components import COMPONENTS, Component
+from pytest_queryeval.languages.sql.match import COMPONENTS, Component
 
 ALL_LEVELS: tuple[LevelName, ...] = get_args(LevelName)
 _PRINTED = {

@@ -1,4 +1,4 @@
-"""What a tree is made of, by the names of `languages.sql.features`."""
+"""What a tree is made of, by the names of `languages.sql.view`."""
 
 from __future__ import annotations
 

@@ -12,10 +12,9 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.trees.columns import Columns
-from pytest_queryeval.languages.sql.trees.normal_form import Reading
 from pytest_queryeval.languages.sql.trees.parsing import TOO_DEEP, Tree
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
-from pytest_queryeval.languages.sql.trees.select import SelectReader, limit, order_clauses, ordering
+from pytest_queryeval.languages.sql.trees.select import Reading, SelectReader, limit, order_clauses, ordering
 from pytest_queryeval.languages.sql.trees.texts import Texts
 from pytest_queryeval.languages.sql.view import View
 

@@ -6,14 +6,15 @@ Values are one placeholder, DISTINCT is dropped, names are resolved, commutative
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from pytest_queryeval.languages.sql.trees.normal_form import short
 from pytest_queryeval.languages.sql.trees.scope import Scope
 
 VALUE = "?"
+MAX_TEXT = 500  # characters
 Nested: TypeAlias = Callable[[exp.Expr, Scope], str]  # the text of a query within a query
 
 _VALUES = (exp.Literal, exp.Boolean, exp.Placeholder, exp.Parameter, exp.HexString, exp.BitString, exp.National)
@@ -188,3 +189,10 @@ def _expressions(node: exp.Expr) -> Iterator[exp.Expr]:
 def _joined(parts: list[str], *, conjunction: bool) -> str:
     word = " and " if conjunction else " or "
     return parts[0] if len(parts) == 1 else f"({word.join(sorted(parts))})"
+
+
+def short(text: str) -> str:
+    """Return the text, or a digest of a long one, as texts that are repeated within others could grow without end."""
+    if len(text) <= MAX_TEXT:
+        return text
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

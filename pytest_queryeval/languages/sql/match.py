@@ -1,16 +1,19 @@
-"""Two queries compared part by part: the ten components of Spider's published evaluation, and its verdict.
+"""Two queries compared: by their clauses, and by the ten components of Spider's published evaluation with its verdict.
 
-Both functions take normalised views, gold first. A prediction that could not be read is `EMPTY_VIEW`.
+Components and verdict take normalised views, gold first. A prediction that could not be read is `EMPTY_VIEW`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.report import ComponentName
-from pytest_queryeval.languages.sql.view import View
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +148,47 @@ def _overlap(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Compone
 
 def _clause(in_gold: bool, in_predicted: bool, same: bool) -> Component:
     return Component(int(in_gold), int(in_predicted), int(in_gold and in_predicted and same))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """How two queries compare: the clauses in which they differ, their components, what is wrong with predicted.
+
+    `unread` is true where nothing of predicted could be read.
+    """
+
+    differs: tuple[str, ...]
+    components: Mapping[ComponentName, Component] = field(repr=False)
+    broken: str = ""
+    unread: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether all clauses agree, and the whole of predicted could be read."""
+        return not self.differs and not self.broken
+
+
+@lru_cache(maxsize=256)  # a dozen metrics compare the same pair
+def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
+    """Compare the texts of two queries; return None where gold cannot be read and predicted is another text.
+
+    Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
+    read.
+    """
+    gold_reading, predicted_reading = (parse_query(query, dialect).reading(schema) for query in (gold, predicted))
+    if gold_reading.problem:
+        return Match(differs=(), components=partial_match(EMPTY_VIEW, EMPTY_VIEW)) if gold == predicted else None
+    clauses, predicted_clauses = gold_reading.clauses, predicted_reading.clauses
+    differs = tuple(
+        name
+        for name in dict.fromkeys((*clauses, *predicted_clauses))
+        if clauses.get(name, ()) != predicted_clauses.get(name, ())
+    )
+    # What matches as a whole shares all parts, also where it is written with other parts, such as BETWEEN.
+    view = predicted_reading.view if differs or predicted_reading.problem else gold_reading.view
+    return Match(
+        differs=differs,
+        components=partial_match(gold_reading.view, view),
+        broken=predicted_reading.problem,
+        unread=predicted_reading.is_unread,
+    )
