@@ -14,7 +14,7 @@ from typing import Any
 import rdflib
 from rdflib.plugins.sparql import CUSTOM_EVALS, prepareQuery
 
-from pytest_queryeval.engines.join_order import JoinOrder, TripleCounts
+from pytest_queryeval.engines.rdflib_child import JoinOrder, TripleCounts
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 

@@ -49,8 +49,7 @@ SHARED_MODULES = {
     "features": set(),
     "engines": {
         *("settings", "graph_store", "remote_source", "database_file"),
-        *("file_content", "join_order"),
-        *("commands", "readonly"),
+        "readonly",
     },
     "metrics": set(),
     "predictors": {"answer"},
@@ -114,7 +113,6 @@ OWNERS = {
     },
     "rdflib": {
         "engines.rdflib_child",
-        "engines.join_order",
         "features.sparql_endpoint.endpoint_child",
         "features.transfer.importers.w3c_sparql",
     },
@@ -175,25 +173,13 @@ CHILDREN = {
 }
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {
-    *(
-        "sandbox.cells",
-        "sandbox.driver",
-        "sandbox.start_child",
-        "core.table_definition",
-        "core.json_path",
-    ),
-    "documents.strict_json",
-    *(
-        "engines.file_content",
-        "engines.join_order",
-        "engines.commands",
-        "features.database_servers.databases",
-        "features.database_servers.postgres_values",
-    ),
+    *(f"sandbox.{name}" for name in ("cells", "commands", "driver", "file_content", "sparql_json", "start_child")),
     *(f"sandbox.http.{name}" for name in ("answers", "messages", "session", "template")),
-    *("text.escaping", "text.redaction", "text.truncation"),
-    "languages.sparql.json_results",
+    *("core.table_definition", "core.json_path"),
+    "documents.strict_json",
+    *("features.database_servers.databases", "features.database_servers.postgres_values"),
     *("features.sparql_endpoint.endpoint_profiles", "features.sparql_endpoint.request"),
+    *("text.escaping", "text.redaction", "text.truncation"),
 }
 
 MODULES = {
@@ -329,6 +315,12 @@ def with_all_it_imports(module):
     return found
 
 
+def folders_of(module):
+    """The packages that an import of the module also imports, but for that of all."""
+    parts = module.split(".")
+    return [".".join(parts[:number]) for number in range(1, len(parts))]
+
+
 def test_every_program_of_a_child_process_is_known():
     assert {name for name in MODULES if name.endswith(("_child", "_build"))} == CHILDREN.keys()
     assert MODULES.keys() >= SHARED_WITH_CHILDREN
@@ -341,6 +333,7 @@ def test_what_runs_in_a_child_process_imports_little(module):
 
     assert modules - {module} <= SHARED_WITH_CHILDREN
     assert packages == CHILDREN[module]
+    assert all(len(tree(folder).body) == 1 for name in modules - {module} for folder in folders_of(name))
 
 
 @pytest.mark.parametrize("heavy", OWNERS)

@@ -80,8 +80,8 @@ class Driver:
 
 CONTRACT = """
 import sys
-from pytest_queryeval.engines import file_content
-from pytest_queryeval.languages.sparql import json_results
+from pytest_queryeval.sandbox import file_content
+from pytest_queryeval.sandbox import sparql_json
 from pytest_queryeval.sandbox import driver
 
 class Driver(driver.Driver):
@@ -122,9 +122,9 @@ def test_child_imports_nothing_of_the_package_but_what_its_driver_names(tmp_path
     with Hosts() as hosts:
         rows = run(hosts.shared(Host("toy", tmp_path / "contract.py")), "modules").answer.rows
 
-    folders = {"", ".documents", ".engines", ".languages", ".languages.sparql", ".sandbox"}
-    named = {".engines.file_content", ".languages.sparql.json_results", ".sandbox.driver", ".sandbox.start_child"}
-    theirs = {".documents.strict_json", ".engines.commands"}
+    folders = {"", ".documents", ".sandbox"}
+    named = {".sandbox.driver", ".sandbox.file_content", ".sandbox.sparql_json", ".sandbox.start_child"}
+    theirs = {".documents.strict_json", ".sandbox.commands"}
     assert {name.removeprefix("pytest_queryeval") for (name,) in rows} == folders | named | theirs
 
 

@@ -10,9 +10,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
-from pytest_queryeval.engines.commands import COMMANDS, first_word
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
+from pytest_queryeval.sandbox.commands import COMMANDS, first_word
 from pytest_queryeval.text.truncation import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))

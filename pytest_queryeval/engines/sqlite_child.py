@@ -11,10 +11,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from pytest_queryeval.engines.commands import without_end
-from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.commands import without_end
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer, read_header, signature
+from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
 
 VALUE_BYTES = 32 * 2**20
 CONNECTIONS = 64

@@ -22,11 +22,11 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.commands import COMMANDS, first_word
 from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.commands import COMMANDS, first_word
 from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, make_answer
 
 CONNECTIONS = 8

@@ -22,12 +22,12 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.commands import without_end
-from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.commands import without_end
 from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Settings, Verdict, make_answer, read_header
+from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours

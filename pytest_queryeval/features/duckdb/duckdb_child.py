@@ -19,10 +19,10 @@ os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
 import duckdb
 
-from pytest_queryeval.engines.file_content import HEADER_BYTES, not_a_database
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, read_header, signature
+from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32

@@ -14,7 +14,6 @@ import rdflib
 
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import meaning_of
 from pytest_queryeval.features.sparql_endpoint.request import GRAPH_FORMS, send_query
-from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
 from pytest_queryeval.sandbox.http.messages import SHOWN_BYTES, message, retry_after, unreadable
@@ -26,6 +25,7 @@ from pytest_queryeval.sandbox.http.session import (
     StatusPolicy,
     classify,
 )
+from pytest_queryeval.sandbox.sparql_json import read_json_results
 from pytest_queryeval.text.redaction import register_secrets
 
 GRAPH_FORMATS = {

@@ -13,9 +13,9 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.sparql.json_results import BOOLEAN
 from pytest_queryeval.languages.sparql.terms import graph_table, term_rows
 from pytest_queryeval.sandbox.driver import encode_term
+from pytest_queryeval.sandbox.sparql_json import BOOLEAN
 
 Node: TypeAlias = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple
 _FORMATS = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES}

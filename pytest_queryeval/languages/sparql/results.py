@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.sparql.json_results import BOOLEAN, read_json_results
 from pytest_queryeval.languages.sparql.terms import term_rows
 from pytest_queryeval.sandbox.driver import MAX_NESTED_TERMS, Term, encode_term, language_tag
+from pytest_queryeval.sandbox.sparql_json import BOOLEAN, read_json_results
 
 NAMESPACE = "http://www.w3.org/2005/sparql-results#"
 LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.engines.commands import COMMANDS, first_word
+from pytest_queryeval.sandbox.commands import COMMANDS, first_word
 
 HEADER_BYTES = 400
 _SIGNATURES = (
