@@ -34,7 +34,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
-from pytest_queryeval.languages import KINDS, difficulty_of, features_of
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
@@ -132,7 +132,7 @@ def case_json(
 def _without_answers(
     case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_state: str | None
 ) -> CaseReport:
-    case_report = _blank(nodeid, message)
+    case_report, groups = _blank(nodeid, message), stored_groups(case, path)
     case_report.update(
         {
             "id": case.id,
@@ -140,9 +140,9 @@ def _without_answers(
             "line": case.location.line,
             "kind": case.settings.kind,
             "tags": list(case.tags),
-            "difficulty": difficulty_of(case),
+            "difficulty": next(iter(groups.get("difficulty", ())), None),
             "source": case.settings.source.name if case.settings.source else None,
-            "groups": stored_groups(case, path),
+            "groups": groups,
             "question": case.question,
             "evidence": case.evidence,
             "outcome": outcome,
@@ -151,7 +151,7 @@ def _without_answers(
     )
     if not case.answerable:
         case_report["answerable"] = False
-    if features := features_of(case):
+    if features := groups.get("feature"):
         case_report["features"] = list(features)
     if before := case.conversation[:-1]:  # the last message is the question
         case_report["conversation"] = [

@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(r"\{[\w.]+\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CLEAN_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)(?::[0-9]*)?(?=[/?#]|$)")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)")
-_CURRENT_TEST = (b"PYTEST_CURRENT_TEST", "PYTEST_CURRENT_TEST")
+_CURRENT_TEST = (b"PYTEST_CURRENT_TEST", "PYTEST_CURRENT_TEST")  # pytest changes it all the time
 _HINT_OF_CREDENTIALS = re.compile(
     r"://|:.*@|(?:^|[^a-z])jdbc:|(?:password|passwd|pwd|passphrase|token|secret|api_?key)\s*[=:]",
     re.IGNORECASE | re.DOTALL,
@@ -144,6 +144,7 @@ class _KnownSecrets:
         self._lock = threading.RLock()  # a stream that garbage collection closes meanwhile asks for secrets, too
         self._registered: set[str] = set()
         self._environment: Mapping[Any, Any] = {}
+        self._variables: Mapping[Any, Any] = {}
         self._is_outdated = True
         self._forms: tuple[str, ...] = ()
         self._forms_in_utf8: dict[str, tuple[bytes, ...]] = {}
@@ -168,27 +169,24 @@ class _KnownSecrets:
         if not self._is_outdated and environment == self._environment:
             return
         with self._lock:
-            secrets = self._registered.union(*(_secrets_of(*variable) for variable in environment.items()))
-            if secrets != self._forms_in_utf8.keys():
-                forms = {secret: _forms_of(secret) for secret in secrets}
-                self._forms = tuple(sorted(frozenset().union(*forms.values()), key=lambda form: (-len(form), form)))
-                self._forms_in_utf8 = {
-                    secret: tuple(form.encode("utf-8", "surrogatepass") for form in forms_of_secret)
-                    for secret, forms_of_secret in forms.items()
-                }
-            self._environment = environment
-            self._is_outdated = False
+            environment = dict(environment)
+            variables = {name: value for name, value in environment.items() if name not in _CURRENT_TEST}
+            if self._is_outdated or variables != self._variables:
+                self._set(self._registered.union(*(_secrets_of(*variable) for variable in variables.items())))
+            self._environment, self._variables, self._is_outdated = environment, variables, False
+
+    def _set(self, secrets: set[str]) -> None:
+        forms = {secret: _forms_of(secret) for secret in secrets}
+        self._forms = tuple(sorted(frozenset().union(*forms.values()), key=lambda form: (-len(form), form)))
+        self._forms_in_utf8 = {
+            secret: tuple(form.encode("utf-8", "surrogatepass") for form in forms_of_secret)
+            for secret, forms_of_secret in forms.items()
+        }
 
 
 def _environment() -> Mapping[Any, Any]:
-    """Return a copy of the environment without the name of pytest's current test, which changes all the time.
-
-    It is as `os.environ` holds it, which is fast to compare since nothing is decoded.
-    """
-    environment = dict(vars(os.environ).get("_data", os.environ))
-    for name in _CURRENT_TEST:
-        environment.pop(name, None)
-    return environment
+    """Return the environment as `os.environ` holds it, which is fast to compare since nothing is decoded."""
+    return vars(os.environ).get("_data", os.environ)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=10_000)
