@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.setting_validators import SettingValidator
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import script_of
 from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Hosts
@@ -112,6 +112,13 @@ class Builder(Protocol):
         """
 
 
+class BuilderWithRows(Protocol):
+    """Makes a small database as a `Builder` does, and many of them with the same script faster."""
+
+    def __call__(self, script: str, settings: Settings, hosts: Hosts, rows: Mapping[str, Sequence[Row]]) -> Engine:
+        """Open a new database made by `script`, with these plain values as the rows of its tables, in this order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantFormat:
     """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
@@ -171,6 +178,8 @@ class EngineType:
     """What recorded answers depend on."""
     build: Builder | None = None
     """Build small databases that distinguish queries; None where the engine cannot."""
+    build_with_rows: BuilderWithRows | None = None
+    """Build them by the script of their tables, and by rows; None where the script has to insert the rows."""
     variants: VariantFormat = VariantFormat()
     """How such databases are kept as variants of a source."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ from typing import Self
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution
+from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.sandbox.host import Host, Question
 
@@ -91,10 +92,10 @@ class DatabaseFile:
 
 
 class DatabaseInMemory:
-    """A database that the child makes by a script, and again after it made another one."""
+    """A database that the child makes by a script and rows by table, and again after it made another one."""
 
-    def __init__(self, script: str, host: Host) -> None:
-        self._settings = {"script": script}
+    def __init__(self, script: str, host: Host, rows: Mapping[str, Sequence[Row]] | None = None) -> None:
+        self._settings = {"script": script} if rows is None else {"script": script, "rows": rows}
         self._host = host
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:

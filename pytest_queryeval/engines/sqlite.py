@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
+from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, check_settings, file_path
@@ -35,12 +36,14 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
-def build_sqlite(script: str, settings: Settings, hosts: Hosts) -> DatabaseInMemory:
-    """Open a database in the memory of the child, which the first query makes by `script`.
+def build_sqlite(
+    script: str, settings: Settings, hosts: Hosts, rows: Mapping[str, Sequence[Row]] | None = None
+) -> DatabaseInMemory:
+    """Open a database in the memory of the child, which the first query makes by `script`, and by `rows` by table.
 
     What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
     """
-    return DatabaseInMemory(script, hosts.shared(Host("sqlite", DRIVER)))
+    return DatabaseInMemory(script, hosts.shared(Host("sqlite", DRIVER)), rows)
 
 
 def run_script(script: Path, database: Path) -> None:
@@ -107,4 +110,5 @@ SQLITE = EngineType(
     settings=SETTINGS,
     fingerprint=FINGERPRINT,
     build=build_sqlite,
+    build_with_rows=build_sqlite,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.commands import without_end
@@ -21,6 +21,8 @@ CONNECTIONS = 64
 STEPS = 5_000  # of the virtual machine between two calls of `Guard.is_late`
 MAGIC = b"SQLite format 3\0"
 WAL_VERSIONS = b"\2\2"  # the bytes 18 and 19 of a file in write-ahead mode
+
+Rows: TypeAlias = dict[str, list[tuple[Any, ...]]]  # by table, in an order in which they can be inserted
 
 ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION))
 # Functions that access files, load code, or write; some exist only in builds with extensions.
@@ -129,22 +131,32 @@ class Guard:
         return sqlite3.SQLITE_DENY
 
 
+class OpenFile(NamedTuple):
+    """A connection to a file, with the signatures of the file and of its write-ahead log, and the last time limit."""
+
+    state: tuple[tuple[int, ...], tuple[int, ...]]
+    timeout: float
+    connection: sqlite3.Connection
+
+
 class Driver(driver.TableDriver):
     """Keeps the last 64 databases open, and one in memory.
 
-    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory.
+    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory, which may have
+    `rows`, lists of tuples by table.
     """
 
     def __init__(self) -> None:
         self._guard = Guard()
-        self._open: OrderedDict[str, tuple[object, sqlite3.Connection]] = OrderedDict()
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
         self._memory: tuple[str, sqlite3.Connection] | None = None  # the script that made it, and the database
+        self._rows: Rows = {}  # that it has besides, in a transaction
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
         if "script" in settings:
-            connection = self._in_memory(settings["script"])
+            connection = self._in_memory(settings["script"], settings.get("rows", {}))
         else:
             connection = self._connection(settings["path"], timeout)
         statement = without_end(query)
@@ -212,13 +224,15 @@ class Driver(driver.TableDriver):
         return ("fault", text) if verdict == "fault" else ("failure", verdict, text)
 
     def _close_all(self) -> None:
-        for _, connection in (*self._open.values(), *filter(None, [self._memory])):
-            connection.close()
+        for open_file in self._open.values():
+            open_file.connection.close()
+        if self._memory is not None:
+            self._memory[1].close()
         self._open.clear()
         self._memory = None
 
-    def _in_memory(self, script: str) -> sqlite3.Connection:
-        """Return a connection that only reads the database made by a script, which replaces the last one.
+    def _in_memory(self, script: str, rows: Rows) -> sqlite3.Connection:
+        """Return a connection that only reads the database made by a script and by rows, which replaces the last one.
 
         The script may come from another database: it reaches no file, and is stopped when the time of the query ends.
         """
@@ -235,24 +249,39 @@ class Driver(driver.TableDriver):
             except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
                 connection.close()
                 raise Fault(str(error)) from error
-            self._memory = script, connection
-        return self._memory[1]
+            self._memory, self._rows = (script, connection), {}
+        connection = self._memory[1]
+        if rows != self._rows or connection.in_transaction != bool(rows):  # an error may have ended the transaction
+            try:
+                replace_rows(connection, rows, self._guard)
+            except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+                self._memory = None
+                connection.close()
+                raise Fault(str(error)) from error
+            self._rows = rows
+        return connection
 
     def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
         try:
-            state = (timeout, signature(path), signature(f"{path}-wal"))
+            state = (signature(path), signature(f"{path}-wal"))
             open_file = self._open.pop(path, None)
-            if open_file and open_file[0] != state:
-                open_file[1].close()
+            if open_file and open_file.state != state:
+                open_file.connection.close()
                 open_file = None
-            self._open[path] = open_file or (state, connect(path, timeout, self._guard))
+            if open_file is None:
+                open_file = OpenFile(state, timeout, connect(path, timeout, self._guard))
+            elif open_file.timeout != timeout:
+                open_file.connection.set_authorizer(None)
+                open_file.connection.execute(f"PRAGMA busy_timeout = {int(lock_seconds(timeout) * 1000)}")
+                open_file.connection.set_authorizer(self._guard.authorize)
+            self._open[path] = open_file._replace(timeout=timeout)
         except OSError as error:
             raise Fault(error.strerror or str(error)) from error
         except sqlite3.Error as error:
             raise Fault(str(error)) from error
         if len(self._open) > CONNECTIONS:
-            self._open.popitem(last=False)[1][1].close()
-        return self._open[path][1]
+            self._open.popitem(last=False)[1].connection.close()
+        return self._open[path].connection
 
 
 def connect_plainly(path: str) -> sqlite3.Connection:
@@ -272,14 +301,18 @@ def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Itera
 
 def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
     """Open a connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
-    # The wait for a lock must end before the query's time does: a locked database is not the query's fault.
-    connection = sqlite3.connect(address(path), timeout=timeout * 0.8, uri=True, isolation_level=None)
+    connection = sqlite3.connect(address(path), timeout=lock_seconds(timeout), uri=True, isolation_level=None)
     try:
         protect(connection, guard)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def lock_seconds(timeout: float) -> float:
+    """Return how long to wait for a lock: less than the query's time, since a locked database is not its fault."""
+    return timeout * 0.8
 
 
 def protect(connection: sqlite3.Connection, guard: Guard) -> None:
@@ -290,6 +323,22 @@ def protect(connection: sqlite3.Connection, guard: Guard) -> None:
     connection.execute("PRAGMA query_only = ON")
     touch_virtual_tables(connection)
     connection.set_progress_handler(guard.is_late, STEPS)
+    connection.set_authorizer(guard.authorize)
+
+
+def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> None:
+    """Take back the rows of the open transaction, and insert others in a new one; raises sqlite3's errors."""
+    connection.set_authorizer(None)
+    connection.execute("PRAGMA query_only = OFF")
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    if rows:
+        connection.execute("BEGIN")
+    for table, table_rows in rows.items():
+        if table_rows:
+            name, values = table.replace('"', '""'), ", ".join("?" * len(table_rows[0]))
+            connection.executemany(f'INSERT INTO "{name}" VALUES ({values})', table_rows)  # noqa: S608 - quoted
+    connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(guard.authorize)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -25,7 +26,7 @@ from pytest_queryeval.core.errors import (
     unwrap,
 )
 from pytest_queryeval.core.model import Abstention, Case, Execution, Failure, Prediction, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.settings import check_exists, variants_of
@@ -151,24 +152,29 @@ class Session:
         self.variants(source)
         return ENGINES[source.engine].open(source, self._hosts)
 
-    def build(self, source: Source, script: str) -> Source:
-        """Make a small database in place of that of `source` by a script.
+    def build(self, source: Source, script: str, rows: Mapping[str, Sequence[Row]] | None = None) -> Source:
+        """Make a small database in place of that of `source` by a script, and rows where its engine takes them.
 
         Return it as a source of this session until the next one is made. Raise `SourceError` where the script fails;
         some engines run it at the first query, which then raises.
         """
         engine_type = ENGINES[source.engine]
-        build = engine_type.build
-        assert build is not None
-        digest = hashlib.sha256(script.encode()).hexdigest()  # for caches, which outlive the database
         settings = engine_type.fingerprint.settings(source.settings)
+        if rows is None:
+            assert engine_type.build is not None
+            engine = engine_type.build(script, settings, self._hosts)
+        else:
+            assert engine_type.build_with_rows is not None
+            engine = engine_type.build_with_rows(script, settings, self._hosts, rows)
+        # For caches, which outlive the database.
+        digest = hashlib.sha256(script.encode() + marshal.dumps(dict(rows or {}), 2)).hexdigest()
         source = Source(name="script", engine=source.engine, settings={**settings, "digest": digest}, folder=Path())
         with self._opening:
             if self._built != source:
                 if self._built is not None:
                     unwrap(self._engines.pop(self._built.key)).close()
                     self._built = None
-                self._engines[source.key] = build(script, settings, self._hosts)
+                self._engines[source.key] = engine
                 self._built = source
         return source
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import compared_columns
 from pytest_queryeval.features.strength.sql.rows import (
@@ -31,8 +32,8 @@ SAMPLED_ROWS = 60  # of each table of the source
 PLAIN_SHARE = 1 / 3
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
-# Sizes of tables and shares of NULL where few databases have to tell two queries apart; most do by many rows.
-TELLING = ((45, 0.0), (20, 0.15), (45, 0.05), (8, 0.0), (30, 0.3), (16, 0.05))
+# Sizes of tables and shares of NULL where few databases have to tell two queries apart, the cheapest first.
+TELLING = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15), (8, 0.3), (30, 0.3), (20, 0.3))
 
 
 class CandidateDatabases:
@@ -108,8 +109,11 @@ class CandidateDatabases:
 
     def source_of(self, state: Rows) -> Source:
         """Return a database of these rows, open until the next call; raise `SourceError` as `Session.build` does."""
-        assert self._case.settings.source is not None  # or it would have no tables
-        return self._session.build(self._case.settings.source, self.script(state))
+        source = self._case.settings.source
+        assert source is not None  # or it would have no tables
+        if ENGINES[source.engine].build_with_rows is not None:
+            return self._session.build(source, self._ddl, state)
+        return self._session.build(source, self.script(state))
 
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""

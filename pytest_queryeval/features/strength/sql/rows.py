@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
+from operator import itemgetter
 from random import Random
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ RESEMBLING, FROM_SOURCE = 0.25, 0.1
 REPEATING = 0.3  # share of the tables that get a group of rows as large as a number in a query
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Constraints:
     """The declared constraints of a table; columns are given by their indices."""
 
@@ -39,6 +40,16 @@ class Constraints:
     """The primary key and the UNIQUE constraints."""
     references: tuple[tuple[tuple[int, ...], str, tuple[int, ...]], ...]
     """The foreign keys: columns of this table, the referenced table, and its columns."""
+
+    @cached_property
+    def in_keys(self) -> Sequence[int]:
+        """Return the columns of keys."""
+        return sorted({at for key in self.keys for at in key})
+
+    @cached_property
+    def not_null_references(self) -> frozenset[int]:
+        """Return the columns of foreign keys that may not be NULL."""
+        return self.not_null.intersection(at for columns, _, _ in self.references for at in columns)
 
 
 def constraints_of(tables: Tables) -> dict[str, Constraints]:
@@ -151,75 +162,97 @@ class RowGenerator:
     ) -> list[Row]:
         """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables."""
         constraints = self._constraints[name]
-        in_keys = {at for key in constraints.keys for at in key}
         repeated = 0
-        if random.random() < REPEATING and (free := sorted(set(range(len(column_cells))) - in_keys)):
+        free = [at for at in range(len(column_cells)) if at not in constraints.in_keys]
+        if random.random() < REPEATING and free:
             repeated = min(random.choice(self._group_sizes) + random.choice((0, 0, 1)), MAX_ROWS)
+        count = max(size, repeated)
+        columns = [self._cells(name, at, cells, random, 2 * count, null_share) for at, cells in enumerate(column_cells)]
+        if repeated:
             grouped = random.choice(free)
-            group = random.choice(column_cells[grouped])
+            columns[grouped][:repeated] = [random.choice(column_cells[grouped])] * repeated
         rows: list[Row] = []
-        key_sets: list[set[Row]] = [set() for _ in constraints.keys]
-        referred = _Referred(name, constraints, earlier_rows)
-        for number in range(2 * max(size, repeated)):
-            row = self._row(name, column_cells, rows, random)
-            for at, (_, declared_type) in enumerate(self._columns[name]):
-                if at in in_keys and random.random() < 0.5:  # a value of its own
-                    row[at] = next(iter(fitted(number + 1, declared_type, is_strict=self._is_strict)), row[at])
-                elif at not in constraints.not_null and random.random() < null_share:
-                    row[at] = None
-            if number < repeated:
-                row[grouped] = group
-            referred.refer(row, random)
-            keys = [tuple(row[at] for at in key) for key in constraints.keys]
-            if all(row[at] is not None for at in constraints.not_null) and not any(
-                map(set.__contains__, key_sets, keys)
-            ):
-                for key_set, key in zip(key_sets, keys, strict=True):
-                    key_set.add(key)
-                rows.append(tuple(row))
-                referred.add(row)
-            if len(rows) == max(size, repeated):
+        keys: list[tuple[Callable[[Row], Cell | Row], set[Cell | Row]]] = [
+            (itemgetter(*key), set()) for key in constraints.keys
+        ]
+        references = [
+            _Reference(columns, places, rows if table == name else earlier_rows.get(table, ()))
+            for columns, table, places in constraints.references
+        ]
+        for row in self._resembling(name, list(zip(*columns, strict=True)), repeated, random):
+            for reference in references:
+                row = reference.match(row, random)
+            if any(row[at] is None for at in constraints.not_null_references):
+                continue
+            if any(key_of(row) in key_set for key_of, key_set in keys):
+                continue
+            for key_of, key_set in keys:
+                key_set.add(key_of(row))
+            rows.append(row)
+            if len(rows) == count:
                 break
         return rows
 
-    def _row(
-        self, name: str, column_cells: Sequence[Sequence[Cell]], rows: Sequence[Row], random: Random
+    def _cells(
+        self, name: str, at: int, cells: Sequence[Cell], random: Random, count: int, null_share: float
     ) -> list[Cell]:
-        """Return a row that resembles one of `rows`, a row of the source, or a row of random values."""
-        kind = random.random()
-        if rows and kind < RESEMBLING:
-            row = list(random.choice(rows))
-            for at in random.sample(range(len(row)), min(len(row), random.choice((1, 1, 2)))):
-                row[at] = random.choice(column_cells[at])
+        """Return the cells of a column, some of them NULL where that is allowed; half of those of a key are numbers."""
+        constraints, cell_count = self._constraints[name], len(cells)
+        column = [cells[number % cell_count] for number in random.randbytes(count)]
+        if null_share and at not in constraints.not_null:
+            limit = int(null_share * 256)
+            column = [
+                None if number < limit else cell for number, cell in zip(random.randbytes(count), column, strict=True)
+            ]
+        if at in constraints.in_keys:
+            numbers = _numbers(self._columns[name][at][1], is_strict=self._is_strict)
+            halves = zip(random.randbytes(count), numbers, column, strict=False)
+            column = [number if half % 2 else cell for half, number, cell in halves] or column
+        return column
+
+    def _resembling(self, name: str, rows: list[Row], repeated: int, random: Random) -> list[Row]:
+        """Return the rows, some of them changed: into an earlier row but for its keys and a cell or two, or a sample.
+
+        The first `repeated` ones keep what they share.
+        """
+        samples, in_keys, width = self._samples.get(name, ()), self._constraints[name].in_keys, len(rows[0])
+        for number, kind in enumerate(random.randbytes(len(rows))):
+            if number and kind < RESEMBLING * 256:
+                earlier, *changed = random.randbytes(random.choice((2, 2, 3)))
+                row = list(rows[earlier % number])
+                for at in (*in_keys, *changed):
+                    row[at % width] = rows[number][at % width]
+                rows[number] = tuple(row)
+            elif samples and number >= repeated and kind >= (1 - FROM_SOURCE) * 256:
+                row = list(random.choice(samples))
+                for at, half in zip(in_keys, random.randbytes(len(in_keys)), strict=True):
+                    if half % 2:
+                        row[at] = rows[number][at]
+                rows[number] = tuple(row)
+        return rows
+
+
+class _Reference:
+    """A foreign key: columns of a table, and places in the rows that it refers to, which may become more."""
+
+    def __init__(self, columns: Sequence[int], places: Sequence[int], rows: Sequence[Row]) -> None:
+        self._columns, self._places, self._rows = columns, places, rows
+        self._keys: set[Row] = set()
+        self._seen = 0  # rows whose keys are known
+
+    def match(self, row: Row, random: Random) -> Row:
+        """Return a row that refers to none or to an existing one: to a random one, or none, where it does not."""
+        for referred_row in self._rows[self._seen :]:
+            self._keys.add(tuple([referred_row[at] for at in self._places]))
+        self._seen = len(self._rows)
+        key = tuple([row[at] for at in self._columns])
+        if key in self._keys or None in key:
             return row
-        if self._samples.get(name) and kind < RESEMBLING + FROM_SOURCE:
-            return list(random.choice(self._samples[name]))
-        return [random.choice(cells) for cells in column_cells]
-
-
-class _Referred:
-    """The keys that the foreign keys of a table may have."""
-
-    def __init__(self, name: str, constraints: Constraints, earlier_rows: Rows) -> None:
-        self._references = [
-            (columns, places, [tuple(row[at] for at in places) for row in earlier_rows.get(table, ())], table == name)
-            for columns, table, places in constraints.references
-        ]
-
-    def refer(self, row: list[Cell], random: Random) -> None:
-        """Replace foreign keys that match no row by the key of a random row, or by NULL if the table is empty."""
-        for columns, places, keys, _ in self._references:
-            key = tuple(row[at] for at in columns)
-            if None not in key and key not in keys:
-                cells: Row = random.choice(keys) if keys else (None,) * len(places)
-                for at, cell in zip(columns, cells, strict=True):
-                    row[at] = cell
-
-    def add(self, row: Sequence[Cell]) -> None:
-        """Add a row of the table, to which later ones may refer."""
-        for _, places, keys, is_own in self._references:
-            if is_own:
-                keys.append(tuple(row[at] for at in places))
+        cells = dict.fromkeys(self._columns)
+        if self._rows:
+            referred_row = random.choice(self._rows)
+            cells = {at: referred_row[place] for at, place in zip(self._columns, self._places, strict=True)}
+        return tuple([cells.get(at, cell) for at, cell in enumerate(row)])
 
 
 def insertion_order(tables: Tables) -> list[str]:
@@ -247,6 +280,12 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
                 ]
         if sum(map(len, valid_rows.values())) == count:
             return valid_rows
+
+
+@lru_cache(maxsize=256)
+def _numbers(declared: str, *, is_strict: bool) -> Sequence[Cell]:
+    """Return numbers from 1 on as a column of the declared type stores them; none where it refuses them."""
+    return [cell for number in range(1, 2 * MAX_ROWS) for cell in fitted(number, declared, is_strict=is_strict)]
 
 
 @lru_cache(maxsize=8_192, typed=True)

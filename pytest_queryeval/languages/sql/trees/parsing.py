@@ -51,6 +51,7 @@ _AFTER_LISTS = frozenset((*_CLOSING, *_SET_OPERATIONS, TokenType.FROM, TokenType
 _TRAILING_COMMAS = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
 
 
+_POSITIONS = frozenset(("line", "col", "start", "end"))
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _LITERALS_AND_ENDS = frozenset(
     (
@@ -96,7 +97,7 @@ def read_statements(text: str, dialect: str) -> Statements:
             trees = rules.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     except Exception as error:  # noqa: BLE001 - the parser makes trees that its builders do not expect
         return Statements(tokens, [], error.with_traceback(None))
-    return Statements(tokens, _without_comments(trees))
+    return Statements(tokens, _statements_of(trees))
 
 
 def read_query(text: str, dialect: str, statements: Statements) -> Tree:
@@ -128,12 +129,20 @@ def _read_partially(text: str, dialect: str, tokens: list[Token]) -> list[exp.Ex
             for name, required in node.arg_types.items():
                 if required and node.args.get(name) is None:
                     node.set(name, exp.Placeholder())
-    return _without_comments(trees)
+    return _statements_of(trees)
 
 
-def _without_comments(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
-    """Return the statements among the trees of a text; what stands between semicolons may be a comment, or nothing."""
-    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+def _statements_of(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
+    """Return the statements among the trees of a text; what stands between semicolons may be a comment, or nothing.
+
+    Nodes no longer know their positions in the text, with which a tree takes three times as long to copy.
+    """
+    statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    for statement in statements:
+        for node in statement.walk():
+            if node._meta is not None and not node._meta.keys() - _POSITIONS:
+                node._meta = None
+    return statements
 
 
 _dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
