@@ -112,7 +112,9 @@ def test_gold_beside_answerable_false_is_one_error_at_its_place():
 
 
 def test_answerable_true_changes_nothing():
-    assert case("answerable: true") == case()
+    loaded = case("answerable: true")
+    assert loaded.answerable
+    assert loaded.settings.thresholds == case().settings.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
 
 
 @pytest.mark.parametrize("settings", ["thresholds: {}", "thresholds: {execution_accuracy: 0.1}", "metrics: [soft_f1]"])

@@ -14,6 +14,7 @@ from pytest_queryeval.core.metric import Better, Metric, describe_metric
 from pytest_queryeval.core.model import ABSTENTION
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import ComponentName
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.languages import KINDS
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> boo
 def better_of(name: str) -> Better:
     """Return whether higher or lower scores of a metric are better; higher for an unknown one."""
     try:
-        return METRICS[name].better
+        return RUN_METRICS[name].better if name in RUN_METRICS else METRICS[name].better
     except QueryEvalError:
         return "higher"
 

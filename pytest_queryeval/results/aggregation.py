@@ -29,6 +29,7 @@ from pytest_queryeval.core.report import (
     Totals,
     TrialsReport,
 )
+from pytest_queryeval.core.run_metrics import RunMetric, reported_run_metrics
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.case_store import in_report_order
@@ -49,7 +50,9 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "xpassed": "xpassed",
     "not_run": "not_run",
 }
-Counted: TypeAlias = Literal["scores", "measures", "missed", "errors", "causes", "precision", "recall"]
+Counted: TypeAlias = Literal[
+    "scores", "run_metrics", "concerned", "measures", "missed", "errors", "causes", "precision", "recall"
+]
 
 
 def aggregate(
@@ -170,6 +173,9 @@ class CaseCounts:
         self._columns: dict[Counted, defaultdict[str, Column]] = {
             kind: defaultdict(Column.empty) for kind in get_args(Counted)
         }
+        run_metrics = reported_run_metrics()
+        for name in run_metrics:
+            self._columns["run_metrics"][name] = Column.empty()
         self._trials: Counter[tuple[int, int]] = Counter()
         shared_values: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
         for place, case in enumerate(cases):
@@ -180,7 +186,7 @@ class CaseCounts:
             for group, members in self._members.items():
                 values = tuple(groups.get(group, ()))
                 members.append(shared_values.setdefault(values, values))
-            for kind, name, number in _numbers(case):
+            for kind, name, number in _numbers(case, run_metrics):
                 if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
                     self._columns[kind][name].add(place, number)
             verdicts, fingerprint = [trial["passed"] for trial in case["trials"]], case["fingerprint"]
@@ -243,6 +249,14 @@ class CaseCounts:
                 "n_with_errors": n if is_share else None,
                 "missed": missed[value, name],
             }
+        for value, name, column in self._split("run_metrics", members):
+            if name in self._columns["concerned"]:
+                reports[value]["metrics"][name] = {
+                    **statistics(column.values, self._sources(column)),
+                    "mean_with_errors": None,
+                    "n_with_errors": None,
+                    "missed": 0,
+                }
         for value, name, column in self._split("measures", members):
             reports[value]["measures"][name] = measure_statistics(column.values)
         for value, name, column in self._split("causes", members):
@@ -298,8 +312,13 @@ def cause_labels(case: CaseReport) -> list[str]:
     return [] if case["cause"] is None else list(dict.fromkeys(edit["label"] for edit in case["cause"]["edits"]))
 
 
-def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
+def _numbers(case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> Iterator[tuple[Counted, str, float]]:
     """Yield what is counted of a case: the kind of number, its name, the number."""
+    for name, run_metric in run_metrics.items():
+        if (run_score := run_metric.score(case)) is not None:
+            yield "run_metrics", name, run_score
+        if run_metric.concerns is not None and run_metric.concerns(case):
+            yield "concerned", name, 1
     yield from (("scores", name, score) for name, score in case["scores"].items() if score is not None)
     yield from (("measures", name, number) for name, number in measures_of(case))
     yield from (("missed", violation["metric"], 1) for violation in case["violations"])

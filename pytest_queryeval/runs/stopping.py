@@ -11,6 +11,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import limits_of
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import CaseReport, PendingGate, StopReport
+from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.evaluation.sequential import MeanTest
 from pytest_queryeval.results.case_json import case_json
 from pytest_queryeval.results.gates import (
@@ -88,8 +89,9 @@ class EarlyStop:
         fitting: list[tuple[PendingGate, int]] = []
         index = scope_index(gates)
         will_run, will_score = Counter[int](), Counter[int]()
+        self._run_metrics = (PASS_RATE, *reported_run_metrics())
         for case, _, path in cases:
-            names = (PASS_RATE, *case.settings.score_names)
+            names = (*self._run_metrics, *case.settings.score_names)
             numbers = gates_to_be_about(index, case, path)
             will_run.update(numbers)
             will_score.update(number for number in numbers if gates[number]["metric"] in names)
@@ -119,7 +121,7 @@ class EarlyStop:
     def add(self, case: CaseReport) -> None:
         """Count a case that ran."""
         self._cases_run += 1
-        names = (PASS_RATE,) if case["fingerprint"] is None else (PASS_RATE, *case["fingerprint"]["metrics"])
+        names = [*self._run_metrics, *(case["fingerprint"]["metrics"] if case["fingerprint"] is not None else ())]
         for number in gates_about(self._index, case):
             if self._tests[number].gate["metric"] in names:
                 self._tests[number].add(case)

@@ -8,7 +8,8 @@ from typing import Any
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import GATE_RULES, Gate, GateKey
 from pytest_queryeval.core.groups import GROUPS
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Where
+from pytest_queryeval.core.model import Where
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import Shape, either, shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
@@ -39,11 +40,17 @@ def read_where(node: Node) -> Where:
     return known_entries(node, _where_readers())
 
 
-@shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
+@shape(lambda: metric_shape(*RUN_METRICS.available()))
 def read_gate_metric(node: Node) -> str:
-    """Read the name of a metric, or of a figure that only gates limit: `pass_rate` and the scores of several trials."""
-    name, of_gates = text(node), (PASS_RATE, *OF_TRIALS)
-    return name if name in of_gates else known_metric(name, node, besides=of_gates)
+    """Read the name of a metric, or of a run metric, which only gates limit; raise `CaseError`."""
+    name = text(node)
+    if name not in RUN_METRICS:
+        return known_metric(name, node, besides=RUN_METRICS.names())
+    try:
+        RUN_METRICS[name]
+    except QueryEvalError as error:  # of a feature or a package that cannot be imported
+        raise node.problem(str(error)) from error
+    return name
 
 
 def gate_keys() -> dict[str, GateKey]:
@@ -68,7 +75,7 @@ def _gate_shape() -> Shape:
 def read_gate(node: Node) -> Gate:
     """Read a gate by the first rule whose name is a key of the gate, else by its limits."""
     if isinstance(node.value, str) and (words := _WORDS.match(node.value)):
-        metric = words[1] if words[1] == PASS_RATE or words[1] in METRICS else "NAME"
+        metric = words[1] if words[1] in RUN_METRICS or words[1] in METRICS else "NAME"
         raise unexpected(node, "a mapping", f": write {{metric: {metric}, min: {words[2] or 'NUMBER'}}}")
     try:
         keys = gate_keys()

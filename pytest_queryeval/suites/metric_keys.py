@@ -10,7 +10,8 @@ from typing import Any
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean, nearest
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Metric
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Threshold
+from pytest_queryeval.core.model import Threshold
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import ANYTHING, TEXT, Shape, either, list_shape, mapping_shape, one_of, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
@@ -35,11 +36,6 @@ OTHER_NAMES = {
     **dict.fromkeys(("accuracy", "acc", "ex", "execution", "execution_match"), "'execution_accuracy'"),
     "f1": "'soft_f1'",
     **dict.fromkeys(("precision", "recall"), "'row_precision' and 'row_recall', or those of 'cell' and 'entity'"),
-}
-# Metrics of gates only, and what decides on a case instead.
-_FOR_GATES = {
-    PASS_RATE: "`thresholds` say when a case passes",
-    **dict.fromkeys(OF_TRIALS, "a case with several trials is decided by its `trials_rule`"),
 }
 WORD_METRICS = frozenset({"bleu", "rouge", "chrf", "meteor", "levenshtein", "edit_distance", "bertscore", "codebleu"})
 
@@ -128,8 +124,8 @@ def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
 
     `besides` are further names that may be meant.
     """
-    if name in _FOR_GATES:
-        raise UnknownNameError(f"'{name}' is for gates: {_FOR_GATES[name]}")
+    if name in RUN_METRICS:
+        raise UnknownNameError(f"'{name}' is for gates: {RUN_METRICS[name].instead}")
     if name.lower() in OTHER_NAMES and name not in METRICS:
         raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     if name.lower() in WORD_METRICS and name not in METRICS:
@@ -154,8 +150,8 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
     """Return the end of the message on an unknown metric: the nearest name, else the default metrics."""
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
-    if near := nearest(name, _FOR_GATES):
-        return f": did you mean '{near}'? That is for gates: {_FOR_GATES[near]}"
+    if near := nearest(name, RUN_METRICS.available()):
+        return f": did you mean '{near}'? That is for gates: {RUN_METRICS[near].instead}"
     usual = dict.fromkeys(metric for kind in KINDS.available() for metric in KINDS[kind].default_metrics)
     remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
     return f": the usual ones are {', '.join(usual)}; {remedy}"

@@ -30,6 +30,7 @@ SKIPPED = "cases newly skipped"
 XFAIL = "cases newly marked xfail"
 ON_MISS = "on_miss changed"
 METRICS = "metrics no longer computed"
+ANSWERABLE = "answerable edited"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
 # All that `CASE_CHANGES` look at in a case, but for the names of its scores.
@@ -52,10 +53,13 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     }
     lowered_thresholds: defaultdict[str, list[str]] = defaultdict(list)
     raised_thresholds: defaultdict[str, list[str]] = defaultdict(list)
-    edited_cases: dict[str, list[str]] = {description: [] for description in CASE_CHANGES}
+    edited_cases: dict[str, list[str]] = {description: [] for description in (ANSWERABLE, *CASE_CHANGES)}
     for old, new in difference.common:
         if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
             continue  # as most cases
+        if old.get("answerable", True) != new.get("answerable", True):  # and with it gold, metrics and thresholds
+            edited_cases[ANSWERABLE].append(new["nodeid"])
+            continue
         if metrics := _lowered(old, new):
             lowered_thresholds[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
         if metrics := _lowered(new, old):

@@ -16,6 +16,7 @@ from pytest_queryeval.core.report import (
     Report,
     RunResults,
 )
+from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.results.aggregation import cause_labels, costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
 from pytest_queryeval.results.baseline.difference import run_difference
@@ -39,14 +40,23 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     unknown_cases = 0
     labels = Counter[str](), Counter[str]()
     pairs: defaultdict[str, Pairs] = defaultdict(Pairs)
+    run_metrics = reported_run_metrics()
+    concerned_metrics: set[str] = set()
     for old, new in difference.common:
         unknown_cases += fingerprints(old, new) is None
         if new["nodeid"] in flipped_nodeids:
             earlier[new["nodeid"]] = _earlier(old)
         for case, counts in zip((old, new), labels, strict=True):
             counts.update(cause_labels(case))
-        for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
+        for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"], *run_metrics)):
             pairs[name].add(score_of(name, old), score_of(name, new))
+        concerned_metrics.update(
+            name
+            for name, run_metric in run_metrics.items()
+            if run_metric.concerns is not None and (run_metric.concerns(old) or run_metric.concerns(new))
+        )
+    for name in run_metrics.keys() - concerned_metrics:
+        pairs.pop(name, None)
     old_labels, new_labels = labels
     causes = {name: CauseChange(before=old_labels[name], after=new_labels[name]) for name in new_labels | old_labels}
     return {
@@ -66,7 +76,9 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "fixes": difference.fixes,
         "regressions": difference.regressions,
         "errors": difference.errors,
-        "metrics": _metric_changes(pairs, costs(before["metrics"])),
+        "metrics": _metric_changes(
+            pairs, costs(before["metrics"]) | {name for name, metric in run_metrics.items() if metric.better == "lower"}
+        ),
         "causes": dict(sorted(causes.items(), key=lambda cause: (-cause[1]["after"], -cause[1]["before"], cause[0]))),
         "changes": changes(difference),
         "earlier": {nodeid: earlier[nodeid] for nodeid in flipped_nodeids},

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass, field
 
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import CaseReport
-
-# What each outcome adds to the pass rate; cases with other outcomes are left out of it.
-PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 
 
 def score_of(metric: str, case: CaseReport) -> float | None:
-    """Return the score of a metric, or what a case adds to `pass_rate`; None where it has none."""
-    return PASS_SCORES.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
+    """Return the score that a case has of a metric, or what it adds to a run metric; None where there is neither."""
+    return RUN_METRICS[metric].score(case) if metric in RUN_METRICS else case["scores"].get(metric)
 
 
 def mean(values: Sequence[float]) -> float:

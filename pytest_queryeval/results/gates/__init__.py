@@ -16,8 +16,9 @@ from typing import Literal, TypeAlias, cast
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import NO_CASE, Gate
 from pytest_queryeval.core.groups import group_values, values_of
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Case
+from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gates.text import UNKNOWN, ran_text, rule_of
@@ -57,9 +58,7 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     """
     pending_gates = [gate.required for gate in gates]
     metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in pending_gates]
-    score_scopes = [
-        (metric, where) for metric, where in metric_scopes if metric and metric not in (PASS_RATE, *OF_TRIALS)
-    ]
+    score_scopes = [(metric, where) for metric, where in metric_scopes if metric and metric not in RUN_METRICS]
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
     # What the cases of a suite have in common, which are most of them, is looked up once.
     indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}

@@ -17,12 +17,13 @@ from pytest_queryeval.core.gates import (
     requirement,
     result_between,
 )
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE
+from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import Shape, either
 from pytest_queryeval.documents.values import number
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.results.baseline.pairs import PASS_SCORES, score_of
+from pytest_queryeval.results.baseline.pairs import score_of
 
 
 class Limits(GateRule):
@@ -54,16 +55,14 @@ class Limits(GateRule):
 
     def why_all(self, gate: PendingGate) -> str:
         metric = gate["metric"]
-        has_unit_scores = metric in (PASS_RATE, *OF_TRIALS) or METRICS[metric].max_score == 1
+        has_unit_scores = metric in RUN_METRICS or METRICS[metric].max_score == 1
         return "" if has_unit_scores else "its scores are not from 0 to 1"
 
     def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
-        metric = gate["metric"]
-        if metric == PASS_RATE:
-            return PASS_SCORES.get(case["outcome"])
-        if case["outcome"] == "error" and case["fingerprint"] is not None:
-            return 0.0 if metric in case["fingerprint"]["metrics"] else None
-        score = case["scores"].get(metric)
+        metric, fingerprint = gate["metric"], case["fingerprint"]
+        if case["outcome"] == "error" and fingerprint is not None and metric in fingerprint["metrics"]:
+            return 0.0
+        score = score_of(metric, case)
         return None if score is None else min(max(score, 0.0), 1.0)
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
@@ -97,7 +96,7 @@ class Scores:
 
 def greatest_score(metric: str) -> float | None:
     """Return the greatest score of a metric; None where it is not known."""
-    return 1.0 if metric in (PASS_RATE, *OF_TRIALS) else METRICS[metric].max_score if metric in METRICS else None
+    return 1.0 if metric in RUN_METRICS else METRICS[metric].max_score if metric in METRICS else None
 
 
 LIMITS = Limits()

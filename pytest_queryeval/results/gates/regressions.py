@@ -9,6 +9,7 @@ from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
@@ -54,7 +55,7 @@ class NoRegression(GateRule):
         @shape(lambda: {**shape_of(mapping_of(readers, _DESCRIPTIONS)), "required": ["metric"]})
         def read(node: Node) -> dict[str, Any]:
             if isinstance(node.value, str):
-                name = node.value if node.value == PASS_RATE or node.value in METRICS else "NAME"
+                name = node.value if node.value in RUN_METRICS or node.value in METRICS else "NAME"
                 raise unexpected(node, "a mapping", f": write {{metric: {name}}}")
             fields = known_entries(node, readers)
             if "metric" not in fields:
@@ -72,7 +73,7 @@ class NoRegression(GateRule):
         return {
             **requirement(metric),
             "no_regression": {"alpha": settings.get("alpha", ALPHA), "max_drop": settings.get("max_drop", 0.0)},
-            "better": "higher" if metric == PASS_RATE else better_of(metric),
+            "better": better_of(metric),
         }
 
     def stored_keys(self, gate: GateReport) -> Sequence[str]:
