@@ -89,7 +89,7 @@ def run(way: str, folder: Path) -> None:
 @contextmanager
 def opened(way: str):
     if way.startswith("--workers"):
-        from pytest_queryeval.runs.workers.processes import WorkerProcesses
+        from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 
         with WorkerProcesses(2) as executor:
             yield executor

@@ -21,12 +21,12 @@ from pytest_queryeval.core.errors import Location, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.registry import Registration
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
 from pytest_queryeval.runs.workers import dispatch
 from pytest_queryeval.runs.workers.chunks import Job
 from pytest_queryeval.runs.workers.dispatch import Dispatcher, WorkerDied
-from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
 EXAMPLES = Path(__file__).parents[1] / "example_suite"
 TIMES = {"seconds", "created", "prediction_seconds", "execution_seconds", "scoring_seconds"}
@@ -606,7 +606,7 @@ import os
 import signal
 import subprocess
 import time
-from pytest_queryeval.runs.workers.processes import WorkerProcesses
+from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 
 if __name__ == "__main__":
     with WorkerProcesses(2) as executor:

@@ -19,7 +19,7 @@ machine under load. Further SIGINTs are ignored meanwhile.
 exits with 130. `evaluate` in Python closes what it has opened and lets `KeyboardInterrupt` pass.
 
 **Worker processes** of `queryeval evaluate --workers` ignore Ctrl-C; their parent ends them by SIGTERM, on which they
-close what they have opened (`runs/workers/processes.py`).
+close what they have opened (`features/evaluate/processes.py`).
 
 **Child processes** that run queries, and the programs of command predictors, are in sessions of their own, which Ctrl-C
 does not reach; the process that started them ends them. Short programs that only build a database are in the session

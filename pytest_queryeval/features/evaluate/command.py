@@ -21,6 +21,7 @@ from pytest_queryeval.core.interruption import INTERRUPTED
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Problems, file_at
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.evaluate import CLUSTERS
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
@@ -34,7 +35,6 @@ from pytest_queryeval.runs.root import root_of
 from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
 from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
-from pytest_queryeval.runs.workers import CLUSTERS
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files, suites_below
 from pytest_queryeval.text.redaction import mask_credentials
@@ -231,6 +231,6 @@ def _executor(workers: int | None, address: str | None) -> AbstractContextManage
         return nullcontext()
     if workers < 1:
         raise QueryEvalError(f"--workers: expected a whole number from 1, found {workers}")
-    from pytest_queryeval.runs.workers.processes import WorkerProcesses
+    from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 
     return WorkerProcesses(workers)
