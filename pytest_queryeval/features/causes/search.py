@@ -11,8 +11,8 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.budget import shared_budget
 from pytest_queryeval.core.cause import MAX_EDITS, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -202,12 +202,24 @@ def _repaired(
 def _causes(
     edits: QueryEdits, case: Case, gold: Execution, score: Score, session: Session, *, most: int = MAX_EDITS
 ) -> Iterator[Cause]:
-    """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run."""
+    """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
+
+    If there is none, one edit of a SPARQL query is enough after which it is right on the source: graphs state a fact in
+    several ways, such as a property and its inverse, so that patterns which differ from gold's find the same there, and
+    need not on other data. One edit hardly hits an answer of terms or groups by chance.
+    """
+    of_source: Cause | None = None
+    is_of_graph = case.settings.kind == "sparql" and not _is_one_literal(gold.answer)
     for numbers, query in _repairs(edits, _limited(case, gold), score, session, most):
         is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session)
+        causing_edits = tuple(edits.edits[number] for number in numbers)
         if is_tested is not False:
-            causing_edits = tuple(edits.edits[number] for number in numbers)
             yield Cause(edits=causing_edits, repaired_query=query, is_tested=bool(is_tested))
+            of_source, is_of_graph = None, False
+        elif of_source is None and is_of_graph and len(numbers) == 1:
+            of_source = Cause(edits=causing_edits, repaired_query=query)
+    if of_source is not None:
+        yield of_source
 
 
 def _repairs(
@@ -260,6 +272,15 @@ def _score(case: Case, trial: Trial, gold: Execution, session: Session) -> Score
         return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
 
     return score
+
+
+def _is_one_literal(answer: Answer | None) -> bool:
+    """Return whether an answer is a single number, text or boolean."""
+    return (
+        isinstance(answer, Table)
+        and [len(row) for row in answer.rows] == [1]
+        and not isinstance(answer.rows[0][0], IRI)
+    )
 
 
 def _cell_count(execution: Execution) -> int:

@@ -57,6 +57,7 @@ from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read
 from pytest_queryeval.languages.sparql.trees.tree import (
     Bind,
     Block,
+    Data,
     Element,
     Expr,
     Filter,
@@ -68,6 +69,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Union,
     changed,
     is_variable,
+    renamed,
     terms,
     variables,
     walk,
@@ -112,6 +114,7 @@ class SparqlEdits:
     def __init__(self, predicted: Select, gold: Select, writer: Writer) -> None:
         self._tree = predicted
         self._gold = with_names_of(gold, predicted)
+        self._names_in_gold = dict(zip(terms(self._gold), terms(gold), strict=True))
         self._writer = writer
         self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
         self._defects = defects(predicted) | defects(self._gold)
@@ -198,19 +201,51 @@ class SparqlEdits:
         return changed(self._tree, change)
 
     def shared_patterns(self) -> SharedPatterns | None:
-        """Return the triple patterns that only one of the queries has; None where gold has none."""
+        """Return the triple patterns, filters and clauses that only one of the queries has; None where gold has none.
+
+        Variables of gold have predicted's names where a pattern that both have names them.
+        """
         triples, gold_triples = (
             [node for node in walk(tree) if isinstance(node, Triple)] for tree in (self._tree, self._gold)
         )
-        only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
         if not gold_triples:
             return None
+        only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
+        common = [triple for triple in gold_triples if triple in triples]
+        common_names = {name for triple in common for name in variables(triple)}
+        names = {**self._names_in_gold, **{name: name for name in common_names}}
+        taken = {*variables(self._tree), *common_names}
+
+        def in_gold(term: str) -> str:
+            name = term if term.startswith(NODE) else names.get(term, term)
+            return f"{name}_" if is_variable(name) and name != term and name in taken else name
+
+        filters, gold_filters = without_common(
+            _filters(self._tree, common), _filters(self._gold, common), lambda node: node
+        )
+        clauses, gold_clauses = self._clauses(self._tree), self._clauses(self._gold)
+        shown_clauses = self._clauses(renamed(self._gold, in_gold))
+        only_gold_clauses = [shown_clauses[at] for at, text in enumerate(gold_clauses) if text not in clauses]
+        gold_lines = map(self._line, [renamed(node, in_gold) for node in (*only_gold, *gold_filters)])
+        lines = map(self._line, (*only_predicted, *filters))
         return SharedPatterns(
             shared=len(gold_triples) - len(only_gold),
             of=len(gold_triples),
-            only_gold=tuple(map(self._line, only_gold[:MAX_SHOWN])),
-            only_predicted=tuple(map(self._line, only_predicted[:MAX_SHOWN])),
+            only_gold=tuple(dict.fromkeys((*gold_lines, *only_gold_clauses)))[:MAX_SHOWN],
+            only_predicted=tuple(dict.fromkeys((*lines, *(text for text in clauses if text not in gold_clauses))))[
+                :MAX_SHOWN
+            ],
         )
+
+    def _clauses(self, tree: Select) -> list[str]:
+        """Return the texts of the clauses of a query but for WHERE."""
+        clauses = (("GROUP BY", tree.group), ("HAVING", tree.having), ("ORDER BY", tree.order))
+        texts = [f"{word} {self._line(nodes)}" for word, nodes in clauses if nodes]
+        return [
+            " ".join(filter(None, (tree.form, self._line(tree.items)))),
+            *texts,
+            *filter(None, [_limit(tree) and f"LIMIT {_limit(tree)}"]),
+        ]
 
     def _line(self, side: Side) -> str:
         """Return the text of one side of a change, with paths where they were taken apart."""
@@ -555,6 +590,21 @@ def sparql_edits(
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
     return SparqlEdits(*trees, Writer({**gold_query.prefixes, **query.prefixes}))
+
+
+def _filters(tree: Select, common: Sequence[Triple]) -> list[Node]:
+    """Return the filters and assignments of a query but for EXISTS, and its OPTIONALs with `common` triples only.
+
+    The patterns of other groups count as those of the query.
+    """
+    nodes: list[Node] = []
+    for node in walk(tree):
+        match node:
+            case Filter() | Bind() | Data() if not any(isinstance(part, Group) for part in walk(node)):
+                nodes.append(node)
+            case Block(("OPTIONAL",), Group(elements)) if all(element in common for element in elements):
+                nodes.append(node)
+    return nodes
 
 
 def _limit(select: Select) -> str:
