@@ -117,10 +117,6 @@ def _decode_literal(parts: Sequence[Any]) -> Literal:
     return Literal(text, sys.intern(datatype), language)  # most cells of a column share their datatype
 
 
-def _decode_triple(subject: Cell, predicate: Cell, object_: Cell) -> TripleTerm:
-    return TripleTerm(subject, predicate, object_)
-
-
 def _decode_float(text: str) -> float:
     if not _INEXACT.search(text):
         raise ValueError("a number that JSON has a word for")
@@ -143,7 +139,7 @@ _FORMS: Mapping[str, _Form] = {
     "$triple": _Form(
         TripleTerm,
         lambda term: [encode(part) for part in term.parts],
-        lambda parts: _decode_triple(*map(decode_cell, parts)),
+        lambda parts: TripleTerm(*map(decode_cell, parts)),
     ),
 }
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {

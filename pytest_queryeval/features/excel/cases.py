@@ -41,10 +41,6 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed)
 
 
-def _cause(case: CaseReport) -> str | None:
-    return "\n".join(map(edit_text, causing_edits(case))) or None
-
-
 def _groups() -> Iterator[Column]:
     """Yield a column for each group."""
 
@@ -60,7 +56,7 @@ def _seconds(name: str) -> Callable[[CaseReport], Any]:
     return lambda case: part(case, name, "seconds") or None
 
 
-CAUSE = Column(header="cause", read=_cause, width=30)
+CAUSE = Column(header="cause", read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30)
 ROW = Column(header="row", read=at("row"), style="count", note="The row of the table that the case is in.")
 ABOUT = (
     Column(header="id", read=at("id"), width=24),
