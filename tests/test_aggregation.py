@@ -224,6 +224,7 @@ def test_groups_have_totals_and_metrics_of_their_own():
         "file": ["music/s.queryeval.yaml", "other.queryeval.yaml"],
         "source": ["concerts.db"],
         "feature": ["join", "order"],
+        "review": [],
     }
     assert groups["tag"]["joins"]["totals"]["cases"] == 2
     assert groups["tag"]["joins"]["metrics"]["f1"]["mean"] == 0.5

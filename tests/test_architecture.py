@@ -74,7 +74,7 @@ SHARED_MODULES = {
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
-    "yaml": {"features.review.new_gold", "documents.yaml_nodes"},
+    "yaml": {"documents.yaml_nodes"},
     "duckdb": {"features.duckdb.duckdb_child", "features.duckdb.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {

@@ -83,6 +83,14 @@ def test_cases_in_tables_have_the_rows_of_a_spreadsheet(ran):
     }
 
 
+def test_decisions_on_golds_are_counted(ran):
+    assert ran.report["errata"]["by_decision"] == {"right": 1, "ambiguous": 1}
+    small_stations = cases(ran)["small-stations"]
+    assert small_stations["review"]["notes"] == ["names may not be unique"]
+    assert small_stations["unreviewed"]["outcome"] == small_stations["outcome"] == "passed"
+    assert f"2 of {ran.report['totals']['cases']} cases reviewed, chosen by disagreement" in ran.stdout
+
+
 def test_tags_and_difficulties_select_cases(copy, ran):
     result = run(copy, "example_suite", "--collect-only", "-q", "-m", "easy and not fleet")
 

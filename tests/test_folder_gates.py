@@ -109,7 +109,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
 )
 def test_wrong_gates_are_reported(line, message):
     assert gate_problem(line) == (
-        message or "unknown key 'level': choose from difficulty, feature, file, kind, not, source, tag"
+        message or "unknown key 'level': choose from difficulty, feature, file, kind, not, review, source, tag"
     )
 
 

@@ -66,7 +66,7 @@ def test_without_it_where_has_an_unknown_key(tmp_path, monkeypatch):
 
     [problem] = problems("kind: sql\nsource: a.db\ncases: [{id: a, gold: x, predicted: y}]\n")
 
-    assert "unknown key 'owner': choose from difficulty, feature, file, kind, not, source, tag" in problem
+    assert "unknown key 'owner': choose from difficulty, feature, file, kind, not, review, source, tag" in problem
 
 
 @pytest.mark.usefixtures("owner")

@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.text.escaping import log_line
 from pytest_queryeval.text.formatting import pluralize
@@ -172,15 +171,6 @@ def first_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines of a list, and a line on how many more `--json` lists."""
     more = len(lines) - MAX_LISTED
     return [*lines[:MAX_LISTED], *([f"and {more:,} more: --json lists all of them"] if more > 0 else [])]
-
-
-def write_in_place(path: Path, content: bytes) -> None:
-    """Write the file at a path, through links; it keeps its permissions."""
-    with writing(path):
-        real = path.resolve()
-        mode = real.stat().st_mode
-        write_atomically(real, content)
-        real.chmod(mode)
 
 
 @contextmanager

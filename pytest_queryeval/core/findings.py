@@ -26,6 +26,8 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "duplicate-question": "warning",
     "duplicate-gold": "warning",
     "unused-source": "warning",
+    "review-conflict": "warning",
+    "review-stale": "warning",
 }
 
 

@@ -63,6 +63,13 @@ SOURCE = Group(
     preposition="on",
     shown=frozenset({"csv", "workbook", "comparison"}),
 )
+REVIEW = Group(
+    values=lambda case, _: (case.review.decision,) if case.review is not None else (),
+    heading="review",
+    plural="decisions",
+    preposition="decided",
+    shown=frozenset({"filters", "csv", "failure"}),
+)
 FILE = Group(
     values=lambda _, path: (path,),
     heading="file",
@@ -84,6 +91,7 @@ GROUPS: Registry[Group] = Registry(
         "feature": "pytest_queryeval.languages:FEATURE",
         "source": SOURCE,
         "file": FILE,
+        "review": REVIEW,
     },
 )
 

@@ -28,6 +28,8 @@ MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
+# What a reviewer decided on the golds of a case.
+Decision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
 # The cases that have these values of groups, by name; `not` leaves out those that have all of its own.
 Where: TypeAlias = dict[str, str | dict[str, str]]
 
@@ -182,6 +184,24 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What reviewers decided on the golds of a case, as it applies."""
+
+    decision: Decision
+    reviewers: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What they wrote about it."""
+    golds: tuple[QueryOrAnswer, ...]
+    """The golds of the suite."""
+    policy: Policy
+    """The comparison policy of the suite, as the next two fields."""
+    metrics: tuple[str, ...]
+    thresholds: Mapping[str, Threshold]
+    withdrawal: str = ""
+    """Why the case does not count: its golds are wrong, and no right answer is known; empty where it counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One question with its gold, and the settings that apply to it."""
 
@@ -211,6 +231,24 @@ class Case:
     """The place of a case in a table; `location` is where the suite names that table."""
     suite: Path | None = None
     """The file of its suite, which may name other files with cases; None where it is that of `location`."""
+    review: Review | None = None
+    """What was decided on its golds: `golds`, `answerable` and `settings` are those after the decision."""
+
+    @property
+    def withdrawal(self) -> str:
+        """Why the outcome is `skipped` whatever is predicted, by a decision on gold; else empty."""
+        return self.review.withdrawal if self.review is not None else ""
+
+    @property
+    def without_review(self) -> Case:
+        """The case as its suite states it; the case itself where no decision changes its golds or its comparison."""
+        review = self.review
+        if review is None or (review.golds, review.policy) == (self.golds, self.settings.policy):
+            return self
+        settings = replace(self.settings, policy=review.policy)
+        if not self.answerable:
+            settings = replace(settings, metrics=review.metrics, thresholds=review.thresholds)
+        return replace(self, golds=review.golds, answerable=bool(review.golds), settings=settings, review=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +324,14 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreviewedResult:
+    """What came of a case by the golds of its suite, before a decision on them."""
+
+    outcome: Outcome
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """Everything known about a case once it is scored.
 
@@ -303,6 +349,19 @@ class CaseResult:
     fails: bool
     difference: Difference | None
     cause: Cause | None = None
+    unreviewed: UnreviewedResult | None = None
+    """None where no decision changes what the case is scored by."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the case, as far as its suite decides it."""
+        if self.case.withdrawal:
+            return "skipped"
+        if self.case.xfail is not None:
+            return "xfailed" if self.fails else "xpassed"
+        if not self.fails:
+            return "passed"
+        return "missed" if self.case.settings.on_miss == "xfail" else "failed"
 
     @property
     def gold(self) -> Execution:

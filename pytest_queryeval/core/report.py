@@ -13,6 +13,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.model import Decision as ReviewDecision
 from pytest_queryeval.core.model import FailureKind, Outcome, TrialsRule, Where
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
@@ -439,6 +440,8 @@ class CaseFingerprint(TypedDict):
     options: dict[str, dict[str, JsonValue]]
     source: str | None
     """The state of the source, None if unknown."""
+    review: NotRequired[str]
+    """A digest of the decision on gold and of its answers; absent where none has an effect."""
 
 
 class MessageReport(TypedDict):
@@ -447,6 +450,22 @@ class MessageReport(TypedDict):
     role: str
     """Who said it."""
     content: str
+
+
+class ReviewReport(TypedDict):
+    """What reviewers decided on the golds of a case, as it applies."""
+
+    decision: ReviewDecision
+    reviewers: list[str]
+    notes: list[str]
+    """What they wrote about it."""
+
+
+class UnreviewedReport(TypedDict):
+    """What came of a case by the golds of its suite, before the decision on them."""
+
+    outcome: Outcome
+    scores: dict[str, float | None]
 
 
 class CaseReport(TypedDict):
@@ -498,6 +517,10 @@ class CaseReport(TypedDict):
     message: str
     fingerprint: CaseFingerprint | None
     """None if the suite could not be read."""
+    review: NotRequired[ReviewReport]
+    """Present if a decision on its golds applies."""
+    unreviewed: NotRequired[UnreviewedReport]
+    """Present if that decision changes what the case is scored by."""
 
 
 class CasesFile(TypedDict):
@@ -662,6 +685,19 @@ class RunFacts(TypedDict):
     baseline: NotRequired[BaselineReport]
 
 
+class ErrataReport(TypedDict):
+    """What decisions of reviewers on golds change in the whole run."""
+
+    cases: int
+    """The number of cases with a decision that applies, without those of `unsure`."""
+    by_decision: dict[ReviewDecision, int]
+    """Their number by decision."""
+    unreviewed: dict[str, float]
+    """The mean of each metric, and `pass_rate`, by the golds of the suites."""
+    reviewed: dict[str, float]
+    """The same after the decisions."""
+
+
 class JoinedRun(TypedDict):
     """One of the runs of which a report was joined."""
 
@@ -724,6 +760,7 @@ class ReportTables(TypedDict, total=False):
     trials: TrialsReport
     decided_trials: Decision
     """The trials of cases that stop once their verdict is decided, without those of cases in error."""
+    errata: ErrataReport
     joined: list[JoinedRun]
     """The runs of which the report was joined."""
     weak_cases: list[WeakCase]

@@ -26,6 +26,7 @@ from pytest_queryeval.core.model import (
     Prediction,
     QueryOrAnswer,
     Trial,
+    UnreviewedResult,
 )
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -79,7 +80,12 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         trials.append(score_prediction(case, golds, progress.prediction, session))
         if test is not None and test.is_decided_by(trials[-1]):
             break
-    return _analysed(result_of(case, trials), session)
+    result = result_of(case, trials)
+    if case.withdrawal:
+        return _withdrawn(result)
+    if case.without_review is not case:
+        result = replace(result, unreviewed=_unreviewed(case, trials, session))
+    return _analysed(result, session)
 
 
 def _analysed(result: CaseResult, session: Session) -> CaseResult:
@@ -93,6 +99,44 @@ def _analysed(result: CaseResult, session: Session) -> CaseResult:
             note = f"analysis '{name}' failed: {one_line(f'{type(error).__name__}: {error}', MESSAGE_CHARACTERS)}"
             result = result.with_details(notes=[*result.details.get("notes", ()), note])
     return result
+
+
+def _withdrawn(result: CaseResult) -> CaseResult:
+    """Return the result of a case whose golds are wrong, and which has no others: its scores do not count."""
+    case = replace(result.case, review=None)
+    return replace(
+        result,
+        unreviewed=UnreviewedResult(outcome=replace(result, case=case).outcome, scores=result.scores),
+        shown=_without_scores(result.shown),
+        trials=tuple(map(_without_scores, result.trials)),
+        scores={},
+        violations=(),
+        fails=False,
+        difference=None,
+    )
+
+
+def _without_scores(trial: Trial) -> Trial:
+    return replace(trial, scores={}, violations=(), details={}, passed=None, depends_on_tie=False)
+
+
+def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
+    """Return what would have come of the trials of a case as its suite states it, without the decision on its golds."""
+    stated = case.without_review
+    try:
+        golds = [session.execute_cached(content, stated, is_derived=True) for content in stated.golds]
+        if any(gold.error is not None for gold in golds):
+            return UnreviewedResult(outcome="error")
+        unreviewed_trials = [
+            _score(stated, golds, trial.prediction, trial.predicted, session)
+            if case.answerable  # else nothing was executed
+            else score_prediction(stated, golds, trial.prediction, session)
+            for trial in trials
+        ]
+        result = result_of(stated, unreviewed_trials)
+    except QueryEvalError:
+        return UnreviewedResult(outcome="error")
+    return UnreviewedResult(outcome=result.outcome, scores=result.scores)
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
@@ -161,6 +205,8 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
         with suppress(SourceError):
             hint += KINDS[case.settings.kind].name_hint(content.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
+    if case.review is not None and content not in case.review.golds:
+        name = "a reviewer's"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", content.location)
 
 
@@ -169,7 +215,13 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
 
     Raise `SourceError`, `PredictorError`, and `QueryEvalError` for a metric, as `evaluate_case` does.
     """
-    predicted = _execute_prediction(prediction.content, case, session)
+    return _score(case, golds, prediction, _execute_prediction(prediction.content, case, session), session)
+
+
+def _score(
+    case: Case, golds: Sequence[Execution], prediction: Prediction, predicted: Execution, session: Session
+) -> Trial:
+    """Score a prediction that was executed against golds that ran; raise as `score_prediction` does."""
     began = perf_counter()
     names = case.settings.requested_metrics
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]

@@ -19,17 +19,22 @@ KINDS: Registry[Kind] = Registry(
 
 
 def difficulty_of(case: Case) -> str | None:
-    """Return the difficulty of a case: that of its suite, else by the rule of its kind, from its first gold."""
-    query = case.golds[0].query if case.golds else None
+    """Return the difficulty of a case: that of its suite, else by the rule of its kind, from its suite's first gold."""
+    query = _first_gold(case)
     if case.difficulty is not None or query is None:
         return case.difficulty
     return KINDS[case.settings.kind].difficulty(query, case.settings.dialect)
 
 
 def features_of(case: Case) -> tuple[str, ...]:
-    """Return the features of the first gold of a case, such as `join`; none for a stored answer, or without gold."""
-    query = case.golds[0].query if case.golds else None
+    """Return the features of the first gold of a case's suite, such as `join`; none for a stored answer, or without."""
+    query = _first_gold(case)
     return () if query is None else KINDS[case.settings.kind].features(query, case.settings.dialect)
+
+
+def _first_gold(case: Case) -> str | None:
+    golds = case.without_review.golds
+    return golds[0].query if golds else None
 
 
 DIFFICULTY = Group(

@@ -83,6 +83,8 @@ class CaseItem(pytest.Item):
                 remedy = f": {TO_YAML}" if self.case.row else ""
                 self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
         except (QueryEvalError, QueryEvalWarning) as error:
+            if self.case.withdrawal:
+                return
             fault = fault_text(self.case, error)
             self.error_key = error_key(error, self.case)
         if fault:  # outside the `except` block, or pytest would print both exceptions
@@ -95,6 +97,8 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Compare scores with thresholds."""
+        if self.case.withdrawal:
+            raise pytest.skip.Exception(one_line(self.case.withdrawal), _use_item_location=True)
         if self.result is None or not self.result.fails:
             return
         if self.case.settings.on_miss == "xfail" and not self.config.getoption("runxfail", default=True):
@@ -189,6 +193,8 @@ class CaseItem(pytest.Item):
             return "skipped" if report.skipped else "error"
         if report.failed:  # also a case that passed under a strict xfail
             return "failed"
+        if report.skipped and self.case.withdrawal:
+            return "skipped"
         if report.skipped:
             return "missed" if self.case.xfail is None else "xfailed"
         return "xpassed" if hasattr(report, "wasxfail") else "passed"

@@ -57,6 +57,7 @@ def junit_plugin(config: pytest.Config) -> Any:
 
 def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
+    from pytest_queryeval.reports.sections import errata_text
     from pytest_queryeval.results.gates.text import gate_line
     from pytest_queryeval.results.verdict import verdict
     from pytest_queryeval.text.escaping import utf8_safe
@@ -65,6 +66,8 @@ def record_in_junit(config: pytest.Config, report: Report) -> None:
     if (junit := junit_plugin(config)) is None:
         return
     junit.add_global_property("queryeval.verdict", utf8_safe(redact(verdict(report).line.removeprefix("queryeval: "))))
+    if reviewed := errata_text(report):
+        junit.add_global_property("queryeval.reviewed", reviewed)
     for gate in report["gates"]:
         if gate["ok"] is False:
             junit.add_global_property("queryeval.gate", utf8_safe(redact(gate_line(gate))))

@@ -384,6 +384,17 @@ def cautions(report: Report) -> Iterator[Sentence]:
             yield (f"{text}: ", *first_names(names, MAX_CAUTIONED))
 
 
+def errata_text(report: Report) -> str:
+    """Return how many cases have a decision on their golds, and which; empty where none has."""
+    errata, cases = report.get("errata"), report["totals"]["cases"]
+    if errata is None:
+        return ""
+    share = f"{errata['cases']:,} of {pluralize(cases, 'case')} reviewed, chosen by disagreement"
+    if errata["cases"] == cases:
+        share = f"all {pluralize(cases, 'case')} reviewed"
+    return f"{share}: {', '.join(f'{number:,} {decision}' for decision, number in errata['by_decision'].items())}"
+
+
 def p_text(p: float) -> str:
     """Return a p value with three decimals."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

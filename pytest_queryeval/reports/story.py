@@ -310,6 +310,15 @@ def scores(case: CaseReport) -> Iterator[Score]:
         yield Score(metric=metric, value=value, needs=needs.get(metric, ""))
 
 
+def review_text(case: CaseReport) -> str:
+    """Return what was decided on the golds of a case, by whom and why; empty where nothing was."""
+    if "review" not in case:
+        return ""
+    review, unreviewed = case["review"], case.get("unreviewed")
+    parts = [f"{review['decision']} ({', '.join(review['reviewers'])})", *review["notes"]]
+    return "; ".join([*parts, *([f"by the suite's golds: {unreviewed['outcome']}"] if unreviewed else [])])
+
+
 def _facts(case: CaseReport) -> Iterator[Fact]:
     facts = (
         Fact("question", case["question"]),
@@ -320,6 +329,7 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
             Fact(group.heading, ", ".join(group_values(case, name)))
             for name, group in groups_shown("explanation").items()
         ),
+        Fact("review", review_text(case)),
         Fact("suite", f"{case['path']}:{case['line']}" + (f" ({case['place']})" if "place" in case else "")),
     )
     return (fact for fact in facts if fact.text)

@@ -34,6 +34,7 @@ from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.case_store import in_report_order
 from pytest_queryeval.results.clusters import Z95, clustered_interval
+from pytest_queryeval.results.errata import errata_of
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
 SCHEMA: Final = 2
@@ -75,6 +76,8 @@ def aggregate(
         tables["spider_table"] = spider_table
     if dimensions := counts.dimension_statistics():
         tables["dimensions"] = dimensions
+    if counts.has_review and (errata := errata_of(ordered_cases)):
+        tables["errata"] = errata
     if trials := counts.trials_report():
         tables["trials"] = trials
     if counts.decided_trials["of"]:
@@ -166,7 +169,7 @@ class CaseCounts:
 
     def __init__(self, cases: Iterable[CaseReport]) -> None:
         self.ties = self.accidental = 0
-        self.has_spider = False
+        self.has_spider = self.has_review = False
         self.decided_trials: Decision = {"after": 0, "of": 0}
         self._outcomes: list[TotalName] = []
         self._members: dict[str, list[Sequence[str]]] = {group: [] for group in GROUPS.names()}
@@ -199,6 +202,7 @@ class CaseCounts:
             self.ties += case["depends_on_tie"]
             self.accidental += is_accidental(case)
             self.has_spider |= "spider" in case["details"]
+            self.has_review |= "review" in case
 
     def report(self) -> GroupReport:
         """Return what is counted of all cases."""

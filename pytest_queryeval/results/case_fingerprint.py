@@ -29,16 +29,19 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
+    All of it is as the suite states it, and `review` is what was decided on its golds.
+
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
     `source_state` is a digest of what the answers of the source depend on, None if unknown.
     """
+    review, reviewed_case, case = case.review, case, case.without_review
     settings, shared = case.settings, _settings_fingerprint(case.settings)
     messages = [[message.role, message.content] for message in case.conversation]
     schemas = {"db_schema": case.db_schema, **case.extra}
-    return {
+    fingerprint: CaseFingerprint = {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": shared.metrics,
+        "metrics": _settings_fingerprint(reviewed_case.settings).metrics,
         "thresholds": shared.thresholds,
         "on_miss": settings.on_miss,
         "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
@@ -52,6 +55,10 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
         "options": shared.options,
         "source": source_state,
     }
+    if review is not None and review.decision != "unsure":
+        golds = [_gold_content(gold) for gold in reviewed_case.golds]
+        fingerprint["review"] = _digest([review.decision, golds, _compare(reviewed_case.settings)])
+    return fingerprint
 
 
 class _SettingsFingerprint(NamedTuple):

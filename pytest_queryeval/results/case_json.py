@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation.counterexamples import Counterexample
 
 QUERY_CHARACTERS = 20_000
-MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation
+MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation, and of a reviewer's note
 SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # how a pickle has a half of a surrogate pair
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
@@ -126,6 +126,8 @@ def case_json(
             predicted = Execution(query=content.query, answer=content.answer)
         case_report["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
         case_report["prediction"] = _prediction(prediction)
+    if case.withdrawal:  # but for what ended the evaluation
+        case_report["unreviewed"] = {"outcome": "error", "scores": {}}
     return _redacted(case_report)
 
 
@@ -157,6 +159,12 @@ def _without_answers(
         case_report["conversation"] = [
             {"role": message.role, "content": truncate(message.content, MESSAGE_CHARACTERS)} for message in before
         ]
+    if (review := case.review) is not None:
+        case_report["review"] = {
+            "decision": review.decision,
+            "reviewers": list(review.reviewers),
+            "notes": [truncate(note, MESSAGE_CHARACTERS) for note in review.notes],
+        }
     if case.row is not None:
         case_report["row"] = case.row.line
         case_report["place"] = str(case.row)
@@ -192,6 +200,8 @@ def result_json(
             "details": to_jsonable(shown.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
+    if (unreviewed := result.unreviewed) is not None:
+        case_report["unreviewed"] = {"outcome": unreviewed.outcome, "scores": dict(unreviewed.scores)}
     return _redacted(case_report)
 
 

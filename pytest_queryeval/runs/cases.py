@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from pytest_queryeval.core.errors import QueryEvalError, capture_error
-from pytest_queryeval.core.model import Case, Outcome, Prediction
+from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
@@ -153,19 +153,11 @@ def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
             case,
             nodeid=nodeid,
             path=path,
-            outcome="error",
-            message=fault_text(case, error),
+            outcome="skipped" if case.withdrawal else "error",
+            message=case.withdrawal or fault_text(case, error),
             progress=progress,
             source_state=source_state,
         )
     return result_json(
-        result, nodeid=nodeid, path=path, outcome=_outcome(case, missed=result.fails), source_state=source_state
+        result, nodeid=nodeid, path=path, outcome=result.outcome, message=case.withdrawal, source_state=source_state
     )
-
-
-def _outcome(case: Case, *, missed: bool) -> Outcome:
-    if case.xfail is not None:
-        return "xfailed" if missed else "xpassed"
-    if not missed:
-        return "passed"
-    return "missed" if case.settings.on_miss == "xfail" else "failed"

@@ -55,7 +55,7 @@ def with_numbers_of_cases(
             place = suites.relative(case.location.path), case.id
             if ran[place]:
                 ran[place] -= 1
-            elif case.skip is None:
+            elif case.skip is None and not case.withdrawal:
                 left_out.append(LeftOut(place[0], case))
     return [
         {**gate, "cases": None if any(is_below(path, gate["folder"]) for path in unreadable) else number}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Location, SuiteError
+from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS
@@ -42,6 +44,7 @@ class RunSuites:
         self._has_predictor = has_predictor or options.predictor is not None
         self._folders: FolderCache = {}
         self._relative: dict[Path, str] = {}
+        self._findings: set[Finding] = set()
 
     def load(self, path: Path) -> list[Case]:
         """Collect a suite, and return its cases with the options and the metrics of the gates applied.
@@ -63,7 +66,20 @@ class RunSuites:
         place = suite.cases[0].settings.on_miss_location
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
             self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
+        self._warn_of(suite.findings)
         return self.cases[name]
+
+    def _warn_of(self, findings: Iterable[Finding]) -> None:
+        """Warn of the first new finding of each rule that is not ignored, and count the others."""
+        by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
+        for finding in findings:
+            if not finding.silenced and finding not in self._findings:
+                self._findings.add(finding)
+                by_rule[finding.rule].append(finding)
+        for rule, (first, *rest) in by_rule.items():
+            more = f" (and {len(rest):,} more: `queryeval check` lists them)" if rest else ""
+            about = "" if first.case is None else f"case '{first.case}': "
+            self._warn(f"{rule}: {about}{first.message}{more}", first.location)
 
     def read(self, path: Path) -> Suite:
         """Return a suite under the options of this run, collected or not; raise `SuiteError`."""

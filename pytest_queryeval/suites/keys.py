@@ -108,6 +108,12 @@ class Key:
 
     It may read files, and raises `CaseError`.
     """
+    change: Callable[[Any, Any], Any] | None = None
+    """Changes a suite that was read, by the value that applies to it: `(value, Suite) -> Suite`.
+
+    Such a value is not in `Case.extra`. Only for inherited keys outside the core; it raises `CaseError` and
+    `SuiteError`.
+    """
 
 
 @shape(_ID_SHAPE)

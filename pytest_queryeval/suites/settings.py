@@ -158,7 +158,7 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         metrics=metrics,
         options=values.get("options", {}),
         thresholds=thresholds,
-        policy=_policy(kind, values.get("compare", {})),
+        policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
         dialect=_dialect(kind, source, values),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
@@ -175,21 +175,21 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
         settings=settings,
         tags=values.get("tags", ()),
         db_schema=values.get("db_schema"),
-        extra={name: value for name, value in values.items() if name not in CORE_KEYS},
+        extra={name: value for name, value in values.items() if name not in CORE_KEYS and not KEYS[name].change},
     )
 
 
-def _policy(kind: Kind, compare: Values) -> Policy:
-    extra_columns = "allow" if compare.get("gold_columns") else "reject"
-    fields = {"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare}
+def with_compare(policy: Policy, compare: Values) -> Policy:
+    """Return a policy with values of the key `compare` in place of its own."""
+    fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
     column_limits = fields.pop("column_numbers", {})
     fields.pop("gold_columns_location", None)
-    policy = Policy(**fields)
+    policy = replace(policy, **fields)
     tolerances = [
         ColumnNumbers(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))
         for name, limits in column_limits.items()
     ]
-    return replace(policy, column_numbers=tuple(tolerances))
+    return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:

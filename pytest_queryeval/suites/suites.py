@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import File, Node, Problems, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
@@ -18,6 +19,7 @@ from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
+from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.predictors import check_predictor_files
 from pytest_queryeval.suites.reading import CASE_KEYS, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
@@ -45,6 +47,10 @@ class Suite:
     cases: tuple[Case, ...]
     folders: tuple[Folder, ...]
     """The folders with settings from the root down to that of the file."""
+    values: Values
+    """The values of keys that apply to all of its cases."""
+    findings: tuple[Finding, ...] = ()
+    """What keys that change the suite found in the files that they name."""
 
 
 def is_suite_file(path: Path) -> bool:
@@ -98,11 +104,13 @@ def load_suite(
     folders: FolderCache | None = None,
     require_prediction: bool = True,
     check_predictors: bool = False,
+    is_changed: bool = True,
 ) -> Suite:
     """Return one suite file with the folder settings that apply to it.
 
     Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
-    local files and functions of the predictors that will answer the cases. Raise `SuiteError` with all
+    local files and functions of the predictors that will answer the cases. Without `is_changed`, keys that change a
+    suite, such as `reviews`, have no effect. Raise `SuiteError` with all
     problems of the file, or with those of the folder settings above it; `MissingExtraError` where the file is to be
     skipped, since an extra that it requires is not installed.
     """
@@ -113,7 +121,8 @@ def load_suite(
         shared = inherited(shared, folder.values)
     problems = Problems()
     read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
-    cases = tuple(problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction) or ())
+    content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction)
+    cases, values = content or ([], {})
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
@@ -125,7 +134,11 @@ def load_suite(
         for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
-    return Suite(path=file.path, cases=cases, folders=chain)
+    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
+    for name in values if is_changed else ():
+        if (change := KEYS[name].change) is not None:
+            suite = change(values[name], suite)
+    return suite
 
 
 def suite_files(path: Path) -> list[Path]:
@@ -149,7 +162,10 @@ def suites_below(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
 
 
-def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+def _jsonl_cases(
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+) -> tuple[list[Case], Values]:
+    """Return the cases of a file, and the values of keys that apply to it."""
     reader = CaseReader(shared, problems, require_prediction=require_prediction)
     cases: list[Case] = []
     for node in read_jsonl(file):
@@ -157,10 +173,13 @@ def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_pred
             problems.append(node)
         else:
             cases += reader.read(node)
-    return cases
+    return cases, shared
 
 
-def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+def _yaml_cases(
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+) -> tuple[list[Case], Values]:
+    """Return the cases of a file, and the values of keys that apply to it."""
     document = read_yaml(file)
     problems.extend(document.problems)
     top = document.root
@@ -196,7 +215,7 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
         problems.keep(error)
     if len(reader.kinds) == 1:
         check_applicable(top, values, reader.kinds.pop(), problems)
-    return cases
+    return cases, settings
 
 
 def _as_case_file(file: File) -> str:

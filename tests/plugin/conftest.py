@@ -206,7 +206,7 @@ def parsed_report(path: Path) -> dict[str, Any]:
     assert list(report["totals"]) == TOTALS
     assert report["totals"]["cases"] == len(report["cases"]) == sum(report["totals"].values()) / 2
     assert all(statistics.keys() >= STATISTICS for statistics in report["metrics"].values())
-    assert list(report["groups"]) == ["kind", "difficulty", "tag", "file", "source", "feature"]
+    assert list(report["groups"]) == ["kind", "difficulty", "tag", "file", "source", "feature", "review"]
     assert all(gate.keys() >= GATE for gate in report["gates"])
     places = [(case["path"], case["line"]) for case in report["cases"]]
     assert places == sorted(places)
@@ -216,7 +216,7 @@ def parsed_report(path: Path) -> dict[str, Any]:
 
 
 def _check_case(case: dict[str, Any]) -> None:
-    assert case.keys() - {"row", "place", "features"} == CASE
+    assert case.keys() - {"row", "place", "features", "review", "unreviewed"} == CASE
     if case["outcome"] in ("error", "skipped", "not_run"):
         assert case["message"]
         assert not case["scores"]

@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> Result:
     columns: dict[CaseLevels, set[str]] = {}
     all_findings = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
     checked_suites = Suites(folder=folder, cases=cases, columns=columns)
+    all_findings += dict.fromkeys(finding for suite in suites for finding in suite.findings)
     all_findings += [finding for rule in SUITE_RULES.values() for finding in rule(checked_suites)]
     all_findings.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in all_findings if not finding.silenced]
@@ -78,7 +79,7 @@ def _gold_findings(
     A source that cannot answer is one finding, for the cases of all its golds.
     """
     faults: dict[str, list[CaseLevels]] = defaultdict(list)
-    to_check = [levels for levels in cases if levels.case.skip is None]
+    to_check = [levels for levels in cases if levels.case.skip is None and not levels.case.withdrawal]
     with Session(_tell) as session:
         for levels in with_progress(to_check, _tell, total=len(to_check)):
             try:

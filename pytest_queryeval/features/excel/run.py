@@ -17,6 +17,7 @@ from pytest_queryeval.reports.sections import (
     by_weight,
     cautions,
     changes_besides,
+    errata_text,
     interval_note,
     pass_rate,
 )
@@ -132,6 +133,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Verdict", run_verdict.state, VERDICT_STYLES[COLOURS[run_verdict.state]]),
         ("Rule", run_verdict.rule, "text"),
         ("Cases", run_verdict.counts, "text"),
+        *((("Golds", reviewed, "text"),) if (reviewed := errata_text(report)) else ()),
         ("Created (UTC)", utc(report["created"]), "time"),
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
         *(("Caution", text_sentence(caution), "text") for caution in cautions(report)),

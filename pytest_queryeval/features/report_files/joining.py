@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
-from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialReport, ViolationReport
+from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialReport, UnreviewedReport, ViolationReport
 from pytest_queryeval.features.report_files.merging import check_versions, report_of_all
 from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
 from pytest_queryeval.text.truncation import one_line
@@ -69,7 +69,9 @@ def _check(cases: Mapping[str, CaseReport]) -> None:
         facts = {
             "question": case["question"],
             # Metrics may choose different golds of several, so the digest of all of them is compared where it is known.
-            "gold": fingerprint["golds"] if fingerprint else case["gold"] and case["gold"]["query"],
+            "gold": (fingerprint["golds"], fingerprint.get("review"))
+            if fingerprint
+            else case["gold"] and case["gold"]["query"],
             "prediction": trials or (predicted and [predicted["query"]]),
         }
         scores = ((f"metric {metric}", score) for metric, score in case["scores"].items())
@@ -108,6 +110,8 @@ def _joined(cases: Sequence[CaseReport]) -> CaseReport:
             _joined_trial(trials) for trials in zip(*(case["trials"] for case in cases if case["trials"]), strict=True)
         ],
     }
+    if unreviewed := [case["unreviewed"] for case in ranked_cases if "unreviewed" in case]:
+        joined_case["unreviewed"] = {**unreviewed[0], "scores": _scores(unreviewed)}
     fingerprints = [case["fingerprint"] for case in cases if case["fingerprint"] is not None]
     if fingerprints:
         metrics = dict.fromkeys(name for fingerprint in fingerprints for name in fingerprint["metrics"])
@@ -128,7 +132,7 @@ def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
     }
 
 
-def _scores(parts: Iterable[CaseReport | TrialReport]) -> dict[str, float | None]:
+def _scores(parts: Iterable[CaseReport | TrialReport | UnreviewedReport]) -> dict[str, float | None]:
     """Return the scores of all parts; None of a metric where no part has a score."""
     scores: dict[str, float | None] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""The commands `explain` and `accept`."""
+"""The commands `explain` and `accept`, the key `reviews`, and the section on reviewed golds."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ EXPLAIN = Command(
     summary="show everything about one case, or try another query against it",
 )
 ACCEPT = Command(
-    module=f"{__name__}.accept_command", summary="add a reviewed prediction of a report to the golds of its case"
+    module=f"{__name__}.accept_command",
+    summary="append a reviewed prediction of a report to the review file of its suite",
 )

@@ -12,7 +12,16 @@ from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.reports.cells import metric_names
-from pytest_queryeval.reports.story import VERDICTS, Answer, answer_of, label_of, notes, scores, what_is_wrong
+from pytest_queryeval.reports.story import (
+    VERDICTS,
+    Answer,
+    answer_of,
+    label_of,
+    notes,
+    review_text,
+    scores,
+    what_is_wrong,
+)
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
 from pytest_queryeval.text.truncation import cut
@@ -29,7 +38,9 @@ FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
-NOT_DETAILS = frozenset({*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie"})
+NOT_DETAILS = frozenset(
+    {*LISTED, "features", "groups", "nodeid", "scores", "fingerprint", "depends_on_tie", "unreviewed"}
+)
 
 
 def pack(text: str) -> str:
@@ -173,6 +184,7 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
         "details": with_exact_numbers(_without_notes(case["details"])),
         "notes": [(note.name, note.text) for note in notes(case)],
         "needs": {score.metric: score.needs for score in scores(case) if score.needs},
+        "review": review_text(case),
         "earlier": earlier,
     }
     return {name: value for name, value in page.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}

@@ -32,6 +32,7 @@ ON_MISS = "on_miss changed"
 METRICS = "metrics no longer computed"
 ANSWERABLE = "answerable edited"
 FEWER = "fewer cases in a file"
+DECISION = "decision on gold"
 LOOSENED = "gate removed or loosened"
 # All that `CASE_CHANGES` look at in a case, but for the names of its scores.
 COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "tags", "difficulty", "source"]] = (
@@ -53,12 +54,17 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
     }
     lowered_thresholds: defaultdict[str, list[str]] = defaultdict(list)
     raised_thresholds: defaultdict[str, list[str]] = defaultdict(list)
+    decisions: defaultdict[str, list[str]] = defaultdict(list)
     edited_cases: dict[str, list[str]] = {description: [] for description in (ANSWERABLE, *CASE_CHANGES)}
     for old, new in difference.common:
         if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
             continue  # as most cases
+        before_decision, after_decision = _decision(old), _decision(new)
+        if before_decision != after_decision:
+            decisions[f"{DECISION}: {before_decision} became {after_decision}"].append(new["nodeid"])
         if old.get("answerable", True) != new.get("answerable", True):  # and with it gold, metrics and thresholds
-            edited_cases[ANSWERABLE].append(new["nodeid"])
+            if before_decision == after_decision:
+                edited_cases[ANSWERABLE].append(new["nodeid"])
             continue
         if metrics := _lowered(old, new):
             lowered_thresholds[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
@@ -67,7 +73,7 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
         for description, is_changed in CASE_CHANGES.items():
             if is_changed(old, new):
                 edited_cases[description].append(new["nodeid"])
-    cases |= {**lowered_thresholds, **raised_thresholds, **edited_cases}
+    cases |= {**lowered_thresholds, **raised_thresholds, **decisions, **edited_cases}
     case_changes: list[SuiteChange] = [
         {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
     ]
@@ -88,14 +94,16 @@ def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, Cas
 
 
 def _edited(
-    *names: Literal["on_miss", "trials", "trials_rule", "limits", "golds", "context", "compare", "options", "schemas"],
+    *names: Literal[
+        "on_miss", "trials", "trials_rule", "limits", "golds", "review", "context", "compare", "options", "schemas"
+    ],
 ) -> IsChanged:
     """Return a test of whether one of these is different in the two fingerprints of a case."""
 
     def is_edited(old: CaseReport, new: CaseReport) -> bool:
         fingerprint_pair = fingerprints(old, new)
         return fingerprint_pair is not None and any(
-            fingerprint_pair[0][name] != fingerprint_pair[1][name] for name in names
+            fingerprint_pair[0].get(name) != fingerprint_pair[1].get(name) for name in names
         )
 
     return is_edited
@@ -137,6 +145,12 @@ def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> lis
     for name, numbers in after:
         numbers_after[name].append(numbers)
     return [name for name, least in before if not any(all(map(ge, numbers, least)) for numbers in numbers_after[name])]
+
+
+def _decision(case: CaseReport) -> str:
+    """Return the decision on the golds of a case, as far as it has an effect."""
+    review = case.get("review")
+    return "none" if review is None or review["decision"] == "unsure" else review["decision"]
 
 
 def _answers_moved(before: str, after: str) -> IsChanged:
@@ -189,6 +203,7 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     "answers stated in the suite": _answers_moved("asked", "stated"),
     "answers asked of a predictor": _answers_moved("stated", "asked"),
     "gold edited": _edited("golds"),
+    "answers of reviewers edited": lambda old, new: _decision(old) == _decision(new) and _edited("review")(old, new),
     "question, evidence or metadata edited": lambda old, new: (
         (old["question"], old["evidence"]) != (new["question"], new["evidence"]) or _edited("context")(old, new)
     ),

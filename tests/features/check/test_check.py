@@ -114,7 +114,7 @@ def rules(findings):
 def test_every_rule_has_a_function_with_a_description():
     known = {**GOLD_RULES, **SUITE_RULES}
 
-    assert known.keys() == CHECK_RULES.keys()
+    assert known.keys() == CHECK_RULES.keys() - {"review-conflict", "review-stale"}  # found while suites are read
     assert all(rule.__doc__.startswith("Find ") for rule in known.values())
 
 

@@ -22,6 +22,7 @@ HEADER = [
         "tags",
         "features",
         "source",
+        "review",
         "question",
         "outcome",
         "message",

@@ -1,24 +1,25 @@
-"""`queryeval accept`: one more gold of a case, and every other character of its file as it was."""
+"""`queryeval accept`: a reviewed prediction becomes a line of the review file."""
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import sqlite3
+import subprocess
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError
 
 import pytest
 from suites import write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.errors import CaseError, Location
-from pytest_queryeval.features.review.new_gold import with_gold
+from pytest_queryeval.features.review.decisions import appending, read_decisions
 from pytest_queryeval.reports import write_report
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
-HEAD = "kind: sql   # of the shop\nsource: {sqlite: {script: shop.sql}}\n\n"
-LONG = "SELECT name\n\n  FROM product -- not # here\n"
+HEAD = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews.jsonl\n\n"
+RIGHT = "gold: SELECT name FROM product, predicted: SELECT 1"
+ANNA = ("--reviewer", "anna")
 
 
 @pytest.fixture
@@ -33,205 +34,139 @@ def report(folder):
     """Write the report of the suites in the folder."""
 
     def run(**changes):
-        found = evaluate(load_cases("."))
-        for case in found["cases"]:
+        report = evaluate(load_cases("."))
+        for case in report["cases"]:
             case.update(changes)
-        write_report(found, Path("report.json"))
+        write_report(report, Path("report.json"))
         return "report.json"
 
     return run
 
 
-def edited(text, gold="SELECT 3", line=2, name="a.queryeval.yaml"):
-    return with_gold(text, Location(Path(name), line), "a", gold)
+def lines(path="reviews.jsonl"):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            "    gold: |   # why\n      SELECT 1\n\n    # after\n    question: q\n",
-            "    gold_any:\n    - |   # why\n      SELECT 1\n    - SELECT 3\n\n    # after\n    question: q\n",
-        ),
-        ("    gold: SELECT 1\n      FROM t", "    gold_any:\n    - SELECT 1\n      FROM t\n    - SELECT 3\n"),
-        ('    gold:\n      "SELECT 1" # c\n', '    gold_any:\n    -\n      "SELECT 1" # c\n    - SELECT 3\n'),
-        (
-            "    gold_any:\n      - SELECT 1\n      # c\n      - 'SELECT 2'  # d\n\n    tags: [x]\n",
-            "    gold_any:\n      - SELECT 1\n      # c\n      - 'SELECT 2'  # d\n      - SELECT 3\n\n    tags: [x]\n",
-        ),
-        ("    gold_any: [SELECT 1, 'SELECT 2',] # d\n", "    gold_any: [SELECT 1, 'SELECT 2', \"SELECT 3\",] # d\n"),
-        (
-            "    gold_table:\n      columns: [a]\n      rows:\n        - [1]\n    tags: [ x ]\n",
-            "    gold_any:\n    -\n      columns: [a]\n      rows:\n        - [1]\n    - SELECT 3\n    tags: [ x ]\n",
-        ),
-        ("    gold_file: a.sql\n", "    gold_any:\n    - file: a.sql\n    - SELECT 3\n"),
-        (
-            "    gold: &q SELECT 1\n  - {id: b, gold: *q}\n",
-            "    gold_any:\n    - &q SELECT 1\n    - SELECT 3\n  - {id: b, gold: *q}\n",
-        ),
-        ("    gold: |2\n        SELECT 1\n", "    gold_any:\n    - |2\n        SELECT 1\n    - SELECT 3\n"),
-    ],
-)
-def test_a_gold_becomes_the_first_of_several(folder, before, after):
-    top = "cases:\n  - id: a\n"
-
-    assert edited(top + before) == top + after
-    windows = (top + before).replace("\n", "\r\n")
-    assert edited(windows) == (top + after).replace("\n", "\r\n")
-    assert edited(f"\ufeff{top}{before}") == f"\ufeff{top}{after}"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("{id: a, gold: SELECT 1, tags: [ x ]}", '{id: a, gold_any: [SELECT 1, "SELECT 3"], tags: [ x ]}'),
-        ("{gold_file: a.sql, id: a}", '{gold_any: [{file: a.sql}, "SELECT 3"], id: a}'),
-        ('{"id": "a", "gold": "SELECT 1"}', '{"id": "a", "gold_any": ["SELECT 1", "SELECT 3"]}'),
-        (
-            "{id: a, gold_table: {columns: [a], rows: [[1]]}}",
-            '{id: a, gold_any: [{columns: [a], rows: [[1]]}, "SELECT 3"]}',
-        ),
-    ],
-)
-def test_a_case_in_braces_stays_in_braces(folder, before, after):
-    assert edited(f"cases:\n  - {before}  # c\n") == f"cases:\n  - {after}  # c\n"
-
-
-def test_a_query_of_several_lines_becomes_a_block(folder):
-    text = edited("cases:\n  - id: a\n    gold: SELECT 1\n", gold=LONG)
-
-    assert text.endswith("    - |\n      SELECT name\n\n        FROM product -- not # here\n")
-
-
-@pytest.mark.parametrize(
-    "gold",
-    [
-        "x: 1\n- y\n",
-        "'\"#\n",
-        " leading\n",
-        "a\n\tb\n",
-        "*alias",
-        "{x}",
-        "null",
-        "--- \n...\n",
-        "\x1b[31m\u2028\x85\n",
-        "${HOME} !!python/object:os.system\n",
-    ],
-)
-@pytest.mark.parametrize("case", ["{id: a, gold: SELECT 1}", "id: a\n    gold: SELECT 1"])
-def test_a_hostile_query_is_a_text_and_nothing_else(folder, case, gold):
-    text = edited(f"cases:\n  - {case}\n  - {{id: b, gold: SELECT 2}}\n", gold=gold)
-
-    first, second = load_cases(write(f"kind: sql\nsource: a.db\n{text}"), require_prediction=False)
-    assert [one.query for one in first.golds] == ["SELECT 1", gold]
-    assert [one.query for one in second.golds] == ["SELECT 2"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x: &q SELECT 1\ncases: [{id: a, gold: *q}]\n",
-        "cases:\n  - id: b\n    gold: SELECT 1\n",
-        "cases:\n  - id: a\n    gold: |+\n      SELECT 1\n\n    question: q\n",  # its empty lines would be lost
-        "cases:\n  - id: a\n    conversation: []\n",
-    ],
-)
-def test_what_cannot_be_edited_is_refused(folder, text):
-    with pytest.raises(CaseError, match="cannot be changed where it stands: write the query under `gold_any` by hand"):
-        edited(text)
-
-
-def test_other_lines_of_json_lines_are_not_touched(folder):
-    line = '{"id": "a",  "gold": "SELECT 1.10", "metadata": {"x": 1.10, "y": "\\ud83d\\ude00"}}'
-    text = f'{{"id":"b"}}\n{line}\r\n\n{{"id": "c"'
-
-    changed = edited(text, gold=LONG, name="a.queryeval.jsonl")
-
-    new = line.replace('"gold": "SELECT 1.10"', f'"gold_any": ["SELECT 1.10", {json.dumps(LONG)}]')
-    assert changed == text.replace(line, new)
-
-
-def test_a_prediction_of_a_report_becomes_a_gold(report, capsys):
-    path = write(f"""{HEAD}cases:
-  # the cheapest
-  - id: cheapest
-    gold: "SELECT name FROM product LIMIT 1"  # any
-    predicted: SELECT 'plum'
-  - {{id: all, gold: SELECT name FROM product, predicted: "SELECT DISTINCT name FROM product"}}
+def test_a_prediction_becomes_a_right_answer_and_the_suite_stays_as_it_is(report, capsys):
+    suite = write(f"""{HEAD}cases:
+  - {{id: cheapest, gold: "SELECT name FROM product LIMIT 1", predicted: SELECT 'kiwi'}}
+  - {{id: all, gold: SELECT name FROM product, predicted: "SELECT name FROM product ORDER BY 1"}}
 """)
-    path.chmod(0o640)
-    text = path.read_text(encoding="utf-8")
+    text = suite.read_bytes()
 
-    status = main(["accept", report(), "cheapest", "s.queryeval.yaml::all", "--json"])
+    status = main(["accept", report(), "cheapest", "s.queryeval.yaml::all", "--json", *ANNA])
 
-    out = json.loads(capsys.readouterr().out)
+    captured = capsys.readouterr()
     assert status == 0
-    assert out == {
+    assert captured.err.splitlines() == [
+        "reviews.jsonl: the prediction of 'cheapest' is a right answer (anna)",
+        "reviews.jsonl: the prediction of 'all' is a right answer (anna), but had passed without this one",
+    ]
+    assert json.loads(captured.out) == {
         "accepted": [
-            {"id": "cheapest", "path": "s.queryeval.yaml", "line": 6, "golds": 2},
-            {"id": "all", "path": "s.queryeval.yaml", "line": 11, "golds": 2},
+            {"id": id_, "path": "reviews.jsonl", "decision": "right", "reviewer": "anna"} for id_ in ("cheapest", "all")
         ],
         "problems": [],
     }
-    assert path.read_text(encoding="utf-8") == text.replace(
-        '    gold: "SELECT name FROM product LIMIT 1"  # any\n',
-        "    gold_any:\n    - \"SELECT name FROM product LIMIT 1\"  # any\n    - SELECT 'plum'\n",
-    ).replace(
-        "gold: SELECT name FROM product,", 'gold_any: [SELECT name FROM product, "SELECT DISTINCT name FROM product"],'
-    )
-    assert path.stat().st_mode & 0o777 == 0o640
+    first, second = lines()
+    assert first.pop("gold").startswith("sha256:")
+    assert first.pop("at").endswith("Z")
+    assert first == {
+        "suite": "s.queryeval.yaml",
+        "case": "cheapest",
+        "decision": "right",
+        "reviewer": "anna",
+        "answers": [{"query": "SELECT 'kiwi'"}],
+    }
+    assert second["answers"] == [{"query": "SELECT name FROM product ORDER BY 1"}]
+    assert suite.read_bytes() == text
     assert [case["outcome"] for case in evaluate(load_cases("."))["cases"]] == ["passed", "passed"]
-    assert sorted(os.listdir()) == ["report.json", "s.queryeval.yaml", "shop.sql"]  # noqa: PTH208
 
 
-def test_lines_are_those_after_the_edit_and_a_case_that_passed_is_noted(report, capsys):
-    cases = "  - id: {}\n    gold: SELECT name FROM product\n    predicted: {}\n"
-    failed, passed = cases.format("failed", "SELECT 1"), cases.format("passed", "SELECT DISTINCT name FROM product")
-    write(f"{HEAD}cases:\n{failed}{passed}")
+def test_what_a_reviewer_answered_before_stays(report, capsys):
+    suite = write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    assert main(["accept", report(), "a", *ANNA]) == 0
+    suite.write_text(suite.read_text(encoding="utf-8").replace("SELECT 1", "SELECT 2"), encoding="utf-8")
 
-    main(["accept", report(), "failed", "passed"])
+    assert main(["accept", report(), "a", *ANNA]) == 0
 
-    assert capsys.readouterr().out.splitlines() == [
-        "s.queryeval.yaml:5: 'failed' has 2 golds now",
-        "s.queryeval.yaml:10: 'passed' has 2 golds now, but had passed without this one",
-    ]
+    assert lines()[-1]["answers"] == [{"query": "SELECT 1"}, {"query": "SELECT 2"}]
+    assert [gold.query for gold in load_cases(suite)[0].golds] == ["SELECT name FROM product", "SELECT 1", "SELECT 2"]
 
 
-def test_a_case_in_a_file_of_its_own_and_a_link_to_it(report):
-    write(f"{HEAD}cases: more/*.yaml\n")
-    real = write("id: a\ngold: SELECT name FROM product\npredicted: SELECT 1\n", "elsewhere.txt")
+def test_beside_a_wrong_gold_the_prediction_replaces_it(report):
+    suite = write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    decision = {"suite": suite.name, "case": "a", "decision": "wrong", "reviewer": "ben", "at": "2026-11-01T00:00:00Z"}
+    write(json.dumps(decision), "reviews.jsonl")  # without an end of the line
+
+    assert main(["accept", report(), "a", *ANNA]) == 0
+
+    assert lines()[-1]["decision"] == "wrong"
+    assert [gold.query for gold in load_cases(suite)[0].golds] == ["SELECT 1"]
+
+
+def test_with_a_glob_each_reviewer_has_a_file_beside_the_others(report):
+    write(f"{HEAD.replace('reviews.jsonl', 'golds/by-*.jsonl')}cases: [{{id: a, {RIGHT}}}]\n")
+    path = report()
+
+    for reviewer in ("Anna Lee", "../../ben"):
+        assert main(["accept", path, "a", "--reviewer", reviewer]) == 0
+
+    assert sorted(path.name for path in Path("golds").iterdir()) == ["by-anna-lee.jsonl", "by-ben.jsonl"]
+    assert lines("golds/by-ben.jsonl")[0]["suite"] == "../s.queryeval.yaml"
+    assert load_cases(".")[0].review.reviewers == ("Anna Lee", "../../ben")
+
+
+def test_the_reviewer_is_the_user_of_git_by_default(report, monkeypatch, tmp_path):
+    write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    write("[user]\nname = Zoë\n", "gitconfig")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+
+    assert main(["accept", report(), "a"]) == 0
+
+    assert lines()[0]["reviewer"] == "Zoë"
+
+
+def test_rows_of_a_table_and_cases_in_files_of_their_own_can_be_accepted(report):
+    write("id,gold,predicted\na,SELECT name FROM product,SELECT 1\n", "cases.csv")
+    write(f"{HEAD}cases: {{file: cases.csv}}\n")
+    write(f"{HEAD}cases: more/*.yaml\n", "t.queryeval.yaml")
     Path("more").mkdir()
-    Path("more/a.yaml").symlink_to(Path("../elsewhere.txt"))
+    write("id: b\ngold: SELECT name FROM product\npredicted: SELECT 1\n", "more/b.yaml")
 
-    reported = report(path="s.queryeval.yaml", nodeid="s.queryeval.yaml::a")  # as pytest names the case
+    assert main(["accept", report(), "a", "b", *ANNA]) == 0
 
-    assert main(["accept", reported, "a"]) == 0
-    assert real.read_text(encoding="utf-8").startswith("id: a\ngold_any:\n- SELECT name FROM product\n- SELECT 1\n")
-    assert Path("more/a.yaml").is_symlink()
+    assert [case["outcome"] for case in evaluate(load_cases("."))["cases"]] == ["passed", "passed"]
 
 
 @pytest.mark.parametrize(
-    ("predicted", "added"),
-    [('{"x": 2.50}', {"x": 2.5}), ('```json\n"y"\n```', "y"), ("null", None), ("[true]", [True])],
+    ("predicted", "value", "answer"),
+    [
+        ('{"x": 2.50}', {"x": 2.5}, {"x": 2.5}),
+        ('```json\n"y"\n```', '"y"', "y"),
+        ("null", "null", None),
+        ("[true]", [True], [True]),
+    ],
 )
-def test_a_json_prediction_becomes_a_value(report, predicted, added):
-    path = write(f"kind: json\ncases:\n  - id: a\n    gold: {{x: 1}}\n    predicted: {json.dumps(predicted)}\n")
+@pytest.mark.feature("json")
+def test_a_json_prediction_becomes_a_value(report, predicted, value, answer):
+    gold = f"gold: {{x: 1}}\n    predicted: {json.dumps(predicted)}\n"
+    path = write(f"kind: json\nreviews: reviews.jsonl\ncases:\n  - id: a\n    {gold}")
 
-    assert main(["accept", report(), "a"]) == 0
+    assert main(["accept", report(), "a", *ANNA]) == 0
+
+    assert lines()[0]["answers"] == [{"value": value}]
     (case,) = load_cases(path)
-    assert [gold.answer.value for gold in case.golds] == [{"x": 1}, added]
+    assert [gold.answer.value for gold in case.golds] == [{"x": 1}, answer]
 
 
 def refusal(capsys, report, *names):
     before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
-    assert main(["accept", report, *names]) == 1
+    assert main(["accept", report, *names, *ANNA]) == 1
     assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert last == "nothing was changed"
-    return lines
-
-
-RIGHT = "gold: SELECT name FROM product, predicted: SELECT 1"
+    *problems, last = capsys.readouterr().out.splitlines()
+    assert last == "nothing was appended"
+    return problems
 
 
 @pytest.mark.parametrize(
@@ -240,10 +175,6 @@ RIGHT = "gold: SELECT name FROM product, predicted: SELECT 1"
         (
             "gold: SELECT name FROM product, predicted: SELECT nme FROM product",
             "the prediction failed (invalid): no such",
-        ),
-        (
-            "gold: SELECT nme FROM product, predicted_table: {columns: [a], rows: [[1]]}",
-            "the prediction is a table, of",
         ),
         (
             "gold: SELECT 1, predicted_table: {columns: [a], rows: [[1]]}",
@@ -256,7 +187,7 @@ RIGHT = "gold: SELECT name FROM product, predicted: SELECT 1"
         ),
     ],
 )
-def test_a_prediction_that_cannot_be_a_gold_is_refused(report, capsys, keys, problem):
+def test_a_prediction_that_cannot_be_an_answer_is_refused(report, capsys, keys, problem):
     write(f"{HEAD}cases:\n  - {{id: a, {keys}}}\n  - {{id: b, {RIGHT}}}\n")
 
     (line,) = refusal(capsys, report(), "a", "b")
@@ -287,37 +218,19 @@ def test_a_case_that_has_changed_since_is_refused(report, capsys, old, new, name
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"trials": [{}, {}]}, "is no report"),
         ({"id": "gone", "nodeid": "s.queryeval.yaml::gone"}, "there is no case 'gone': choose from a"),
         (
-            {"path": "gone.queryeval.yaml"},
+            {"nodeid": "gone.queryeval.yaml::a"},
             "no file gone.queryeval.yaml from here: start the command in the root folder",
         ),
     ],
 )
 def test_a_report_that_does_not_fit_the_suites_is_refused(report, capsys, changes, problem):
     write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n")
-    name = changes.get("id", "a")
-    if "trials" in changes:
-        with pytest.raises(SystemExit) as caught:
-            main(["accept", report(**changes), name])
-        assert caught.value.code == 2
-        assert problem in capsys.readouterr().err
-    else:
-        (line,) = refusal(capsys, report(**changes), name)
-        assert problem in line
 
+    (line,) = refusal(capsys, report(**changes), changes.get("id", "a"))
 
-def test_a_row_of_a_table_is_refused(report, capsys):
-    write("id,gold,predicted\na,SELECT name FROM product,SELECT 1\n", "cases.csv")
-    write(f"{HEAD}cases: {{file: cases.csv}}\n")
-
-    (line,) = refusal(capsys, report(), "a")
-
-    assert line.endswith(
-        "cases.csv, row 2: a row has one gold: correct it, or move the case to YAML: `queryeval import table`,"
-        " and write the query under `gold_any`"
-    )
+    assert problem in line
 
 
 def test_several_trials_are_refused(report, capsys):
@@ -328,7 +241,7 @@ def test_several_trials_are_refused(report, capsys):
 
     (line,) = refusal(capsys, report(), "a")
 
-    assert "the report has 2 trials, maybe with other queries: write the query under `gold_any` by hand" in line
+    assert "the report has 2 trials, maybe with other queries: write the answer into the review file by hand" in line
 
 
 def test_a_query_without_its_secrets_is_refused(report, capsys, monkeypatch):
@@ -338,6 +251,24 @@ def test_a_query_without_its_secrets_is_refused(report, capsys, monkeypatch):
     (line,) = refusal(capsys, report(), "a")
 
     assert "does not have the query as it was, but without secrets or its end" in line
+
+
+@pytest.mark.feature("json")
+def test_an_answer_that_the_settings_rule_out_is_refused(report, capsys):
+    write('{"type": "object"}', "a.schema.json")
+    head = "kind: json\njson_schema: a.schema.json\nreviews: reviews.jsonl\n"
+    write(f'{head}cases:\n  - id: a\n    gold: {{x: 1}}\n    predicted: "[1]"\n')
+
+    (line,) = refusal(capsys, report(), "a")
+
+    assert "gold breaks a.schema.json" in line
+
+
+def unusable(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["accept", *arguments])
+    assert caught.value.code == 2
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -352,36 +283,92 @@ def test_a_name_is_that_of_one_case(report, capsys, name, problem):
     write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n  - {{id: cheapest, {RIGHT}}}\n")
     write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n", "t.queryeval.yaml")
 
-    with pytest.raises(SystemExit) as caught:
-        main(["accept", report(), name])
-
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == f"{problem}\n"
+    assert unusable(capsys, report(), name, *ANNA) == f"{problem}\n"
 
 
-def test_a_suite_that_cannot_be_read_with_the_new_gold_is_as_it_was(report, capsys):
-    write('{"type": "object"}', "a.schema.json")
-    write('kind: json\njson_schema: a.schema.json\ncases:\n  - id: a\n    gold: {x: 1}\n    predicted: "[1]"\n')
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("s.queryeval.yaml", f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n", "s.queryeval.yaml"),
+        (
+            "s.queryeval.jsonl",
+            '{"id": "a", "kind": "sql", "source": "shop.db", "gold": "SELECT 2", "predicted": "SELECT 1"}\n',
+            "queryeval.yaml",
+        ),
+    ],
+)
+def test_without_a_review_file_the_line_to_add_is_printed(report, capsys, name, text, place):
+    sqlite3.connect("shop.db").close()
+    write(text.replace("reviews: reviews.jsonl\n", ""), name)
 
-    (line,) = refusal(capsys, report(), "a")
+    assert unusable(capsys, report(), "a", *ANNA) == (
+        f"no review file for {name}: add to {place}: reviews: reviews.jsonl\n"
+    )
 
-    assert "with the prediction the suite cannot be read" in line
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x1b[31m", "x" * 101])
+def test_a_reviewer_has_a_name_that_can_be_shown(report, capsys, name, monkeypatch, tmp_path):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
+    write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+
+    assert "--reviewer" in unusable(capsys, report(), "a", "--reviewer", name)
 
 
-def test_commands_at_the_same_time_lose_no_gold(report, monkeypatch):
-    ids = [f"c{number}" for number in range(4)]
-    cases = "".join(f"  - id: {id_}\n    gold: SELECT 1\n    predicted: SELECT 1 + 0\n" for id_ in ids)
-    write(f"{HEAD}cases:\n{cases}")
+def append_many(path, reviewer):
+    for number in range(500):
+        with appending(path) as append:
+            append([{"case": f"{reviewer}-{number}", "note": "x" * (number * 7 % 5_000)}])
+
+
+@pytest.mark.process
+def test_two_processes_at_once_lose_and_double_nothing(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    context = get_context("spawn")
+    processes = [context.Process(target=append_many, args=(path, reviewer)) for reviewer in ("anna", "ben")]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+    cases = [line["case"] for line in lines(path)]
+    assert sorted(cases) == sorted(f"{reviewer}-{number}" for reviewer in ("anna", "ben") for number in range(500))
+
+
+@pytest.mark.process
+def test_git_merges_two_branches_with_decisions_without_a_conflict(report, folder, monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(write("[user]\nname = x\nemail = x@x\n", "gitconfig")))
+    write(f"{HEAD.replace('reviews.jsonl', 'reviews/*.jsonl')}cases: [{{id: a, {RIGHT}}}]\n")
     path = report()
-    both_have_read = Barrier(len(ids))
 
-    def slow(text, *others):
-        with suppress(BrokenBarrierError):
-            both_have_read.wait(timeout=0.2)  # all are here, unless one at a time is
-        return with_gold(text, *others)
+    def git(*arguments):
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
 
-    monkeypatch.setattr("pytest_queryeval.features.review.accept_command.with_gold", slow)
-    with ThreadPoolExecutor(len(ids)) as pool:
-        assert list(pool.map(lambda id_: main(["accept", path, id_]), ids)) == [0] * len(ids)
+    git("init", "-b", "main")
+    git("add", "s.queryeval.yaml", "shop.sql")
+    git("commit", "-m", "suite")
+    for reviewer in ("anna", "ben"):
+        git("checkout", "-b", reviewer, "main")
+        assert main(["accept", path, "a", "--reviewer", reviewer]) == 0
+        git("add", "reviews")
+        git("commit", "-m", reviewer)
+    git("merge", "anna")
 
-    assert [len(case.golds) for case in load_cases(".")] == [2] * len(ids)
+    files = sorted(Path("reviews").iterdir())
+    assert [decision.reviewer for decision in chain.from_iterable(map(read_decisions, files))] == ["anna", "ben"]
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text("{}\n", encoding="utf-8")
+    write_some = os.write
+
+    def full_disk(file, content):
+        if len(content) < 1_000:
+            raise OSError(28, "No space left on device")
+        return write_some(file, content[:500])
+
+    monkeypatch.setattr(os, "write", full_disk)
+    with pytest.raises(OSError, match="No space left"), appending(path) as append:
+        append([{"note": "x" * 2_000}])
+
+    assert path.read_text(encoding="utf-8") == "{}\n"

@@ -282,6 +282,7 @@ function overview(cases, place, details, headline) {
       : null,
     make("p", { class: "question" }, details.question ?? list.question[place]),
     details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
+    details.review ? make("p", { class: "review" }, make("span", { class: "quiet" }, "Review of gold: "), details.review) : null,
     conversation(details.conversation),
     make("p", { class: "place" }, [where, ...about].flatMap((text, at) => [at ? " · " : "", make("span", {}, text)]), " ", copyButton("the node id", nodeid, "Copy node id")),
   );

@@ -1,0 +1,244 @@
+"""The key `reviews`: the review files of suites, and the change that their decisions make to cases."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from pytest_queryeval.core.errors import Location, QueryEvalError
+from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.model import ABSTENTION, Case, Decision, QueryOrAnswer, Review, Threshold
+from pytest_queryeval.core.shapes import TEXT, shape
+from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.values import required_text
+from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, read_decisions
+from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.suites.keys import Key
+from pytest_queryeval.suites.settings import Values, with_compare
+from pytest_queryeval.suites.suites import Suite, load_suite, suites_below
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reviews:
+    """The review files that a value of the key names. They are read once, on first use."""
+
+    node: Node
+    pattern: str
+
+    @property
+    def file(self) -> File:
+        """The file that states the value."""
+        return self.node.file
+
+    def file_of(self, reviewer: str) -> Path:
+        """Return the file to which a reviewer's decisions are appended; with a glob each reviewer has one.
+
+        Raise `CaseError` for a glob that names no file for a reviewer.
+        """
+        folder, name = os.path.split(self.pattern)
+        if not glob.has_magic(self.pattern):
+            return self.file.folder / self.pattern
+        if glob.has_magic(folder) or name.count("*") != 1 or glob.has_magic(name.replace("*", "")):
+            raise self.node.problem("has no place for a reviewer's file: write one `*`, as in reviews/*.jsonl")
+        stem = re.sub(r"[^\w.-]+", "-", reviewer).strip(".-") or "reviewer"
+        return self.file.folder / folder / name.replace("*", stem.lower())
+
+    @cached_property
+    def decisions(self) -> Mapping[CaseName, Sequence[GoldDecision]]:
+        """The decisions by case, each case's in their order; raise `CaseError` or `SuiteError` for a damaged line."""
+        try:
+            names = sorted(glob.glob(self.pattern, root_dir=self.file.folder, recursive=True))  # noqa: PTH207
+        except (OSError, ValueError) as error:
+            raise self.node.problem(f"'{self.pattern}' cannot be searched: {error}") from error
+        paths = [self.file.folder / name for name in names]
+        all_decisions = [decision for path in paths for decision in read_decisions(path)]
+        by_case: defaultdict[CaseName, list[GoldDecision]] = defaultdict(list)
+        for decision in sorted(all_decisions, key=_order):
+            by_case[decision.case].append(decision)
+        return by_case
+
+    @cached_property
+    def named_by_digest(self) -> Mapping[str, Sequence[CaseName]]:
+        """The cases that decisions name, by the digest of their golds."""
+        names: defaultdict[str, dict[CaseName, None]] = defaultdict(dict)
+        for name, decisions in self.decisions.items():
+            for decision in decisions:
+                if decision.digest is not None:
+                    names[decision.digest][name] = None
+        return {digest: list(cases) for digest, cases in names.items()}
+
+    @cached_property
+    def missing_suites(self) -> frozenset[Path]:
+        """The suites that decisions name and that do not exist."""
+        return frozenset(path for path in {name.suite for name in self.decisions} if not path.is_file())
+
+    @cached_property
+    def digests(self) -> Mapping[CaseName, str]:
+        """The digests of all cases below the folder of the key; suites that cannot be read have none."""
+        digests: dict[CaseName, str] = {}
+        for path in suites_below(self.file.folder):
+            try:
+                suite = load_suite(path, root=Path(path.anchor), require_prediction=False, is_changed=False)
+            except QueryEvalError:
+                continue
+            digests |= {CaseName(suite.path, case.id): gold_digest(case) for case in suite.cases}
+        return digests
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """The number of cases below the folder with each digest."""
+        return Counter(self.digests.values())
+
+    def of_case(self, name: CaseName, digest: str) -> Sequence[GoldDecision]:
+        """Return the decisions on a case: those that name it, and those on its golds that name no case that exists.
+
+        The latter only where no other case below the folder has the same question and golds.
+        """
+        former_names = [
+            other_name
+            for other_name in self.named_by_digest.get(digest, ())
+            if other_name != name and self._is_gone(other_name) and self.counts[digest] == 1
+        ]
+        candidates = (decision for former in former_names for decision in self.decisions[former])
+        moved = [decision for decision in candidates if decision.digest == digest]
+        decisions = [*self.decisions.get(name, ()), *moved]
+        return sorted(decisions, key=_order) if moved else decisions
+
+    def _is_gone(self, name: CaseName) -> bool:
+        is_below = name.suite.is_relative_to(self.file.folder)
+        return name not in self.digests and (is_below or name.suite in self.missing_suites)
+
+    def without_case(self, suite: Suite) -> Iterator[GoldDecision]:
+        """Yield the last decision on each case that a suite does not have, or whose suite does not exist."""
+        ids = {case.id for case in suite.cases}
+        for name, decisions in self.decisions.items():
+            is_gone = name.id not in ids if name.suite == suite.path else name.suite in self.missing_suites
+            if is_gone and self.counts[decisions[-1].digest or ""] != 1:
+                yield decisions[-1]
+
+
+@shape(TEXT)
+def read_reviews(node: Node) -> Reviews:
+    """Read the name of a review file, or a glob."""
+    return Reviews(node=node, pattern=required_text(node))
+
+
+def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
+    """Return a suite with the decisions on its cases applied, and a finding for each that is not.
+
+    Raise `CaseError` and `SuiteError` for review files that cannot be read, and for answers that are none of the case.
+    """
+    ignored = suite.cases[0].settings.ignored_rules
+    findings = [
+        Finding(
+            rule="review-stale",
+            location=decision.location,
+            message=f"{file_at(decision.case.suite).shown} has no case '{decision.case.id}': it is not applied",
+            silenced=ignored.get("review-stale", ""),
+        )
+        for decision in reviews.without_case(suite)
+    ]
+    cases: list[Case] = []
+    for case in suite.cases:
+        digest = gold_digest(case)
+        decisions = reviews.of_case(CaseName(suite.path, case.id), digest)
+        current, stale = _current(decisions, digest)
+        for decision in stale:
+            message = f"question or gold has changed since {decision.reviewer} decided '{decision.decision}'"
+            findings.append(_finding("review-stale", case, decision, f"{message}: review it again"))
+        verdicts = {"right" if decision.decision == "ambiguous" else decision.decision for decision in current}
+        verdicts.discard("unsure")
+        if len(verdicts) > 1:
+            text = ", ".join(f"{decision.decision} ({decision.reviewer})" for decision in current)
+            message = f'reviewers disagree, {text}: settle it by a line with "settles": true'
+            findings.append(_finding("review-conflict", case, current[-1], message))
+        cases.append(_reviewed(case, current, suite.values) if len(verdicts) <= 1 and current else case)
+    return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
+
+
+def _finding(rule: str, case: Case, decision: GoldDecision, message: str) -> Finding:
+    silenced = case.settings.ignored_rules.get(rule, "")
+    return Finding(rule=rule, location=decision.location, message=message, case=case.id, silenced=silenced)
+
+
+def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldDecision], list[GoldDecision]]:
+    """Return the decisions that count, the last one of each reviewer, without and with those on other golds."""
+    settling = [place for place, decision in enumerate(decisions) if decision.settles]
+    latest: dict[str, GoldDecision] = {}
+    for decision in decisions[settling[-1] if settling else 0 :]:
+        latest.pop(decision.reviewer, None)  # in the order of the decisions that count
+        latest[decision.reviewer] = decision
+    stale = [decision for decision in latest.values() if decision.digest not in (None, digest)]
+    return [decision for decision in latest.values() if decision not in stale], stale
+
+
+def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:
+    """Return a case of a suite with these values of keys, with decisions that agree applied.
+
+    Those of `unsure` count only where there are no others. Raise `CaseError` for an answer that is none of the case.
+    """
+    effective = [decision for decision in decisions if decision.decision != "unsure"]
+    words = {decision.decision for decision in effective or decisions}
+    word: Decision = "ambiguous" if "ambiguous" in words else words.pop()
+    reviewers = tuple(decision.reviewer for decision in effective or decisions)
+    answers = _distinct(gold for decision in effective for gold in _answers(case, decision))
+    golds = {
+        "wrong": answers or case.golds,
+        "unanswerable": (),
+    }.get(word, _distinct((*case.golds, *answers)))
+    settings, is_withdrawn = case.settings, word == "wrong" and not answers
+    compare = {name: value for decision in effective for name, value in decision.compare.items()}
+    if compare and case.answerable and not is_withdrawn:
+        settings = replace(settings, policy=with_compare(settings.policy, compare))
+    if word == "unanswerable" and case.answerable:
+        threshold = values.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
+        settings = replace(settings, metrics=(ABSTENTION,), thresholds={ABSTENTION: threshold})
+    return replace(
+        case,
+        golds=golds,
+        answerable=case.answerable and word != "unanswerable",
+        settings=settings,
+        review=Review(
+            decision=word,
+            reviewers=reviewers,
+            notes=tuple(decision.note for decision in effective or decisions if decision.note),
+            golds=case.golds,
+            policy=case.settings.policy,
+            metrics=case.settings.metrics,
+            thresholds=case.settings.thresholds,
+            withdrawal=f"gold is wrong ({', '.join(reviewers)}), no right answer is known" if is_withdrawn else "",
+        ),
+    )
+
+
+def _distinct(golds: Iterable[QueryOrAnswer]) -> tuple[QueryOrAnswer, ...]:
+    distinct_golds: list[QueryOrAnswer] = []  # some cannot be hashed
+    for gold in golds:
+        distinct_golds += [gold] if gold not in distinct_golds else ()
+    return tuple(distinct_golds)
+
+
+def _answers(case: Case, decision: GoldDecision) -> Iterator[QueryOrAnswer]:
+    if decision.answers and not case.answerable:
+        raise decision.line.problem(f"'{case.id}' has `answerable: false`: change the suite before it has an answer")
+    return (answer.as_gold(case) for answer in decision.answers)
+
+
+def _order(decision: GoldDecision) -> tuple[datetime, Location]:
+    return decision.at, decision.location
+
+
+REVIEWS = Key(
+    name="reviews",
+    description="a file with what people decided on golds, or a glob with a file for each reviewer: reviews/*.jsonl",
+    levels=("folder", "file"),
+    read=read_reviews,
+    change=apply_reviews,
+)

@@ -1,0 +1,555 @@
+"""The key `reviews`: what people decided on golds changes what cases are scored by, and both verdicts are kept."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from suites import problems, write
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.cli import main
+from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.suites.suites import load_suites
+
+SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
+HEAD = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews.jsonl\n"
+CASE = 'cases: [{id: a, question: Which?, gold: "SELECT 2", predicted: SELECT 1}]\n'
+MINUTES = iter(range(10**6))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(SHOP, "shop.sql")
+    return tmp_path
+
+
+def line(decision, *answers, case="a", reviewer="anna", at=None, **others):
+    """A decision a minute later than the one before."""
+    minute = next(MINUTES)
+    return {
+        "suite": "s.queryeval.yaml",
+        "case": case,
+        "decision": decision,
+        **({"answers": list(answers)} if answers else {}),
+        "reviewer": reviewer,
+        "at": at or f"2026-11-{1 + minute // 1440:02}T{minute // 60 % 24:02}:{minute % 60:02}:00Z",
+        **others,
+    }
+
+
+def review(*lines, name="reviews.jsonl"):
+    return write("".join(f"{json.dumps(line)}\n" for line in lines), name)
+
+
+def query(text):
+    return {"query": text}
+
+
+def suite(text=CASE, name="s.queryeval.yaml"):
+    return write(HEAD + text, name)
+
+
+def golds(case):
+    return [gold.query for gold in case.golds]
+
+
+def loaded(*lines, text=CASE):
+    """The one suite after these decisions."""
+    suite(text)
+    review(*lines)
+    (only,) = load_suites(".")
+    return only
+
+
+def findings(loaded_suite):
+    return [(finding.rule, finding.case, finding.message) for finding in loaded_suite.findings]
+
+
+def report():
+    return evaluate(load_cases("."))
+
+
+def test_right_adds_answers_behind_the_gold():
+    (case,) = loaded(line("right", query("SELECT 1"), {"table": {"columns": ["x"], "rows": [[3]]}})).cases
+
+    assert [gold.query or gold.answer.rows for gold in case.golds] == ["SELECT 2", "SELECT 1", [(3,)]]
+    assert golds(case.without_review) == ["SELECT 2"]
+    assert case.without_review.review is None
+
+
+def test_wrong_replaces_the_gold_and_both_verdicts_are_reported():
+    loaded(line("wrong", query("SELECT 1"), note="2 is the other shop"))
+
+    run = report()
+
+    (case,) = run["cases"]
+    assert case["outcome"] == "passed"
+    assert case["gold"]["query"] == "SELECT 1"
+    assert case["review"] == {"decision": "wrong", "reviewers": ["anna"], "notes": ["2 is the other shop"]}
+    assert case["unreviewed"]["outcome"] == "failed"
+    assert case["unreviewed"]["scores"]["execution_accuracy"] == 0.0
+    assert case["groups"]["review"] == ["wrong"]
+
+
+def test_wrong_without_an_answer_takes_the_case_out_of_the_run():
+    loaded(line("wrong"))
+
+    run = report()
+
+    (case,) = run["cases"]
+    assert (case["outcome"], case["scores"], case["violations"]) == ("skipped", {}, [])
+    assert case["message"] == "gold is wrong (anna), no right answer is known"
+    assert case["predicted"]["query"] == "SELECT 1"
+    assert case["unreviewed"]["outcome"] == "failed"
+    assert run["errata"]["unreviewed"]["pass_rate"] == 0.0
+    assert "pass_rate" not in run["errata"]["reviewed"]
+    assert run["metrics"] == {}
+
+
+def test_a_wrong_gold_need_not_run():
+    broken = CASE.replace("SELECT 2", "SELECT nothing")
+    loaded(line("wrong"), text=broken)
+    (withdrawn,) = report()["cases"]
+    review(line("wrong", query("SELECT 1")))
+    (replaced,) = report()["cases"]
+
+    assert (withdrawn["outcome"], withdrawn["unreviewed"]) == ("skipped", {"outcome": "error", "scores": {}})
+    assert (replaced["outcome"], replaced["unreviewed"]) == ("passed", {"outcome": "error", "scores": {}})
+
+
+def test_ambiguous_cases_can_be_left_out_of_gates(run_gates):
+    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
+    loaded(line("ambiguous"), text=cases)
+
+    gates = run_gates("{metric: pass_rate, min: 1, where: {not: {review: ambiguous}}}")
+
+    assert [(gate["ok"], gate["n"]) for gate in gates] == [(True, 1)]
+
+
+@pytest.fixture
+def run_gates(capsys):
+    def run(gate):
+        write(f"gates: [{gate}]\n", "queryeval.yaml")
+        main(["evaluate", ".", "--report", "report.json"])
+        return json.loads(Path("report.json").read_text(encoding="utf-8"))["gates"]
+
+    return run
+
+
+def test_unsure_has_no_effect():
+    (case,) = loaded(line("unsure", query("SELECT 1"))).cases
+
+    run = report()
+
+    assert golds(case) == ["SELECT 2"]
+    assert run["cases"][0]["review"]["decision"] == "unsure"
+    assert "review" not in run["cases"][0]["fingerprint"]
+    assert "errata" not in run
+    assert "unreviewed" not in run["cases"][0]
+
+
+def test_a_decision_may_change_the_comparison():
+    text = CASE.replace('"SELECT 2"', "SELECT 'X'").replace("SELECT 1", "SELECT 'x'")
+    (case,) = loaded(line("right", compare={"case": "ignore"}), text=text).cases
+
+    (reported,) = report()["cases"]
+
+    assert (case.settings.policy.case, case.without_review.settings.policy.case) == ("ignore", "keep")
+    assert (reported["outcome"], reported["unreviewed"]["outcome"]) == ("passed", "failed")
+
+
+def test_of_each_reviewer_the_last_decision_by_time_counts():
+    first, second = line("wrong", query("SELECT 1")), line("right", query("SELECT 3"))
+
+    (case,) = loaded(second, first).cases
+
+    assert (case.review.decision, golds(case)) == ("right", ["SELECT 2", "SELECT 3"])
+
+
+def test_at_the_same_time_the_last_line_counts():
+    at = "2026-11-23T10:00:00Z"
+
+    (case,) = loaded(line("wrong", at=at), line("right", at="2026-11-23T11:00:00+01:00")).cases
+
+    assert case.review.decision == "right"
+
+
+def test_answers_of_reviewers_who_agree_are_joined():
+    (case,) = loaded(
+        line("wrong", query("SELECT 1")),
+        line("wrong", query("SELECT 1"), query("SELECT 4"), reviewer="ben"),
+        line("unsure", reviewer="carla"),
+    ).cases
+
+    assert golds(case) == ["SELECT 1", "SELECT 4"]
+    assert case.review.reviewers == ("anna", "ben")
+
+
+def test_right_and_ambiguous_do_not_conflict():
+    only = loaded(line("right", query("SELECT 1")), line("ambiguous", query("SELECT 3"), reviewer="ben"))
+
+    assert findings(only) == []
+    assert only.cases[0].review.decision == "ambiguous"
+    assert golds(only.cases[0]) == ["SELECT 2", "SELECT 1", "SELECT 3"]
+
+
+def test_of_a_conflict_nothing_is_applied_until_it_is_settled():
+    lines = [line("right", query("SELECT 1")), line("wrong", reviewer="ben")]
+    disputed = loaded(*lines)
+    settled = loaded(*lines, line("wrong", query("SELECT 5"), reviewer="carla", settles=True))
+    reopened = loaded(
+        *lines,
+        line("wrong", query("SELECT 5"), reviewer="carla", settles=True),
+        line("right", reviewer="ben"),
+    )
+
+    assert findings(disputed) == [
+        (
+            "review-conflict",
+            "a",
+            CONFLICT,
+        )
+    ]
+    assert (disputed.cases[0].review, golds(disputed.cases[0])) == (None, ["SELECT 2"])
+    assert (findings(settled), golds(settled.cases[0])) == ([], ["SELECT 5"])
+    assert [rule for rule, *_ in findings(reopened)] == ["review-conflict"]
+
+
+def digest_of(question="Which?", evidence="", golds=("SELECT 2",)):
+    content = {"question": question, "evidence": evidence, "golds": golds}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def test_the_digest_is_that_of_canonical_json():
+    golds = 'gold_any: ["SELECT 2\\n", SELECT 3]'
+    text = f'cases: [{{id: a, question: " Größe?\\r\\nx", evidence: e, {golds}, predicted: x}}]\n'
+    (case,) = loaded(text=text).cases
+
+    assert gold_digest(case) == digest_of("Größe?\nx", "e", ["SELECT 2", "SELECT 3"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("SELECT 2", "SELECT 3"), ("Which?", "Which one?"), ("id: a,", "id: a, evidence: of 2025,")]
+)
+def test_a_decision_on_an_earlier_gold_or_question_is_stale(old, new):
+    changed = CASE.replace(old, new)
+    only = loaded(line("wrong", gold=digest_of()), text=changed)
+
+    assert findings(only) == [
+        (
+            "review-stale",
+            "a",
+            "question or gold has changed since anna decided 'wrong': review it again",
+        )
+    ]
+    assert only.cases[0].review is None
+
+
+def test_a_stale_decision_that_its_reviewer_has_replaced_is_not_told():
+    only = loaded(line("wrong", gold=digest_of(golds=["x"])), line("right", gold=digest_of()))
+
+    assert findings(only) == []
+    assert only.cases[0].review.decision == "right"
+
+
+FORMATS = {
+    "a block": "cases:\n  - id: a\n    question: Which?\n    gold: |\n      SELECT 2\n    predicted: x\n",
+    "a clipped block": "cases:\n  - id: a\n    question: 'Which?'\n    gold: |-\n      SELECT 2\n    predicted: x\n",
+    "a list of golds": "cases: [{id: a, question: Which?, gold_any: [SELECT 2], predicted: x}]\n",
+    "a file": "cases: [{id: a, question: Which?, gold_file: gold.sql, predicted: x}]\n",
+    "another place": "cases: [{id: b, gold: SELECT 4, predicted: x}, {predicted: x, gold: SELECT 2, "
+    "question: Which?, id: a}]\n",
+    "files of cases": "cases: more/*.yaml\n",
+    "a table": "cases: {file: more.csv}\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_another_format_of_a_suite_makes_no_decision_stale(name):
+    write("SELECT 2\r\n", "gold.sql")
+    write("id: a\nquestion: Which?\ngold: SELECT 2\npredicted: x\n", "more/a.yaml")
+    write("id,question,gold,predicted\na,Which?,SELECT 2,x\n", "more.csv")
+
+    only = loaded(line("wrong", query("SELECT 1"), gold=digest_of()), text=FORMATS[name])
+
+    assert findings(only) == []
+    assert [case.id for case in only.cases if case.review is not None] == ["a"]
+
+
+def test_a_case_in_another_suite_or_under_another_id_keeps_its_decision():
+    decision = line("wrong", query("SELECT 1"), gold=digest_of())
+    review(decision)
+    write("kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews.jsonl\n", "queryeval.yaml")
+    moved = '{"id": "z", "question": "Which?", "gold": "SELECT 2", "predicted": "SELECT 1"}\n'
+    write(moved + '{"id": "y", "gold": "SELECT 9", "predicted": "SELECT 1"}\n', "t.queryeval.jsonl")
+
+    (only,) = load_suites(".")
+    assert (findings(only), [golds(case) for case in only.cases]) == ([], [["SELECT 1"], ["SELECT 9"]])
+
+    write(moved, "u.queryeval.jsonl")  # now two cases have the same question and gold
+    first, second = load_suites(".")
+    assert [golds(case) for case in (*first.cases, *second.cases)] == [["SELECT 2"], ["SELECT 9"], ["SELECT 2"]]
+    stale = ("review-stale", None, "s.queryeval.yaml has no case 'a': it is not applied")
+    assert findings(first) == findings(second) == [stale]
+
+
+def test_a_case_with_the_golds_of_another_one_does_not_get_its_decision():
+    twins = CASE.replace("}]", '}, {id: b, question: Which?, gold: "SELECT 2", predicted: SELECT 1}]')
+
+    only = loaded(line("wrong", query("SELECT 1"), gold=digest_of()), text=twins)
+
+    assert [golds(case) for case in only.cases] == [["SELECT 1"], ["SELECT 2"]]
+
+
+def test_the_nearest_key_holds_and_a_glob_names_several_files():
+    write("reviews: far.jsonl\n", "queryeval.yaml")
+    review(line("wrong"), name="far.jsonl")
+    write((HEAD + CASE).replace("reviews.jsonl", "golds/*.jsonl"))
+    review({**line("right", query("SELECT 1")), "suite": "../s.queryeval.yaml"}, name="golds/anna.jsonl")
+    review({**line("right", query("SELECT 3"), reviewer="ben"), "suite": "../s.queryeval.yaml"}, name="golds/ben.jsonl")
+
+    (case,) = load_cases(".")
+
+    assert golds(case) == ["SELECT 2", "SELECT 1", "SELECT 3"]
+
+
+def test_no_review_file_yet_is_no_error():
+    (case,) = load_cases(suite())
+
+    assert case.review is None
+
+
+GOOD = line("right")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"suite": "s"', "it ends too early: a value, a `]` or a `}` is missing: a line holds one JSON object"),
+        ("[1]", "expected an object, found a list"),
+        ("[" * 200 + "]" * 200, "nested deeper than 100 levels"),
+        ("[" * 100_000, "nested"),
+        ('{"a": 1, "a": 2}', "duplicate key 'a'"),
+        ("\xff", "not JSON"),
+        (
+            {**GOOD, "decision": "maybe"},
+            "or unanswerable or unsure, found the text 'maybe'",
+        ),
+        ({**GOOD, "decision": 1}, "expected right or"),
+        ({**GOOD, "reviewer": "a\x1b[2J"}, "the name of a reviewer has 1 to 100 characters that can be printed"),
+        ({**GOOD, "reviewer": "x" * 10**6}, "the name of a reviewer has 1 to 100 characters"),
+        ({**GOOD, "reviewer": ["anna"]}, "reviewer: expected a text, found a list"),
+        ({**GOOD, "case": 5}, "case: expected a text, found '5'"),
+        ({**GOOD, "case": "a\0"}, "case: expected a text"),
+        ({**GOOD, "suite": "../\0"}, "suite: expected a text"),
+        ({**GOOD, "at": "yesterday"}, "at: expected a time with its zone, such as 2026-11-23T10:00:00Z"),
+        ({**GOOD, "at": "2026-11-23T10:00:00"}, "at: expected a time with its zone"),
+        ({**GOOD, "gold": "sha256:12"}, "gold: expected `sha256:` and 64 hexadecimal digits"),
+        ({**GOOD, "settles": "yes"}, "settles: expected true or false"),
+        ({**GOOD, "note": {"a": 1}}, "note: expected a text"),
+        ({**GOOD, "answers": {"query": "x"}}, "answers: expected a list"),
+        ({**GOOD, "answers": ["SELECT 1"]}, "expected an object"),
+        ({**GOOD, "answers": [{"file": "/etc/passwd"}]}, "an object with one key, `query`, `table` or `value`"),
+        ({**GOOD, "answers": [{"query": {"file": "x.sql"}}]}, "query: expected a text"),
+        ({**GOOD, "answers": [{"value": 1}]}, "of the kind 'sql' stands under `query` or `table`"),
+        ({**GOOD, "answers": [{"table": {"columns": ["a"], "rows": [[1, 2]]}}]}, "row 1 has 2 cells"),
+        ({**GOOD, "answers": [{"query": ""}]}, "gold is empty"),
+        ({**GOOD, "compare": {"case": "loud"}}, "case: expected keep or ignore"),
+        ({**GOOD, "revewer": "x"}, "unknown key 'revewer': did you mean 'reviewer'?"),
+        ({"suite": "s.queryeval.yaml"}, "a decision needs `case`, `decision`, `reviewer`, `at`"),
+    ],
+)
+def test_a_damaged_line_is_one_error_with_its_place(content, problem):
+    text = content if isinstance(content, str) else json.dumps(content)
+    write(f"{json.dumps(GOOD)}\n\n{text}\n", "reviews.jsonl")
+
+    (message,) = problems(HEAD + CASE)
+
+    assert message.startswith("reviews.jsonl:3:")
+    assert problem in message
+    assert message.isprintable()
+    assert len(message) < 700
+
+
+def test_of_several_damaged_lines_the_first_is_told():
+    write("{\n{\n" * 10**4, "reviews.jsonl")
+
+    (message,) = problems(HEAD + CASE)
+
+    assert message.startswith("reviews.jsonl:1:")
+
+
+def test_bytes_that_are_no_text_and_lines_without_an_end_are_errors_with_their_place():
+    path = Path("reviews.jsonl")
+    path.write_bytes(b'{"suite": "\xff"}\n')
+    assert problems(HEAD + CASE) == ["reviews.jsonl:1:12: byte 0xff is not UTF-8: save the file as UTF-8"]
+
+    with path.open("wb") as file:
+        file.truncate(5 * 2**20)
+    assert problems(HEAD + CASE) == ["reviews.jsonl:1: the line is longer than 4 MiB"]
+
+    with path.open("wb") as file:
+        file.truncate(257 * 2**20)
+    assert problems(HEAD + CASE) == ["reviews.jsonl: is larger than 256 MiB: split it"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "DROP TABLE product",
+        "ATTACH 'x.db' AS x",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+        "SELECT writefile('x', 'y')",
+    ],
+)
+def test_answers_are_run_as_predictions_are(hostile, folder):
+    text = CASE.replace("id: a,", "id: a, timeout: 0.3,")
+    loaded(line("right", query(hostile)), text=text)
+    before = sorted(folder.iterdir())
+
+    (case,) = report()["cases"]
+
+    assert case["outcome"] == "error"
+    assert case["message"].startswith("a reviewer's query failed (")
+    assert case["message"].endswith("(reviews.jsonl:1)")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_errata_count_the_whole_run():
+    cases = "".join(f"  - {{id: c{number}, gold: SELECT {number}, predicted: SELECT 1}}\n" for number in range(5))
+    loaded(
+        line("right", case="c0"),
+        line("wrong", query("SELECT 1"), case="c2"),
+        line("wrong", case="c3"),
+        line("unsure", case="c4"),
+        text=f"metrics: [execution_accuracy]\ncases:\n{cases}",
+    )
+
+    run = report()
+
+    assert run["errata"] == {
+        "cases": 3,
+        "by_decision": {"right": 1, "wrong": 2},
+        "unreviewed": {"execution_accuracy": 0.2, "pass_rate": 0.2},
+        "reviewed": {"execution_accuracy": 0.5, "pass_rate": 0.5},
+    }
+
+
+def test_a_baseline_names_decisions_that_changed():
+    suite()
+    before = report()
+    review(line("right"))
+    right = report()
+    review(line("right", query("SELECT 1")))
+    answered = report()
+    review(line("wrong", query("SELECT 1")))
+    wrong = report()
+
+    def changes(old, new):
+        return [change["what"] for change in compare_reports(old, new, path="b.json")["changes"]]
+
+    assert changes(before, before) == changes(wrong, wrong) == []
+    assert changes(before, right) == ["decision on gold: none became right"]
+    assert changes(right, answered) == ["answers of reviewers edited"]
+    assert changes(answered, wrong) == ["decision on gold: right became wrong"]
+
+
+def test_decisions_without_effect_change_nothing_against_a_report_of_before():
+    suite()
+    before = report()
+    review(line("unsure"), line("right", case="a", gold=digest_of(golds=["x"]), reviewer="ben"))
+
+    after = report()
+
+    assert compare_reports(before, after, path="b.json")["changes"] == []
+    parts = ("outcome", "scores", "fingerprint")
+    assert [after["cases"][0][part] for part in parts] == [before["cases"][0][part] for part in parts]
+
+
+CONFLICT = 'reviewers disagree, right (anna), wrong (ben): settle it by a line with "settles": true'
+STALE = "question or gold has changed since anna decided 'right': review it again"
+
+
+def test_check_finds_conflicts_and_stale_decisions_unless_they_are_ignored(capsys):
+    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
+    loaded(line("right"), line("wrong", reviewer="ben"), line("right", case="b", gold=digest_of()), text=cases)
+
+    main(["check", "."])
+    lines = capsys.readouterr().out.splitlines()
+    assert [text for text in lines if "review-" in text] == [
+        f"reviews.jsonl:2: warning [review-conflict] case 'a': {CONFLICT}",
+        f"reviews.jsonl:3: warning [review-stale] case 'b': {STALE}",
+    ]
+
+    write("check: {ignore: {review-conflict: in talks, review-stale: later}}\n", "queryeval.yaml")
+    main(["check", "."])
+    assert "review-" not in capsys.readouterr().out
+
+
+def test_a_run_warns_of_the_first_finding_of_each_rule(capsys):
+    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
+    loaded(*(line("right", case=case, gold=digest_of(golds=["x"])) for case in "ab"), text=cases)
+
+    main(["evaluate", "."])
+
+    (warning,) = [text for text in capsys.readouterr().err.splitlines() if "review-" in text]
+    assert warning == (
+        f"queryeval evaluate: reviews.jsonl:1: review-stale: case 'a': {STALE} "
+        "(and 1 more: `queryeval check` lists them)"
+    )
+
+
+def test_every_surface_says_how_many_cases_are_reviewed(capsys):
+    cases = CASE.replace("}]", "}, {id: b, gold: SELECT 3, predicted: SELECT 3}]")
+    loaded(line("wrong", query("SELECT 1"), note="<b>\x1b[1m"), text=cases)
+
+    files = ("r.json", "r.md", "r.html", "r.csv", "r.xlsx")
+    main(["evaluate", ".", *(part for name in files for part in ("--report", name))])
+
+    sentence = "1 of 2 cases reviewed, chosen by disagreement: 1 wrong"
+    assert sentence in capsys.readouterr().out
+    for name in ("r.md", "r.html"):
+        assert sentence in Path(name).read_text(encoding="utf-8")
+    assert "kind,difficulty,tags,features,source,review," in Path("r.csv").read_text(encoding="utf-8")
+    main(["explain", "a", "--report", "r.json"])
+    assert "  review     wrong (anna); <b>\\x1b[1m; by the suite's golds: failed\n" in capsys.readouterr().out
+
+
+def test_reports_that_are_joined_again_have_the_same_errata():
+    loaded(line("wrong", query("SELECT 1")))
+    run = report()
+
+    head = {name: run[name] for name in run if name not in ("cases", "gates", "errata")}
+
+    assert aggregate(run["cases"], gates=(), about=head)["errata"] == run["errata"]
+
+
+def test_on_unanswerable_cases_the_system_should_abstain():
+    cases = """metrics: [execution_accuracy]
+cases:
+  - {id: a, gold: SELECT 1, predicted: SELECT 1}
+  - {id: b, gold: SELECT 1, predicted: {abstained: true}}
+"""
+    loaded(line("unanswerable"), line("unanswerable", case="b"), text=cases)
+
+    run = report()
+
+    answered, abstained = run["cases"]
+    assert (answered["outcome"], answered["unreviewed"]["outcome"]) == ("failed", "passed")
+    assert (abstained["outcome"], abstained["unreviewed"]["outcome"]) == ("passed", "failed")
+    assert answered["scores"] == {"abstention": 0.0}
+    assert run["errata"]["unreviewed"] == {"execution_accuracy": 0.5, "pass_rate": 0.5}
+    assert run["errata"]["reviewed"] == {"abstention": 0.5, "pass_rate": 0.5}
+
+
+def test_a_case_without_an_answer_gets_none_by_a_decision():
+    write(f"{json.dumps(line('wrong', query('SELECT 1')))}\n", "reviews.jsonl")
+
+    assert problems(HEAD + "cases: [{id: a, answerable: false, predicted: x}]\n") == [
+        "reviews.jsonl:1: 'a' has `answerable: false`: change the suite before it has an answer"
+    ]

@@ -1,0 +1,93 @@
+"""What people decided on golds, in a run of pytest: outcomes, warnings, the terminal and its junit.xml."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from singers import GOLD, INVALID, WRONG, case
+
+pytestmark = pytest.mark.feature("review")
+
+
+@pytest.fixture
+def decide(write):
+    """Write a review file with a decision on each of these cases."""
+
+    def decide(**decisions):
+        common = {"suite": "a.queryeval.yaml", "reviewer": "anna", "at": "2026-11-23T10:00:00Z"}
+        lines = [{**common, "case": id_, **decision} for id_, decision in decisions.items()]
+        write("reviews.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+
+    return decide
+
+
+WITHDRAWN = "gold is wrong (anna), no right answer is known"
+
+
+def test_a_case_whose_gold_is_wrong_is_skipped_after_it_ran(suite, decide, run_and_parse):
+    suite(case("good"), case("bad", WRONG), case("broken", gold=INVALID), reviews="reviews.jsonl")
+    decide(bad={"decision": "wrong"}, broken={"decision": "wrong"})
+
+    outcome = run_and_parse("-rs")
+
+    outcome.result.assert_outcomes(passed=1, skipped=2)
+    assert outcome.result.ret == 0
+    outcome.result.stdout.fnmatch_lines([f"SKIPPED * a.queryeval.yaml:*: {WITHDRAWN}"])
+    _, bad, broken = outcome.report["cases"]
+    assert (bad["outcome"], bad["message"], bad["scores"]) == ("skipped", WITHDRAWN, {})
+    assert (bad["unreviewed"]["outcome"], broken["unreviewed"]["outcome"]) == ("failed", "error")
+    assert outcome.report["totals"]["skipped"] == 2
+
+
+def test_terminal_and_junit_say_how_many_cases_are_reviewed(suite, decide, run_and_parse):
+    suite(case("good"), case("bad", WRONG), reviews="reviews.jsonl")
+    decide(bad={"decision": "wrong", "answers": [{"query": WRONG}]})
+
+    outcome = run_and_parse()
+
+    sentence = "1 of 2 cases reviewed, chosen by disagreement: 1 wrong"
+    assert sentence in outcome.result.stdout.str()
+    [reviewed] = outcome.junit.findall(".//property[@name='queryeval.reviewed']")
+    assert reviewed.get("value") == sentence
+    assert outcome.report["cases"][1]["gold"]["query"] == WRONG
+
+
+def test_a_failure_names_the_decision(suite, decide, run):
+    suite(case("bad", WRONG), reviews="reviews.jsonl")
+    decide(bad={"decision": "ambiguous", "answers": [{"query": GOLD + " HAVING count(*) > 1"}]})
+
+    run().stdout.fnmatch_lines(["*review     ambiguous"])
+
+
+def test_a_stale_decision_warns_and_a_filter_may_make_that_an_error(suite, decide, run):
+    suite(case("good"), reviews="reviews.jsonl")
+    decide(good={"decision": "wrong", "gold": f"sha256:{'0' * 64}"})
+    message = "review-stale: case 'good': question or gold has changed since anna decided 'wrong': review it again"
+
+    warned = run()
+    warned.assert_outcomes(passed=1, warnings=1)
+    assert message in warned.stdout.str()
+    refused = run("-W", "error::pytest_queryeval.QueryEvalWarning")
+    refused.assert_outcomes(errors=1)
+    assert f"reviews.jsonl:1: {message}" in refused.stdout.str()
+
+
+def test_a_damaged_line_is_an_error_of_the_suites_that_use_the_file(suite, write, run):
+    suite(case("good"), reviews="reviews.jsonl")
+    write("reviews.jsonl", "{\n")
+
+    result = run()
+
+    result.assert_outcomes(errors=1)
+    assert "reviews.jsonl:1:2: not JSON" in result.stdout.str()
+
+
+def test_gates_choose_by_the_decision(suite, decide, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 1, where: {not: {review: ambiguous}}}]")
+    suite(case("good"), case("bad", WRONG), case("gone"), reviews="reviews.jsonl", on_miss="xfail")
+    decide(bad={"decision": "ambiguous"}, gone={"decision": "wrong"})
+
+    [gate] = run_and_parse().report["gates"]
+
+    assert (gate["ok"], gate["n"], gate["cases"]) == (True, 1, 1)
