@@ -137,8 +137,7 @@ def values_of(case: Case, path: str, group: str) -> Sequence[str]:
 
 def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
     """Return the values of a case by group, without removing secrets."""
-    groups = {name: list(group.values(case, path)) for name, group in GROUPS.items()}
-    return {name: values for name, values in groups.items() if values}
+    return {name: list(values) for name in GROUPS.names() if (values := GROUPS[name].values(case, path))}
 
 
 def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -33,7 +33,7 @@ class ReportCollector:
         self.config = config
         self.targets = targets
         self.cases: dict[str, CaseReport] | CasesByNodeid = {}  # a dict as long as it is empty, which needs no import
-        self._passed = 0
+        self._passed: set[str] = set()  # node ids
         self.report: Report | None = None
         self.has_suites = False
         self.is_interrupted = False
@@ -91,12 +91,14 @@ class ReportCollector:
         from pytest_queryeval.results.case_store import CasesByNodeid
 
         self.cases = self.cases or CasesByNodeid()
-        earlier = self.cases.get(nodeid)
         try:
             self.cases[nodeid] = case
         except ReportError as error:
             pytest.exit(str(error))
-        self._passed += (case["outcome"] == "passed") - (earlier is not None and earlier["outcome"] == "passed")
+        if case["outcome"] == "passed":
+            self._passed.add(nodeid)
+        else:
+            self._passed.discard(nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -233,7 +235,7 @@ class ReportCollector:
         terminal.ensure_newline()
         if self.config.get_terminal_writer().width_of_current_line:  # dots under -q and with workers
             terminal.line("")
-        counts = f"{case_count:,} of {len(self._to_run):,} cases, {self._passed:,} passed"
+        counts = f"{case_count:,} of {len(self._to_run):,} cases, {len(self._passed):,} passed"
         terminal.write_line(f"queryeval: {counts}, about {seconds_left:.0f} s left")
 
 

@@ -170,7 +170,9 @@ class _KnownSecrets:
             return
         with self._lock:
             environment = dict(environment)
-            variables = {name: value for name, value in environment.items() if name not in _CURRENT_TEST}
+            variables = environment.copy()
+            for name in _CURRENT_TEST:
+                variables.pop(name, None)
             if self._is_outdated or variables != self._variables:
                 self._set(self._registered.union(*(_secrets_of(*variable) for variable in variables.items())))
             self._environment, self._variables, self._is_outdated = environment, variables, False
