@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ MAX_READINGS = 2048
 NO_SCHEMA = Schema()
 
 
+@dataclass(eq=False)
 class ParsedQuery:
     """A query in a dialect; `parse_query` makes it.
 
@@ -28,9 +30,8 @@ class ParsedQuery:
     published grammar often suffices for difficulty and features.
     """
 
-    def __init__(self, text: str, dialect: str) -> None:
-        self.text = text
-        self.dialect = dialect
+    text: str
+    dialect: str
 
     @cached_property
     def statements(self) -> Statements:

@@ -44,19 +44,14 @@ Operand: TypeAlias = tuple[str, Column, bool | None]  # aggregate, column, DISTI
 Arithmetic: TypeAlias = tuple[str, Operand, Operand | None]
 
 
+@lru_cache(maxsize=1024)
 def published_view(query: str, schema: Schema | None = None) -> View:
     """Return the raw view of a query, with its values and DISTINCT.
 
     Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
     `UnreadableQueryError` for what the published grammar rejects.
     """
-    return read(query, names_of(schema))
-
-
-@lru_cache(maxsize=1024)
-def read(query: str, names: Names) -> View:
-    """Return the `published_view` of a query, with the lookup of a schema."""
-    return _Reader(tokens_of(query), names).query()
+    return _Reader(tokens_of(query), names_of(schema)).query()
 
 
 class _Reader(Cursor):

@@ -8,14 +8,15 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from pytest_queryeval.core.db_schema import Column, Schema
-from pytest_queryeval.languages.sql.published.grammar import Arithmetic, Operand, read
-from pytest_queryeval.languages.sql.published.names import Names, names_of
+from pytest_queryeval.languages.sql.published.grammar import Arithmetic, Operand, published_view
+from pytest_queryeval.languages.sql.published.names import names_of
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 from pytest_queryeval.languages.sql.view import EMPTY_VIEW, Condition, Conditions, Expression, Item, Ordering, View
 
 EqualColumns: TypeAlias = Mapping[Column, Column]
 
 
+@lru_cache(maxsize=1024)
 def comparable_view(query: str, schema: Schema | None = None) -> View:
     """Return the view of a query that components and the verdict compare; `EMPTY_VIEW` if the grammar rejects it.
 
@@ -23,16 +24,11 @@ def comparable_view(query: str, schema: Schema | None = None) -> View:
     tables in the outer FROM are replaced, in all arms of a set operation. Nested queries lose the values of their
     conditions, and nothing else; queries in FROM stay as they are.
     """
-    return _comparable_view(query, names_of(schema))
-
-
-@lru_cache(maxsize=1024)
-def _comparable_view(query: str, names: Names) -> View:
     try:
-        view = read(query, names)
+        view = published_view(query, schema)
     except UnreadableQueryError:
         return EMPTY_VIEW
-    return _normalized(view, names.equal_columns(view.tables))
+    return _normalized(view, names_of(schema).equal_columns(view.tables))
 
 
 def _normalized(view: View, equal: EqualColumns) -> View:
