@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports import REPORTS, write_report
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.case_store import gathered

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.model import PASS_RATE, Threshold
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.shapes import Shape, one_of
 from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 

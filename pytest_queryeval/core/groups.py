@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Outcome
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.report import CaseReport
 
 # What each outcome adds to the pass rate; cases with other outcomes are left out of it.
 _PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}

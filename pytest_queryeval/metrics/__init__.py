@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better, Metric, describe_metric
 from pytest_queryeval.core.model import ABSTENTION
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.languages import KINDS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_queryeval.comparison.counts import Counts
+from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score, metric
-from pytest_queryeval.core.report import ComponentName
 
 SQL = frozenset({"sql"})
 NO_SCHEMA = Schema()

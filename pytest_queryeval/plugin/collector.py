@@ -16,7 +16,8 @@ from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.report import CaseReport, Environment, Report
+    from pytest_queryeval.core.case_report import CaseReport
+    from pytest_queryeval.core.report import Environment, Report
     from pytest_queryeval.plugin.run import Run, WorkerSummary
     from pytest_queryeval.results.case_store import CasesByNodeid
     from pytest_queryeval.runs.targets import ReportTargets

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.comparison.difference import has_midnight, lookalikes, shown_cell, text_and_number, type_name
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.model import CaseResult
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.reports.story import (

@@ -15,8 +15,8 @@ import pytest
 from pytest_queryeval.plugin.stash import is_case
 
 if TYPE_CHECKING:
+    from pytest_queryeval.core.case_report import CaseReport
     from pytest_queryeval.core.model import Case
-    from pytest_queryeval.core.report import CaseReport
     from pytest_queryeval.plugin.collector import ReportCollector
 
 SHOWN_IN_FULL = 3

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.folding import error_key

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.text.escaping import escape_invisible
 
 Cell: TypeAlias = str | int | float | None

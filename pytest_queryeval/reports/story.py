@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.core.report import (
+from pytest_queryeval.core.case_report import (
     CaseReport,
     CausingEditReport,
     DifferenceReport,
@@ -21,6 +20,7 @@ from pytest_queryeval.core.report import (
     QueryReport,
     Row,
 )
+from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.results.headline import failure_text
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.formatting import limits_text, pluralize

@@ -10,7 +10,8 @@ from heapq import nlargest
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.core.report import CaseReport, GateReport, Report
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.reports.added_sections import added_sections
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (

@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import GROUPS, groups_of
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import OF_TRIALS, Outcome
 from pytest_queryeval.core.report import (
-    CaseReport,
     Decision,
     DimensionStatistics,
     GateReport,

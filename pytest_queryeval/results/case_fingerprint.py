@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_queryeval.core.answer_json import encode_answer
+from pytest_queryeval.core.case_report import CaseFingerprint, Limits
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.report import CaseFingerprint, Limits
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS

@@ -6,7 +6,17 @@ import pickle
 import re
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from pytest_queryeval.core import report
+from pytest_queryeval.core import case_report
+from pytest_queryeval.core.case_report import (
+    CaseReport,
+    CauseReport,
+    DifferenceReport,
+    FailureReport,
+    PredictionReport,
+    QueryReport,
+    TrialReport,
+    ViolationReport,
+)
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
@@ -21,16 +31,6 @@ from pytest_queryeval.core.model import (
     QueryOrAnswer,
     ThresholdViolation,
     Trial,
-)
-from pytest_queryeval.core.report import (
-    CaseReport,
-    CauseReport,
-    DifferenceReport,
-    FailureReport,
-    PredictionReport,
-    QueryReport,
-    TrialReport,
-    ViolationReport,
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
@@ -210,7 +210,7 @@ class TableReport(TypedDict):
 
     name: str
     columns: list[str]
-    rows: list[report.Row]
+    rows: list[case_report.Row]
 
 
 class CounterexampleReport(TypedDict):
@@ -345,7 +345,7 @@ def _seconds(seconds: float) -> float:
         return 0.0
 
 
-def _row(row: Row, labels: ShortLabels) -> report.Row:
+def _row(row: Row, labels: ShortLabels) -> case_report.Row:
     return [report_cell(labels.of(cell)) for cell in row]
 
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias, cast, overload
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.core.report import CaseReport
 
 MAX_IN_MEMORY = 50_000
 

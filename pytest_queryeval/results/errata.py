@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import PASS_RATE, Decision
-from pytest_queryeval.core.report import CaseReport, ErrataReport
+from pytest_queryeval.core.report import ErrataReport
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 
 

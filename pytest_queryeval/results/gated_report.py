@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import CaseReport, PendingGate, Report, RunFacts
+from pytest_queryeval.core.report import PendingGate, Report, RunFacts
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.gates import EarlyDecision, GateMode, evaluate_gates
 

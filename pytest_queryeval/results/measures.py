@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from pytest_queryeval.core.report import CaseReport, MeasureStatistics, Spread, TrialReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.report import MeasureStatistics, Spread
 
 MAX_MEASURES = 200  # metadata may hold any number of names
 MAX_SIZE = 1e15

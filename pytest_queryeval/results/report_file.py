@@ -11,9 +11,10 @@ from hashlib import sha256
 from pathlib import Path, PureWindowsPath
 from typing import Any, cast
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.report import CaseReport, CasesFile, GateReport, Report
+from pytest_queryeval.core.report import CasesFile, GateReport, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered

@@ -1,4 +1,4 @@
-"""Checks values by the types of `core.report`, and makes the JSON Schema of a report.
+"""Checks values by the types of `core.report` and `core.case_report`, and makes the JSON Schema of a report.
 
 Imported on first use: msgspec takes some milliseconds to import, and most runs read no report.
 """
@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from pytest_queryeval.core import report
+from pytest_queryeval.core import case_report, report
 from pytest_queryeval.core.shapes import Shape
 
 
@@ -49,7 +49,7 @@ _MEANINGS: Mapping[str, Any] = {
     "Time": Annotated[str, Meta(extra_json_schema={"format": "date-time"})],
     "Interval": Annotated["list[float]", Meta(min_length=2, max_length=2)],
     "PartCounts": Annotated["list[int]", Meta(min_length=3, max_length=3)],
-    "ComponentCounts": _with_all_names(report.ComponentName, "PartCounts"),
+    "ComponentCounts": _with_all_names(case_report.ComponentName, "PartCounts"),
     "SpiderTable": _with_all_names(report.LevelName, "SpiderLevel"),
     "Edits": Annotated["list[CausingEditReport]", Meta(min_length=1)],  # noqa: F821
     "Cases": "list[CaseReport] | CasesFile",
@@ -68,7 +68,7 @@ _WORDS = {
 @cache
 def checked_types() -> Mapping[str, Any]:
     """Return the types of `core.report` by name, with the limits of their values."""
-    originals = {name: type_ for name, type_ in vars(report).items() if is_typeddict(type_)}
+    originals = {name: type_ for name, type_ in {**vars(case_report), **vars(report)}.items() if is_typeddict(type_)}
     types: dict[str, Any] = {name: TypedDict(name, {}) for name in originals}  # type: ignore[operator]
     for name, original in originals.items():
         hints = get_type_hints(original, localns={**_MEANINGS, **types}, include_extras=True)
@@ -161,7 +161,8 @@ def report_schema() -> Shape:
 def _field_descriptions() -> dict[str, dict[str, dict[str, str]]]:
     """Return the fields of each class in `core.report`, each with the docstring below it as `description`, if any."""
     descriptions: dict[str, dict[str, dict[str, str]]] = {}
-    for node in ast.parse(inspect.getsource(report)).body:
+    modules = (ast.parse(inspect.getsource(module)) for module in (case_report, report))
+    for node in chain.from_iterable(module.body for module in modules):
         if isinstance(node, ast.ClassDef):
             bases = [descriptions.get(ast.unparse(base), {}) for base in node.bases]
             fields = descriptions[node.name] = dict(chain.from_iterable(map(dict.items, bases)))

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_queryeval.core.report import CaseReport, PredictorReport
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import PredictorReport
 from pytest_queryeval.text.truncation import one_line
 
 COMMIT_VARIABLES = (

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeAlias
 
-from pytest_queryeval.core.report import CaseReport, GateReport, Report
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs, reached
 from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE

@@ -10,9 +10,9 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, capture_error
 from pytest_queryeval.core.model import Case, Prediction
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.session import Session

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import CaseReport, PendingGate
+from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.results.gates import LeftOut, count_cases
 from pytest_queryeval.results.scope import is_below
 from pytest_queryeval.runs.suites import RunSuites

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import CaseReport, Environment, PendingGate, Report, RequestedPaths, RunFacts
+from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import are_left_out

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import limits_of
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.core.report import CaseReport, PendingGate, StopReport
+from pytest_queryeval.core.report import PendingGate, StopReport
 from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.evaluation.sequential import MeanTest
 from pytest_queryeval.results.case_json import case_json

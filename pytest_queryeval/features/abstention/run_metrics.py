@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from pytest_queryeval.core.case_report import CaseReport, PredictionReport
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.report import CaseReport, PredictionReport
 from pytest_queryeval.core.run_metrics import RunMetric
 from pytest_queryeval.languages import KINDS
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.added_sections import added_sections
 from pytest_queryeval.reports.blocks import (
     Table,

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, teller, with_progress
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.interruption import INTERRUPTED
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Problems, file_at
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.evaluate import CLUSTERS

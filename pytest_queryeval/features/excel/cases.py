@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.cells import part
 from pytest_queryeval.reports.sections import by_weight

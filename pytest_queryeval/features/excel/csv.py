@@ -7,8 +7,9 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.cells import TIMES, guard_cell, metric_names, part
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.sheet import Column, Sheet, at
 from pytest_queryeval.reports.cells import TIMES
 

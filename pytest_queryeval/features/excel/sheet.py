@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports.cells import Cell, cell, part
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from os.path import realpath
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, teller, with_progress
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.history.comparison_page import comparison_page
 from pytest_queryeval.features.history.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.features.history.leaderboard_blocks import leaderboard_blocks, leaderboard_csv, leaderboard_latex

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard
 from pytest_queryeval.features.history.leaderboard_blocks import (
     coverage,

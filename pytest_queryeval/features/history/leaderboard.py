@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import PASS_RATE, Outcome
-from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, ScoreStatistics, SuiteChange, Totals
+from pytest_queryeval.core.report import BaselineReport, Report, ScoreStatistics, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import (
     costs,
     metric_statistics,

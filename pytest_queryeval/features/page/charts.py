@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.core.report import CaseReport, MetricReport, Report, ScoreStatistics
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.report import MetricReport, Report, ScoreStatistics
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
 # The seconds of predictions, and the score of each.

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
+from pytest_queryeval.core.case_report import CaseReport, TrialReport, UnreviewedReport, ViolationReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
-from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialReport, UnreviewedReport, ViolationReport
+from pytest_queryeval.core.report import JoinedRun, Report
 from pytest_queryeval.features.report_files.merging import check_versions, report_of_all
 from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
 from pytest_queryeval.text.truncation import one_line

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import PurePosixPath
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import CaseReport, Environment, PendingGate, Report, RequestedPaths, RunFacts
+from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gated_report import gated_report

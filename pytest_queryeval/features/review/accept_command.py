@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, writing
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_mapping

@@ -17,9 +17,9 @@ from pathlib import Path
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_queryeval.core.report import CaseReport, Row
+from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
     CELL_CHARACTERS,

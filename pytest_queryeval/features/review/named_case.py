@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites.suites import SUITE_NAMES, Suite, is_suite_file, load_suites

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
 

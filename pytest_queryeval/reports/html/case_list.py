@@ -8,9 +8,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
+from pytest_queryeval.core.case_report import CaseReport, DetailsReport, PredictionReport, QueryReport
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.core.report import CaseReport, DetailsReport, EarlierCase, PredictionReport, QueryReport, Report
+from pytest_queryeval.core.report import EarlierCase, Report
 from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.reports.story import (
     VERDICTS,

@@ -8,16 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ge
 from typing import Literal, TypeAlias
 
+from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
 from pytest_queryeval.core.gates import Requirement, limit_requirements
-from pytest_queryeval.core.report import (
-    BaselineReport,
-    CaseFingerprint,
-    CaseReport,
-    PendingGate,
-    RunFacts,
-    RunResults,
-    SuiteChange,
-)
+from pytest_queryeval.core.report import BaselineReport, PendingGate, RunFacts, RunResults, SuiteChange
 from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope
 from pytest_queryeval.results.gates.text import rule_of
 from pytest_queryeval.results.scope import folder_text, is_below, where_text

@@ -6,16 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import PurePath
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.core.report import (
-    BaselineReport,
-    CaseReport,
-    CauseChange,
-    EarlierCase,
-    MetricChange,
-    Report,
-    RunResults,
-)
+from pytest_queryeval.core.report import BaselineReport, CauseChange, EarlierCase, MetricChange, Report, RunResults
 from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.results.aggregation import cause_labels, costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints

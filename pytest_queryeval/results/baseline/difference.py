@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias, TypedDict, overload
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Outcome
-from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
+from pytest_queryeval.core.report import RunFacts, RunResults
 from pytest_queryeval.results.case_store import report_order, select
 from pytest_queryeval.results.scope import is_below
 

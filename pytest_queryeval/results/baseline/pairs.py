@@ -7,8 +7,8 @@ from array import array
 from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass, field
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 
 

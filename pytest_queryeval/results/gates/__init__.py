@@ -13,11 +13,12 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, cast
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.gates import NO_CASE, Gate
 from pytest_queryeval.core.groups import group_values, values_of
 from pytest_queryeval.core.model import PASS_RATE, Case
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import (
     GateKey,
@@ -18,7 +19,7 @@ from pytest_queryeval.core.gates import (
     result_between,
 )
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, PendingGate
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import Shape, either
 from pytest_queryeval.documents.values import number

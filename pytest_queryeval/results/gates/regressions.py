@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import shape, shape_of
 from pytest_queryeval.documents.document import Node

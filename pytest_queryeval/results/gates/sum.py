@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import (
     GateKey,
@@ -18,7 +19,7 @@ from pytest_queryeval.core.gates import (
     requirement,
     result_between,
 )
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.shapes import Shape, mapping_shape, shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import known_entries, number, unexpected

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GATE_RULES, Evidence, GateKey, GateRule, Requirement
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.results.scope import folder_text, where_text
 from pytest_queryeval.text.formatting import pluralize
 

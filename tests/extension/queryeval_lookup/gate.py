@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.documents.values import whole_number
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_queryeval.core.case_report import ComponentName, SpiderDetails
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.report import ComponentName, SpiderDetails
 from pytest_queryeval.languages.sql.match import Component, exact_match, partial_match
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.normal import comparable_view

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pytest_queryeval.core.report import ComponentName, LevelName, SpiderLevel, SpiderScores, SpiderTable
+from pytest_queryeval.core.case_report import ComponentName
+from pytest_queryeval.core.report import LevelName, SpiderLevel, SpiderScores, SpiderTable
 from pytest_queryeval.languages.sql.match import COMPONENTS, Component
 
 ALL_LEVELS: tuple[LevelName, ...] = get_args(LevelName)

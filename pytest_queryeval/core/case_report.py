@@ -1,0 +1,319 @@
+"""The report of a case, as report.json holds it: types of dictionaries, as those in `core/report.py`."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Decision as ReviewDecision
+from pytest_queryeval.core.model import FailureKind, Outcome, TrialsRule
+
+ComponentName: TypeAlias = Literal[
+    "select",
+    "select_no_agg",
+    "where",
+    "where_no_op",
+    "group_no_having",
+    "group",
+    "order",
+    "and_or",
+    "iuen",
+    "keywords",
+]
+Row: TypeAlias = list[JsonValue]
+# `results/report_schema.py` says what these are limited to.
+PartCounts: TypeAlias = list[int]
+ComponentCounts: TypeAlias = dict[ComponentName, PartCounts]
+Edits: TypeAlias = "list[CausingEditReport]"
+
+
+class FailureReport(TypedDict):
+    """Why a query has no answer."""
+
+    kind: FailureKind
+    message: str
+
+
+class QueryReport(TypedDict):
+    """A query, or an answer that was stated without one, with its result."""
+
+    query: str | None
+    columns: list[str] | None
+    """The names of the columns of the answer, None if it is no table."""
+    row_count: int | None
+    """The number of rows of the answer, None if it is no table."""
+    sample: list[Row]
+    """The first rows."""
+    seconds: float
+    """How long the query ran, whether it failed or not; 0 if nothing ran."""
+
+
+class GoldReport(QueryReport):
+    """Gold as it was scored."""
+
+    index: int
+    """Which of several golds counted, from 0."""
+
+
+class PredictedReport(QueryReport):
+    """What was predicted, with its result."""
+
+    error: FailureReport | None
+
+
+class PredictionReport(TypedDict):
+    """The call of the predictor."""
+
+    source: str
+    """The predictor."""
+    seconds: float
+    metadata: dict[str, JsonValue]
+    """What the system stated about the call."""
+    abstained: NotRequired[bool]
+    """Whether the system abstained; present, like `reason`, if it did."""
+    reason: NotRequired[str]
+    """Why it abstained, empty if it did not say."""
+
+
+class ScoringReport(TypedDict):
+    """How long the comparison of both answers took, over all trials."""
+
+    seconds: float
+
+
+class ChangedRow(TypedDict):
+    """A row of gold, and the predicted row in its place."""
+
+    gold: Row
+    predicted: Row
+
+
+class RepeatedRow(TypedDict):
+    """A row, and how often each answer has it."""
+
+    row: Row
+    gold: int
+    predicted: int
+
+
+class DifferenceCounts(TypedDict):
+    """How many rows differ; a changed row counts as missing and as extra."""
+
+    missing: int
+    extra: int
+
+
+class DifferenceReport(TypedDict):
+    """How the predicted answer differs from gold. Lists of rows have the first ones only."""
+
+    summary: str
+    """The difference in one sentence."""
+    columns: NotRequired[list[str]]
+    """The names of gold's columns, in whose order the rows are; empty if the answers are no tables."""
+    predicted_columns: NotRequired[list[str]]
+    """The names of the predicted columns in the same places."""
+    counts: NotRequired[DifferenceCounts]
+    missing: list[Row]
+    extra: list[Row]
+    changed: list[ChangedRow]
+    repeated: list[RepeatedRow]
+
+
+class CausingEditReport(TypedDict):
+    """One step from the predicted query to gold."""
+
+    label: CauseLabel
+    clause: str
+    """The part of the query that it changes."""
+    change: str
+    """What is there, and what should be."""
+
+
+class CauseReport(TypedDict):
+    """Why an answer is wrong."""
+
+    edits: Edits
+    """At least one."""
+    repaired_query: str | None
+    """The predicted query after these edits, which has gold's answer."""
+    tested: NotRequired[bool]
+    """Whether it also says the same as gold, or answers as gold does on small databases; else on the source only."""
+
+
+class ViolationReport(TypedDict):
+    """A score outside the limits of a metric; None leaves a side open."""
+
+    metric: str
+    min: float | None
+    max: float | None
+    value: float
+
+
+class TrialPredictedReport(TypedDict):
+    """What was predicted in one of several trials."""
+
+    query: str | None
+    error: FailureReport | None
+    seconds: float
+
+
+class TrialReport(TypedDict):
+    """One of several trials of a case."""
+
+    passed: bool | None
+    """None if nothing is required."""
+    scores: dict[str, float | None]
+    violations: list[ViolationReport]
+    predicted: TrialPredictedReport
+    prediction: PredictionReport
+
+
+class SpiderDetails(TypedDict):
+    """A pair of queries under Spider's published evaluation."""
+
+    hardness: str
+    exact: bool
+    components: ComponentCounts
+    """For each component the number of parts that gold has, that predicted has, and that both have."""
+    rejected: NotRequired[str]
+    """Why the predicted query cannot be read."""
+
+
+class DetailsReport(TypedDict, total=False):
+    """What metrics state about their scores, with any keys; reports use these."""
+
+    notes: list[str]
+    cause: JsonValue
+    """Of a wrong SPARQL answer that no small edit repairs: the fields of `SharedPatterns`."""
+    empty_gold: bool
+    spider: SpiderDetails
+    dimensions: JsonValue
+    """The `precision` and `recall` of the dimensions of SDMX selections, by name."""
+
+
+class Limits(TypedDict):
+    """The least and the greatest value that a metric may have; None leaves a side open."""
+
+    min: float | None
+    max: float | None
+
+
+class QueryLimits(TypedDict):
+    """The limits of an execution."""
+
+    timeout: float
+    """In seconds."""
+    max_rows: int
+
+
+class StoppingTrials(TypedDict):
+    """Trials that stop once the verdict of the case is decided."""
+
+    max: int
+    stop: Literal["decided"]
+
+
+class CaseFingerprint(TypedDict):
+    """What the scores of a case depend on besides the system; a change of it is reported beside a changed score."""
+
+    answers: Literal["asked", "stated"]
+    """Whether answers come from a predictor or stand in the suite."""
+    context: str | None
+    """A digest of metadata and of the conversation before the question, None if there is neither."""
+    metrics: list[str]
+    thresholds: dict[str, Limits]
+    on_miss: Literal["fail", "xfail"]
+    trials: int | StoppingTrials
+    trials_rule: TrialsRule
+    golds: str
+    """A digest of all golds."""
+    limits: QueryLimits
+    schemas: dict[str, str]
+    """Digests of the contents of schemas, by key."""
+    compare: dict[str, JsonValue]
+    """The settings of the comparison that differ from the default of the kind."""
+    options: dict[str, dict[str, JsonValue]]
+    source: str | None
+    """The state of the source, None if unknown."""
+    review: NotRequired[str]
+    """A digest of the decision on gold and of its answers; absent where none has an effect."""
+
+
+class MessageReport(TypedDict):
+    """What was said in a conversation before the question."""
+
+    role: str
+    """Who said it."""
+    content: str
+
+
+class ReviewReport(TypedDict):
+    """What reviewers decided on the golds of a case, as it applies."""
+
+    decision: ReviewDecision
+    reviewers: list[str]
+    notes: list[str]
+    """What they wrote about it."""
+
+
+class UnreviewedReport(TypedDict):
+    """What came of a case by the golds of its suite, before the decision on them."""
+
+    outcome: Outcome
+    scores: dict[str, float | None]
+
+
+class CaseReport(TypedDict):
+    """A case with its outcome."""
+
+    id: str
+    nodeid: str
+    """The name of the case as a test."""
+    path: str
+    """The suite file."""
+    line: int
+    """The line of the case in the suite file, or of `cases` for a case in a table; 0 if unknown."""
+    row: NotRequired[int]
+    """The number of the row, from 1, for a case in a table."""
+    place: NotRequired[str]
+    """The file, sheet and row of a case in a table, in words."""
+    kind: str | None
+    """None if the suite could not be read."""
+    tags: list[str]
+    difficulty: str | None
+    answerable: NotRequired[bool]
+    """Whether the question has a right answer; present if it has none."""
+    features: NotRequired[list[str]]
+    """What the first gold is made of; present if it is a query that has any features."""
+    source: str | None
+    groups: NotRequired[dict[str, list[str]]]
+    """The values of the case by group, of those in which it has any; older reports lack it."""
+    question: str
+    conversation: NotRequired[list[MessageReport]]
+    """Present if something was said before the question."""
+    evidence: str
+    outcome: Outcome
+    scores: dict[str, float | None]
+    """By metric; None where a metric does not apply."""
+    violations: list[ViolationReport]
+    """The thresholds that are not met."""
+    gold: GoldReport | None
+    """This and the next three are None if the case ended before; this one also if no answer is right."""
+    predicted: PredictedReport | None
+    scoring: ScoringReport | None
+    depends_on_tie: bool
+    """Whether the answer is right only because a LIMIT of gold cuts through rows that tie."""
+    difference: DifferenceReport | None
+    cause: CauseReport | None
+    prediction: PredictionReport | None
+    trials: list[TrialReport]
+    """Empty unless there are several."""
+    details: DetailsReport
+    message: str
+    fingerprint: CaseFingerprint | None
+    """None if the suite could not be read."""
+    review: NotRequired[ReviewReport]
+    """Present if a decision on its golds applies."""
+    unreviewed: NotRequired[UnreviewedReport]
+    """Present if that decision changes what the case is scored by."""
