@@ -204,8 +204,9 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
         hint = f" ({text_hint})" if text_hint else ""
         with suppress(SourceError):
             hint += KINDS[case.settings.kind].name_hint(content.query or "", error.message, session.schema(case))
-    name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
-    if case.review is not None and content not in case.review.golds:
+    golds = case.golds if case.review is None else case.review.golds
+    name = f"gold_any[{index}]" if len(golds) > 1 else "gold"
+    if content not in golds:
         name = "a reviewer's"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", content.location)
 

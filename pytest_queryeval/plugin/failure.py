@@ -20,6 +20,7 @@ from pytest_queryeval.reports.story import (
     Query,
     Scores,
     case_story,
+    closest_text,
     differing_rows,
     edit_line,
 )
@@ -50,7 +51,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
         if values := group_values(report, name):
             yield _line(group.heading, ", ".join(values))
     if (number := len(case.golds)) > 1:
-        yield _line("golds", f"{number}, of which gold_any[{result.shown.gold_index}] is the closest")
+        yield _line("golds", f"{number}, of which {closest_text(report, result.shown.gold_index)}")
     yield from _story_lines(list(case_story(report)), result)
     yield _line("case", f"{case.location} ({case.row})" if case.row else str(case.location))
 

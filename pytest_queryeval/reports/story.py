@@ -166,7 +166,7 @@ def case_story(case: CaseReport) -> Iterator[Part]:
     yield Ending(outcome=case["outcome"], reason=first_line(case) or failure)
     yield from _facts(case)
     if (gold := case["gold"]) is not None:
-        origin = f"gold_any[{gold['index']}] is the closest" if gold["index"] else ""
+        origin = closest_text(case, gold["index"]) if gold["index"] else ""
         yield Query(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
     if (predicted := case["predicted"]) is not None:
         origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
@@ -308,6 +308,12 @@ def scores(case: CaseReport) -> Iterator[Score]:
     needs |= {missed["metric"]: limits_text(missed["min"], missed["max"]) for missed in case["violations"]}
     for metric, value in case["scores"].items():
         yield Score(metric=metric, value=value, needs=needs.get(metric, ""))
+
+
+def closest_text(case: CaseReport, index: int) -> str:
+    """Return which of several golds counted; answers of reviewers have no place in the suite."""
+    name = f"right answer {index + 1}" if "unreviewed" in case else f"gold_any[{index}]"
+    return f"{name} is the closest"
 
 
 def review_text(case: CaseReport) -> str:

@@ -94,7 +94,7 @@ class EarlyStop:
         for case, _, path in cases:
             names = (*self._run_metrics, *case.settings.score_names)
             numbers = gates_to_be_about(index, case, path)
-            will_run.update(numbers)
+            will_run.update(() if case.withdrawal else numbers)  # a gate does not count what is skipped
             will_score.update(number for number in numbers if gates[number]["metric"] in names)
         for number, gate in enumerate(gates):
             if why := _why_not_evaluated(gate, will_run[number], mode, has_baseline=has_baseline):

@@ -91,3 +91,10 @@ def test_gates_choose_by_the_decision(suite, decide, write, run_and_parse):
     [gate] = run_and_parse().report["gates"]
 
     assert (gate["ok"], gate["n"], gate["cases"]) == (True, 1, 1)
+
+
+def test_the_closest_of_several_right_answers_has_no_name_of_the_suite(suite, decide, run):
+    suite(case("bad", WRONG), reviews="reviews.jsonl")
+    decide(bad={"decision": "right", "answers": [{"query": "SELECT name FROM singer"}]})
+
+    run().stdout.fnmatch_lines(["*golds      2, of which right answer * is the closest"])
