@@ -228,6 +228,7 @@ def test_a_file_of_bytes_that_mean_nothing_is_only_called_no_database(run, tmp_p
         run("select 1", path="taken.db")
 
 
+@pytest.mark.feature("duckdb")
 def test_a_database_of_another_engine_is_named(name, run, tmp_path):
     other = next(other for other in NAMES if other != name)
     make(other, tmp_path / "taken.db")

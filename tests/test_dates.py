@@ -200,6 +200,7 @@ RDF_CASES = {
 }
 
 
+@pytest.mark.feature("duckdb")
 @pytest.mark.parametrize(
     ("gold", "predicted"), [*SQL_CASES.values(), *RDF_CASES.values()], ids=[*SQL_CASES, *RDF_CASES]
 )
