@@ -14,7 +14,7 @@ from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.match import exact_match, partial_match
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.published.grammar import published_view
-from pytest_queryeval.languages.sql.published.normal import comparable_view
+from pytest_queryeval.languages.sql.published.match import comparable_view
 from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 from pytest_queryeval.languages.sql.trees.features import tree_features
