@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
@@ -47,3 +47,17 @@ def part(case: CaseReport, *path: str) -> Any:
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     return node
+
+
+# Whether no answer is right, whether the system abstained, and why; a file of predictions may have the last two.
+ABSTENTION: Mapping[str, Callable[[CaseReport], str | None]] = {
+    "answerable": lambda case: None if case.get("answerable", True) else "false",
+    "abstained": lambda case: "true" if part(case, "prediction", "abstained") else None,
+    "reason": lambda case: part(case, "prediction", "reason") or None,
+}
+
+
+def abstention_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], str | None]]:
+    """Return the columns of ABSTENTION in which some case has a value."""
+    used_names = {name for case in cases for name, read in ABSTENTION.items() if read(case) is not None}
+    return {name: read for name, read in ABSTENTION.items() if name in used_names}

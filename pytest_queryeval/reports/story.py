@@ -226,7 +226,7 @@ def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> st
 def what_is_wrong(case: CaseReport) -> str:
     """Return what is wrong with an answer, without thresholds; empty where nothing is."""
     if (error := _error(case)) is not None:
-        return error["message"]
+        return failure_text(**error) if error["kind"] == "abstained" else error["message"]
     return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
 
 

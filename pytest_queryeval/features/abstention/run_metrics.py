@@ -6,12 +6,12 @@ noise-free selective classification".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from pytest_queryeval.core.case_report import CaseReport, PredictionReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.run_metrics import RunMetric
 from pytest_queryeval.languages import KINDS
@@ -47,28 +47,26 @@ def _mean_over_trials(score: Callable[[CaseReport, _Answer], float | None], case
 def _answers(case: CaseReport) -> Iterator[_Answer]:
     if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
         return
-    if case["trials"]:
-        for trial in case["trials"]:
-            yield _answer(case, trial["prediction"], trial["passed"], trial["scores"])
-        return
-    is_required = case["fingerprint"] is None or case["fingerprint"]["thresholds"]
-    passed = case["outcome"] in ("passed", "xpassed") if is_required else None
-    yield _answer(case, case["prediction"], passed, case["scores"])
+    if not case["trials"]:
+        is_required = case["fingerprint"] is None or case["fingerprint"]["thresholds"]
+        passed = case["outcome"] in ("passed", "xpassed") if is_required else None
+        yield _Answer(case["prediction"].get("abstained", False), _is_right(case, case, passed))
+    for trial in case["trials"]:
+        yield _Answer(trial["prediction"].get("abstained", False), _is_right(case, trial, trial["passed"]))
 
 
-def _answer(
-    case: CaseReport, prediction: PredictionReport, passed: bool | None, scores: Mapping[str, float | None]
-) -> _Answer:
-    is_right = passed
+def _is_right(case: CaseReport, scored: CaseReport | TrialReport, passed: bool | None) -> bool | None:
+    """Return whether an answer is right; None where nothing is required and its scores do not tell."""
     if is_unanswerable(case):
-        is_right = False
-    elif passed is None:
-        with suppress(QueryEvalError):  # of a kind that is not installed here
-            minima = KINDS[case["kind"] or ""].default_thresholds
-            known_scores = [(scores.get(name), minimum) for name, minimum in minima.items()]
-            if all(score is not None for score, _ in known_scores):
-                is_right = all(score is not None and score >= minimum for score, minimum in known_scores)
-    return _Answer(prediction.get("abstained", False), is_right)
+        return False
+    if passed is not None:
+        return passed
+    with suppress(QueryEvalError):  # of a kind that is not installed here
+        minima = KINDS[case["kind"] or ""].default_thresholds
+        scores = {name: score for name in minima if (score := scored["scores"].get(name)) is not None}
+        if scores.keys() == minima.keys():
+            return all(scores[name] >= minimum for name, minimum in minima.items())
+    return None
 
 
 def _coverage(case: CaseReport, answer: _Answer) -> float:

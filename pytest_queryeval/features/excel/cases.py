@@ -9,8 +9,9 @@ from typing import Any
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
-from pytest_queryeval.reports.cells import part
+from pytest_queryeval.reports.cells import abstention_columns, part
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.reports.story import causing_edits, edit_text
 from pytest_queryeval.results.aggregation import costs
@@ -24,8 +25,10 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
-    columns = (*ABOUT, *_groups()), TIMES_AND_PLACE
+    abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
+    columns = (*ABOUT, *abstention, *_groups()), TIMES_AND_PLACE
     about, times_and_place = ([column for column in part_ if column not in empty] for part_ in columns)
+    run_metrics = reported_run_metrics()  # which no case has a score of
     lower, headers = costs(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
@@ -34,6 +37,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
             style="seconds" if name in lower else "score",
         )
         for name in by_weight(report)
+        if name not in run_metrics
     ]
     room = MAX_COLUMNS - len(about) - len(times_and_place)
     sheet.left_out = max(0, len(metrics) - room)

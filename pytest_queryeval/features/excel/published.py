@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.sheet import Column, Sheet, at
-from pytest_queryeval.reports.cells import TIMES
+from pytest_queryeval.reports.cells import TIMES, abstention_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,8 @@ def write_overview(sheet: Sheet, report: Report) -> int:
 def write_details(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
     columns = list(_columns(report))
-    return sheet.table([*columns, *OWN], report["cases"], printed=len(columns))
+    abstention = [Column(header=name, read=read) for name, read in abstention_columns(report["cases"]).items()]
+    return sheet.table([*columns, *OWN, *abstention], report["cases"], printed=len(columns))
 
 
 def _columns(report: Report) -> Iterator[Column]:

@@ -20,6 +20,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
+from pytest_queryeval.features.history.decisions import decision, trial_decisions
 from pytest_queryeval.features.history.leaderboard import Mean, mean_of
 from pytest_queryeval.results.aggregation import costs, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
@@ -32,8 +33,8 @@ MAX_CASES = 200  # of those that flipped
 IS_RIGHT: Mapping[Outcome, bool] = {**MET, "error": False}
 # What a comparison with another run does not need of a case: most of a report.
 UNUSED: Mapping[str, object] = {
-    **dict.fromkeys(("gold", "predicted", "prediction", "scoring", "difference", "cause")),
-    **dict.fromkeys(("trials", "violations"), ()),
+    **dict.fromkeys(("gold", "predicted", "scoring", "difference", "cause")),
+    "violations": (),
     "details": {},
     "groups": {},
     "message": "",
@@ -195,7 +196,10 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     run_members = {
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
-    cases: list[Any] = [{**case, **UNUSED} for case in report["cases"]]
+    cases: list[Any] = [
+        {**case, **UNUSED, "prediction": decision(case["prediction"]), "trials": trial_decisions(case)}
+        for case in report["cases"]
+    ]
     content = zlib.compress(json.dumps({**run_members, "cases": cases}).encode("ascii"), level=1)
     passed = [(score, case["source"]) for case in report["cases"] if (score := score_of(PASS_RATE, case)) is not None]
     rate = {PASS_RATE: statistics_of(PASS_RATE, *map(list, zip(*passed, strict=True)))} if passed else {}

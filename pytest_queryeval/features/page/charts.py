@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, PredictionReport
 from pytest_queryeval.core.report import MetricReport, Report, ScoreStatistics
+from pytest_queryeval.core.run_metrics import RUN_METRICS
+from pytest_queryeval.results.measures import MAX_SIZE
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
 # The seconds of predictions, and the score of each.
@@ -24,6 +26,8 @@ BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 METRICS_SHOWN = 48
 TIMED_METRICS = 4
 MIN_RADIUS, MAX_RADIUS = 1.5, 8.0
+COVERAGE, ACCURACY = "coverage", "selective_accuracy"  # run metrics of the feature abstention
+POINTS = 100  # of a curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +65,29 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """What a system would get wrong that answered only what it is at least so sure of."""
+
+    confidence: float | None
+    """None for all answers."""
+    coverage: float
+    """The share of all questions that it would answer."""
+    risk: float
+    """The share of wrong answers."""
+    answers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A small chart of a metric, between two ends: bars, or dots."""
+    """A small chart of a metric, between two ends: bars, or dots, which a curve may join."""
 
     metric: str
     low: str
     high: str
     bars: Sequence[Bin] = ()
     dots: Sequence[Dot] = ()
+    curve: Sequence[tuple[float, float]] = ()
+    """Places from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +110,7 @@ def charts(report: Report) -> Iterator[Chart]:
     if spread:
         yield _distributions(spread)
     yield from _times(report)
+    yield from _risks(report)
 
 
 def _left_out(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
@@ -166,6 +186,76 @@ def _dots(metric: str, metric_circles: Sequence[Circle]) -> Plot:
             for circle in metric_circles
         ],
     )
+
+
+def _risks(report: Report) -> Iterator[Chart]:
+    """Yield the risk-coverage curve of a run with abstentions, or whose predictions have different confidences."""
+    points = risks(report["cases"])
+    if not points or (len(points) == 1 and COVERAGE not in report["metrics"]):
+        return
+    curve = [(point.coverage, 1 - point.risk) for point in points]
+    yield Chart(
+        name="risks",
+        title="Risk and coverage",
+        description="How many answers are wrong, of how many questions: to the right the share of questions that the"
+        " system answers, upwards the share of these answers that is wrong, from 0 to 1. The large dot is this run; the"
+        " others take only answers of at least some `confidence`, a number in the metadata of predictions.",
+        plots=[
+            Plot(
+                metric="risk",
+                low="coverage 0",
+                high="coverage 1",
+                dots=[Dot(x=x, y=y, radius=MIN_RADIUS) for x, y in curve[:-1]]
+                + [Dot(x=curve[-1][0], y=curve[-1][1], radius=2 * MIN_RADIUS)],
+                curve=curve if len(curve) > 1 else (),
+            )
+        ],
+        header=("confidence", "coverage", "risk", "answers"),
+        rows=[
+            (
+                "any" if point.confidence is None else f"{point.confidence:.6g} and more",
+                f"{point.coverage:.3f}",
+                f"{point.risk:.3f}",
+                f"{point.answers:,}",
+            )
+            for point in points
+        ],
+    )
+
+
+def risks(cases: Iterable[CaseReport]) -> list[Risk]:
+    """Return how many answers are wrong among those of at least each confidence, the highest first.
+
+    The last one is that of all answers. At most POINTS are returned, about equally far apart.
+    """
+    if COVERAGE not in RUN_METRICS.available():
+        return []
+    coverage, accuracy = RUN_METRICS[COVERAGE].score, RUN_METRICS[ACCURACY].score
+    answers: list[tuple[float, float, float]] = []  # confidence, share of the trials that have an answer, score
+    number = 0
+    for case in cases:
+        share, score = coverage(case), accuracy(case)
+        number += share is not None
+        if share is not None and score is not None and case["prediction"] is not None:
+            answers.append((_confidence(case["prediction"]), share, score))
+    answers.sort(key=lambda answer: -answer[0])
+    points: list[Risk] = []
+    answered = wrong = 0.0
+    for place, (confidence, share, score) in enumerate(answers, start=1):
+        answered, wrong = answered + share, wrong + 1 - score
+        if place == len(answers) or answers[place][0] != confidence:
+            least = None if place == len(answers) else confidence
+            points.append(Risk(confidence=least, coverage=answered / number, risk=wrong / place, answers=place))
+    step = max(1, math.ceil(len(points) / POINTS))
+    return [*points[:-1:step], *points[-1:]]
+
+
+def _confidence(prediction: PredictionReport) -> float:
+    """Return how sure a system is of its answer; -inf where it states no number."""
+    confidence = prediction["metadata"].get("confidence")
+    if not isinstance(confidence, int | float) or isinstance(confidence, bool) or not abs(confidence) < MAX_SIZE:
+        return -math.inf
+    return float(confidence)
 
 
 def is_unit(stats: ScoreStatistics) -> bool:

@@ -161,6 +161,10 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
         )
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
+    if not case.answerable:
+        raise ReportError(
+            "the case says that no answer is right: remove `answerable: false`, and write the query under `gold`"
+        )
     if predicted["error"] is not None:
         raise ReportError(f"the prediction failed ({predicted['error']['kind']}): {predicted['error']['message']}")
     query = predicted["query"]

@@ -336,9 +336,13 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
         answer = row.text(run.answer).removeprefix(guard)
         if _RUN_TRUNCATED.fullmatch(answer):
             raise row.problem("is only a part of the answer, which was too long for the workbook", run.answer)
-        if not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
+        abstention: dict[str, JsonValue] = {}
+        if ABSTAINED in table.places and row.text(ABSTAINED):
+            reason = row.text(REASON).removeprefix(guard) if REASON in table.places else ""
+            abstention = {ABSTAINED: True, REASON: reason}
+        elif not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
-        values: dict[str, JsonValue] = {"id": row.text(run.id).removeprefix(guard), PREDICTED: answer}
+        values = {"id": row.text(run.id).removeprefix(guard), PREDICTED: answer, **abstention}
         if seconds := row.text(run.seconds):
             values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values

@@ -28,6 +28,11 @@ def answered(*, answerable=True, abstained=False, outcome="passed", **fields):
     )
 
 
+def trial(passed, **prediction):
+    fields = {"source": "p", "seconds": 0.0, "metadata": {}, **prediction}
+    return {"passed": passed, "scores": {}, "violations": [], "predicted": {"seconds": 0.0}, "prediction": fields}
+
+
 def metrics_of(cases):
     return {name: stats["mean"] for name, stats in report_of(cases)["metrics"].items() if name in NAMES}
 
@@ -113,10 +118,6 @@ def test_cases_that_have_no_answer_yet_do_not_count():
 
 
 def test_each_of_several_trials_counts_for_its_share_of_the_case():
-    def trial(passed, **prediction):
-        fields = {"source": "p", "seconds": 0.0, "metadata": {}, **prediction}
-        return {"passed": passed, "scores": {}, "violations": [], "predicted": {"seconds": 0.0}, "prediction": fields}
-
     trials = [trial(True), trial(False), trial(True), trial(False, abstained=True)]
 
     assert metrics_of([answered(trials=trials)]) == pytest.approx(
@@ -137,3 +138,19 @@ def test_a_baseline_names_what_became_unanswerable_and_compares_the_metrics():
 @pytest.mark.parametrize("name", NAMES)
 def test_they_are_shares(name):
     assert 0.0 <= RUN_METRICS[name].score(answered(answerable=name != "answered_unanswerable")) <= 1.0
+
+
+@pytest.mark.feature("history")
+def test_what_a_comparison_of_systems_keeps_of_a_case_is_enough_for_them():
+    from pytest_queryeval.features.history.compare_command import _without_answers
+
+    cases = [
+        answered(),
+        answered(id="b", abstained=True, outcome="failed"),
+        answered(id="c", answerable=False, outcome="failed"),
+        answered(id="d", outcome="error"),
+        answered(id="e", trials=[trial(True), trial(False, abstained=True), trial(False)]),
+    ]
+    scores = [{name: RUN_METRICS[name].score(case) for name in NAMES} for case in cases]
+
+    assert [{name: RUN_METRICS[name].score(_without_answers(case)) for name in NAMES} for case in cases] == scores

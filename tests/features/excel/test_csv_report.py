@@ -5,9 +5,12 @@ import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import make_case
 from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, timed, visible
 
+from pytest_queryeval.core.model import Abstention, PredictorSpec
 from pytest_queryeval.features.excel.csv import render_csv
+from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 
 HEADER = [
@@ -176,3 +179,16 @@ def test_how_answers_differ_stands_in_a_column_of_its_own():
     (row,) = rows(make_report(case(1, outcome="failed", difference={"summary": "=the same rows, in another order"})))
 
     assert row["difference"] == "'=the same rows, in another order"
+
+
+def test_abstentions_have_columns_of_their_own_and_come_back(tmp_path):
+    abstained = {"source": "x", "seconds": 0.0, "metadata": {}, "abstained": True, "reason": "=no table"}
+    answered, unanswered = case(1), case(2, prediction=abstained, answerable=False)
+    both = rows(make_report(answered, unanswered))
+
+    columns = ("answerable", "abstained", "reason")
+    assert [[row[name] for name in columns] for row in both] == [["", "", ""], ["false", "true", "'=no table"]]
+    assert not {*columns} & rows(make_report(answered))[0].keys()
+    (tmp_path / "report.csv").write_bytes(render_csv(make_report(answered, unanswered)))
+    predictor = PREDICTORS["file"].opener(PredictorSpec(kind="file", settings={"path": "report.csv"}, folder=tmp_path))
+    assert predictor.predict(make_case(id="c2"), 1).content == Abstention("=no table")

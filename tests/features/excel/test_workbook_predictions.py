@@ -8,7 +8,7 @@ from spreadsheets import case as run_case
 from spreadsheets import make_report
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.core.model import Abstention, PredictorSpec
 from pytest_queryeval.features.excel import render_excel, render_plain_excel
 from pytest_queryeval.predictors import PREDICTORS
 
@@ -75,3 +75,13 @@ def test_an_answer_that_a_workbook_holds_in_part_is_refused(text):
         "report.xlsx, sheet 'Details', row 2, column 'VQL Generated':"
         " is only a part of the answer, which was too long for the workbook"
     )
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("reason", ["no table has that", ""])
+def test_a_case_that_was_not_answered_is_an_abstention_again(published, reason):
+    abstained = {"source": "x", "seconds": 0.0, "metadata": {}, "abstained": True, "reason": reason}
+    predictor = written(run_case(1), run_case(2, prediction=abstained, predicted=predicted(None)), published=published)
+
+    assert predictor.predict(make_case(id="c2"), 1).content == Abstention(reason)
+    assert answered(predictor, id_="c1")

@@ -13,7 +13,7 @@ from report_maker import HOSTILE, make_compared, make_report
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.features.page import render_html
-from pytest_queryeval.features.page.charts import distribution, distributions
+from pytest_queryeval.features.page.charts import charts, distribution, distributions, risks
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html.case_list import with_exact_numbers
 from pytest_queryeval.reports.json import render_json
@@ -606,3 +606,58 @@ def test_what_may_make_scores_too_good_is_said_with_its_cases_and_has_a_filter()
     assert "Right by accident 1" in page.text
     assert "#show=accidental" in page.values("href")
     assert "Right by accident" not in page_of(make_report(3)).text
+
+
+def risk_case(number, outcome, *, abstained=False, **metadata):
+    prediction = {"source": "p", "seconds": 0.0, "metadata": metadata, **({"abstained": True} if abstained else {})}
+    return entry(id=f"c{number}", outcome=outcome, prediction=prediction, scores={"execution_accuracy": 0.0})
+
+
+@pytest.mark.feature("abstention")
+def test_the_risk_is_that_of_the_answers_of_at_least_a_confidence():
+    cases = [
+        risk_case(1, "passed", confidence=0.9),
+        risk_case(2, "failed", confidence=0.5),
+        risk_case(3, "passed", confidence=0.5),
+        risk_case(4, "failed"),
+        risk_case(5, "failed", abstained=True, confidence=0.1),
+    ]
+
+    points = [(point.confidence, point.coverage, point.risk, point.answers) for point in risks(cases)]
+
+    assert points == [(0.9, 1 / 5, 0.0, 1), (0.5, 3 / 5, 1 / 3, 3), (None, 4 / 5, 0.5, 4)]
+    report = aggregate(cases, gates=(), about=HEAD)
+    assert report["metrics"]["selective_accuracy"]["mean"] == 1 - points[-1][2]
+    page = page_of(report)
+    assert "Risk and coverage" in page.texts
+    assert page.values("points") == ["60.0,100.0 180.0,66.7 240.0,50.0 "]
+
+
+@pytest.mark.feature("abstention")
+def test_a_run_without_confidences_is_one_point_and_one_without_abstentions_has_no_curve():
+    answered, abstained = risk_case(1, "passed"), risk_case(2, "failed", abstained=True)
+
+    def risk_charts(*cases):
+        return [chart for chart in charts(aggregate(cases, gates=(), about=HEAD)) if chart.name == "risks"]
+
+    [chart] = risk_charts(answered, abstained)
+    assert chart.rows == [("any", "0.500", "0.000", "1")]
+    assert chart.plots[0].curve == ()
+    assert risk_charts(answered) == []
+    assert risk_charts(abstained) == []
+
+
+@pytest.mark.feature("abstention")
+@pytest.mark.parametrize("confidence", [True, "0.9", 10**400, None])
+def test_a_confidence_that_is_no_number_counts_as_none(confidence):
+    [point] = risks([risk_case(1, "passed", confidence=confidence)])
+
+    assert point.confidence is None
+
+
+@pytest.mark.feature("abstention")
+def test_a_curve_has_at_most_a_hundred_points_and_ends_at_the_run():
+    points = risks([risk_case(number, "passed", confidence=number / 5_000) for number in range(5_000)])
+
+    assert len(points) <= 101
+    assert (points[-1].coverage, points[-1].answers) == (1.0, 5_000)

@@ -218,7 +218,7 @@ function trials(kind, entries) {
     const missed = new Set(violations.map(({ metric }) => metric));
     const query = predicted?.query ? tokens(withoutMargins(predicted.query), kind) : null;
     const facts_ = facts(predictionFacts(prediction).slice(2));
-    const summary = predicted?.error ? `${predicted.error.kind}: ${oneLine(predicted.error.message, 60)}` : oneLine(predicted?.query ?? "", 60);
+    const summary = prediction?.abstained ? "abstained" : predicted?.error ? `${predicted.error.kind}: ${oneLine(predicted.error.message, 60)}` : oneLine(predicted?.query ?? "", 60);
     return make(
       "tr",
       {},
@@ -237,7 +237,8 @@ function trials(kind, entries) {
 function predictionFacts(prediction) {
   if (!prediction) return [];
   const metadata = Object.entries(exact(prediction.metadata ?? {})).map(([name, value]) => [oneLine(name, 60), valueText(value)]);
-  return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...metadata];
+  const reason = prediction.abstained ? [["abstained", prediction.reason || "without a reason"]] : [];
+  return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...reason, ...metadata];
 }
 
 // What was predicted before, beside what is predicted now.
@@ -299,11 +300,13 @@ function casePage(cases, place, details) {
   const isText = kind === "json" || kind === "sdmx";
   const headline = (details.why ?? list.why[place]) || (details.message ?? list.message[place]);
   // A query that is not there says no more than the headline.
+  const noGold = details.answerable === false ? "none: the question has no answer" : "none";
+  const noQuery = details.prediction?.abstained ? "none: the system abstained" : predicted ? "a stored answer, no query" : "none";
   const isTold = predicted?.error && !predicted.query && predicted.error.message === headline;
   const differences = { json: () => pathTable(difference), sdmx: () => selections(difference, others.dimensions) };
   const asked = [
-    { title: "Gold query", named: "the gold query", tag: "ins", query: gold?.query, none: gold ? "a stored answer, no query" : "none" },
-    { title: "Predicted query", named: "the predicted query", tag: "del", query: predicted?.query, error: isTold ? null : predicted?.error, none: isTold ? "none" : predicted ? "a stored answer, no query" : "none" },
+    { title: "Gold query", named: "the gold query", tag: "ins", query: gold?.query, none: gold ? "a stored answer, no query" : noGold },
+    { title: "Predicted query", named: "the predicted query", tag: "del", query: predicted?.query, error: isTold ? null : predicted?.error, none: isTold ? "none" : noQuery },
   ];
   return [
     overview(cases, place, details, headline),
