@@ -109,6 +109,10 @@ def _column(key: str, node: Node) -> str | None:
 
 
 @shape(mapping_shape({key: either(NULL, TEXT) for key in COLUMNS}))
+def _columns(node: Node) -> dict[str, str | None]:
+    return each_entry(node, _column)
+
+
 @shape(either(one_of([REST]), list_shape(TEXT)))
 def _metadata(node: Node) -> tuple[str, ...] | Literal["rest"]:
     return REST if node.value == REST else list_of(required_text)(node)
@@ -119,7 +123,7 @@ CASE_TABLE_KEYS: Mapping[str, Reader[Any]] = {
     "sheet": text,
     "delimiter": _delimiter,
     "header_row": whole_number(1),
-    "columns": lambda node: each_entry(node, _column),
+    "columns": _columns,
     "metadata": _metadata,
 }
 CASE_TABLE_SHAPE = mapping_shape(described_shapes(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS), required=["file"])
