@@ -92,6 +92,8 @@ class CaseItem(pytest.Item):
         self.result = result
         scores = result.scores.items()
         self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
+        if self.case.review is not None:
+            self.user_properties.append((f"{PROPERTY}review", self.case.review.decision))
         if result.cause is not None:
             self.user_properties.append((f"{PROPERTY}cause", " ".join(edit.label for edit in result.cause.edits)))
 

@@ -50,6 +50,8 @@ def test_terminal_and_junit_say_how_many_cases_are_reviewed(suite, decide, run_a
     assert sentence in outcome.result.stdout.str()
     [reviewed] = outcome.junit.findall(".//property[@name='queryeval.reviewed']")
     assert reviewed.get("value") == sentence
+    [decision] = outcome.junit.findall(".//property[@name='queryeval.review']")
+    assert decision.get("value") == "wrong"
     assert outcome.report["cases"][1]["gold"]["query"] == WRONG
 
 

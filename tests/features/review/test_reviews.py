@@ -3,6 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from suites import problems, write
@@ -516,6 +517,8 @@ def test_every_surface_says_how_many_cases_are_reviewed(capsys):
     for name in ("r.md", "r.html"):
         assert sentence in Path(name).read_text(encoding="utf-8")
     assert "kind,difficulty,tags,features,source,review," in Path("r.csv").read_text(encoding="utf-8")
+    strings = ZipFile("r.xlsx").read("xl/sharedStrings.xml").decode()
+    assert sentence in strings
     main(["explain", "a", "--report", "r.json"])
     assert "  review     wrong (anna); <b>\\x1b[1m; by the suite's golds: failed\n" in capsys.readouterr().out
 
