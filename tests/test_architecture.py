@@ -466,3 +466,27 @@ def test_nothing_prints():
     ]
 
     assert calls == []
+
+
+def words_in_strings(module):
+    """The words in the texts of a module, in which it may register another one; not those of docstrings."""
+    nodes = list(ast.walk(tree(module)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    return {word for text in texts if isinstance(text, str) for word in re.findall(r"\w+", text)}
+
+
+def test_every_module_is_imported_or_registered():
+    imported = {name for module in MODULES for name in ours(imports(module)) - {module}}
+    words = {module: words_in_strings(module) for module in MODULES}
+    entry_points = (ROOT.parent / "pyproject.toml").read_text(encoding="utf-8")
+    unused = [
+        module
+        for module, path in MODULES.items()
+        if path.name not in ("__init__.py", "__main__.py")
+        and module not in imported
+        and f"{PACKAGE}.{module}:" not in entry_points
+        and not any(module.rpartition(".")[2] in words[other] for other in MODULES.keys() - {module})
+    ]
+
+    assert unused == []

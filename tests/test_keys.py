@@ -5,6 +5,7 @@ from pytest_queryeval.core.model import Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.keys import KEYS
+from pytest_queryeval.suites.settings import STATED_SETTINGS
 
 
 @pytest.fixture(autouse=True)
@@ -317,3 +318,7 @@ def test_settings_of_a_case_come_before_those_of_its_file():
 
 def test_report_rows_may_be_none_but_not_less():
     assert top_problem("report_rows: -1") == "report_rows: expected a whole number from 0 on, found '-1'"
+
+
+def test_every_setting_that_is_not_computed_is_stated_by_a_key():
+    assert set(KEYS.names()) >= STATED_SETTINGS

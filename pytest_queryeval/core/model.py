@@ -136,10 +136,10 @@ class Settings:
     kind: str
     source: Source | None
     """Where its queries run; None where no level names a source."""
-    predictor: PredictorSpec | None
+    predictor: PredictorSpec | None = None
     """None where no level names a predictor, and for a case that states what is predicted."""
     metrics: tuple[str, ...]
-    options: Mapping[str, Mapping[str, JsonValue]]
+    options: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     """Options by the names of metrics and kinds."""
     thresholds: Mapping[str, Threshold]
     policy: Policy
@@ -150,11 +150,11 @@ class Settings:
     """Where a suite states `on_miss`."""
     gold_columns_location: Location | None = field(default=None, compare=False)
     """Where a suite names columns of gold."""
-    timeout: float
+    timeout: float = 30.0
     """Seconds that one query may take."""
-    max_rows: int
+    max_rows: int = 100_000
     """Rows that one answer may have."""
-    report_rows: int
+    report_rows: int = 20
     """Rows of each answer in reports."""
     trials: int = 1
     """How often the system is asked; with `stops_trials`, at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,9 +28,11 @@ from pytest_queryeval.suites.sources import resolved_source
 from pytest_queryeval.suites.variables import load_env_file
 
 FOLDER_FILE = "queryeval.yaml"
-DEFAULT_TIMEOUT = 30.0
-DEFAULT_MAX_ROWS = 100_000
-DEFAULT_REPORT_ROWS = 20
+# The fields of `Settings` that are the value of the key with their name; `resolve` computes the others.
+STATED_SETTINGS = frozenset(settings_field.name for settings_field in fields(Settings)) - {
+    *("kind", "source", "metrics", "thresholds", "policy", "dialect", "trials", "stops_trials"),
+    *("on_miss", "on_miss_location", "gold_columns_location", "ignored_rules"),
+}
 
 Values: TypeAlias = Mapping[str, Any]
 
@@ -154,22 +156,17 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     settings = Settings(
         kind=kind.name,
         source=source,
-        predictor=values.get("predictor"),
         metrics=metrics,
-        options=values.get("options", {}),
         thresholds=thresholds,
         policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
         dialect=_dialect(kind, source, values),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
         gold_columns_location=values.get("compare", {}).get("gold_columns_location"),
-        timeout=values.get("timeout", DEFAULT_TIMEOUT),
-        max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
-        report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
         trials=trials.number,
         stops_trials=trials.stops,
-        trials_rule=values.get("trials_rule", "mean"),
         ignored_rules=values.get("check", {}),
+        **{name: values[name] for name in STATED_SETTINGS & values.keys()},
     )
     return SuiteSettings(
         settings=settings,
