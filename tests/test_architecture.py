@@ -88,6 +88,7 @@ OWNERS = {
         "features.causes.sql.parts",
         "features.causes.sql.respelling",
         "features.causes.sql.sql_edits",
+        "features.causes.sql.writing",
         "languages.sql.order",
         "languages.sql.parsed_query",
         "languages.sql.rewriting",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 
-from sqlglot import Dialect, ErrorLevel, exp
+from sqlglot import exp
 
 from pytest_queryeval.features.causes.failed import FailedQuery, Repair, repair
 from pytest_queryeval.features.causes.sql import parts
@@ -14,6 +14,7 @@ from pytest_queryeval.features.causes.sql.aligned import query_within
 from pytest_queryeval.features.causes.sql.changes import add_condition, drop_condition
 from pytest_queryeval.features.causes.sql.other_names import with_other_names
 from pytest_queryeval.features.causes.sql.respelling import CLAUSE_OF, respelled
+from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.unknown_names import name_label
 
@@ -36,20 +37,15 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
     tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
     texts = {query.text}
     if tree is not None:
-        before = _written(tree, query.dialect)
+        before = write(tree.copy(), writer(query.dialect))
         for changed_tree in _rewritten(tree) if label is None else with_other_names(tree, query):
-            if (text := _written(changed_tree, query.dialect)) not in texts:
+            if (text := write(changed_tree, writer(query.dialect))) not in texts:
                 texts.add(text)
                 yield from filter(None, [repair(before, text, CLAUSE_OF, "SELECT")])
     for text in chain(respelled(query), _in_dialect(query)) if label is None or tree is None else ():
         if text not in texts and parse_query(text, query.dialect).whole_tree is not None:
             texts.add(text)
             yield from filter(None, [repair(query.text, text, CLAUSE_OF, "SELECT")])
-
-
-def _written(tree: exp.Expr, dialect: str) -> str:
-    generator = Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
-    return generator.generate(tree, copy=True)
 
 
 def _rewritten(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -118,4 +114,4 @@ def _in_dialect(query: FailedQuery) -> Iterator[str]:
         tree = parse_query(query.text, dialect).whole_tree if dialect != query.dialect else None
         if tree is not None:
             with suppress(Exception):  # sqlglot fails with any error on what a dialect cannot say
-                yield _written(tree, query.dialect)
+                yield write(tree.copy(), writer(query.dialect))

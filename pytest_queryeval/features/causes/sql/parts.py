@@ -72,8 +72,7 @@ def only_table(select: exp.Expr) -> str:
 def products(nodes: Iterable[exp.Expr]) -> int:
     """Return how many joins of a query have no condition."""
     return sum(
-        isinstance(node, exp.Join) and not (node.args.get("on") or node.args.get("using") or node.args.get("method"))
-        for node in nodes
+        isinstance(node, exp.Join) and join_condition(node) is None and not node.args.get("method") for node in nodes
     )
 
 
@@ -97,8 +96,10 @@ def join_type(join: exp.Expr) -> str:
 
 def join_condition(join: exp.Expr) -> exp.Expr | None:
     """Return the condition of a join, or the columns that it uses."""
-    using = join.args.get("using")
-    return join.args.get("on") or (exp.Tuple(expressions=[column.copy() for column in using]) if using else None)
+    on, using = join.args.get("on"), join.args.get("using")
+    if isinstance(on, exp.Boolean):  # what sqlglot adds to a join without a condition
+        return None
+    return on or (exp.Tuple(expressions=[column.copy() for column in using]) if using else None)
 
 
 def join_conditions(select: exp.Expr) -> list[exp.Expr]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import overload
 
-from sqlglot import Dialect, ErrorLevel, exp
+from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CausingEdit
 from pytest_queryeval.core.db_schema import Schema
@@ -16,6 +16,7 @@ from pytest_queryeval.features.causes.sql.across import edits_across
 from pytest_queryeval.features.causes.sql.aligned import align, query_within
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
 from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, rank
+from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.truncation import one_line
 
@@ -34,7 +35,7 @@ class SqlEdits:
 
     def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
         align(predicted, gold, schema, dialect)
-        self._writer = Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
+        self._writer = writer(dialect)
         self._gold = gold
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
@@ -133,7 +134,7 @@ class SqlEdits:
     def _written(self, tree: exp.Expr) -> str | None:
         """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""
         try:
-            return self._writer.generate(tree, copy=False)
+            return write(tree, self._writer)
         except Exception:  # noqa: BLE001
             return None
 
