@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from singers import GOLD, INVALID, WRONG, case
+from singers import FIRST_LINE, GOLD, INVALID, WRONG, case
 
 pytestmark = pytest.mark.feature("review")
 
@@ -65,14 +65,15 @@ def test_a_failure_names_the_decision(suite, decide, run):
 def test_a_stale_decision_warns_and_a_filter_may_make_that_an_error(suite, decide, run):
     suite(case("good"), reviews="reviews.jsonl")
     decide(good={"decision": "wrong", "gold": f"sha256:{'0' * 64}"})
-    message = "review-stale: case 'good': question or gold has changed since anna decided 'wrong': review it again"
+    change = "question or gold has changed since anna decided 'wrong' (reviews.jsonl:1): review it again"
+    message = f"review-stale: case 'good': {change}"
 
     warned = run()
     warned.assert_outcomes(passed=1, warnings=1)
     assert message in warned.stdout.str()
     refused = run("-W", "error::pytest_queryeval.QueryEvalWarning")
     refused.assert_outcomes(errors=1)
-    assert f"reviews.jsonl:1: {message}" in refused.stdout.str()
+    assert f"a.queryeval.yaml:{FIRST_LINE + 1}: {message}" in refused.stdout.str()
 
 
 def test_a_damaged_line_is_an_error_of_the_suites_that_use_the_file(suite, write, run):

@@ -23,6 +23,9 @@ from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import Values, with_compare
 from pytest_queryeval.suites.suites import Suite, load_suite, suites_below
+from pytest_queryeval.text.truncation import one_line
+
+MAX_CHARACTERS = 200  # of the name of a case in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,8 @@ class Reviews:
     @cached_property
     def missing_suites(self) -> frozenset[Path]:
         """The suites that decisions name and that do not exist."""
-        return frozenset(path for path in {name.suite for name in self.decisions} if not path.is_file())
+        suites = {name.suite for name in self.decisions}
+        return frozenset(path for path in suites if not os.path.isfile(path))  # noqa: PTH113 - for any name
 
     @cached_property
     def digests(self) -> Mapping[CaseName, str]:
@@ -139,8 +143,8 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     findings = [
         Finding(
             rule="review-stale",
-            location=decision.location,
-            message=f"{file_at(decision.case.suite).shown} has no case '{decision.case.id}': it is not applied",
+            location=reviews.node.location,
+            message=f"{decision.location} is not applied: {_shown(decision.case)} does not exist",
             silenced=ignored.get("review-stale", ""),
         )
         for decision in reviews.without_case(suite)
@@ -151,21 +155,29 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
         decisions = reviews.of_case(CaseName(suite.path, case.id), digest)
         current, stale = _current(decisions, digest)
         for decision in stale:
-            message = f"question or gold has changed since {decision.reviewer} decided '{decision.decision}'"
-            findings.append(_finding("review-stale", case, decision, f"{message}: review it again"))
+            message = f"question or gold has changed since {_shown_decision(decision)}: review it again"
+            findings.append(_finding("review-stale", case, message))
         verdicts = {"right" if decision.decision == "ambiguous" else decision.decision for decision in current}
         verdicts.discard("unsure")
         if len(verdicts) > 1:
-            text = ", ".join(f"{decision.decision} ({decision.reviewer})" for decision in current)
-            message = f'reviewers disagree, {text}: settle it by a line with "settles": true'
-            findings.append(_finding("review-conflict", case, current[-1], message))
+            text = ", ".join(map(_shown_decision, current))
+            message = f'reviewers disagree: {text}: settle it by a line with "settles": true'
+            findings.append(_finding("review-conflict", case, message))
         cases.append(_reviewed(case, current, suite.values) if len(verdicts) <= 1 and current else case)
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
 
 
-def _finding(rule: str, case: Case, decision: GoldDecision, message: str) -> Finding:
+def _finding(rule: str, case: Case, message: str) -> Finding:
     silenced = case.settings.ignored_rules.get(rule, "")
-    return Finding(rule=rule, location=decision.location, message=message, case=case.id, silenced=silenced)
+    return Finding(rule=rule, location=case.row or case.location, message=message, case=case.id, silenced=silenced)
+
+
+def _shown(name: CaseName) -> str:
+    return one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
+
+
+def _shown_decision(decision: GoldDecision) -> str:
+    return f"{decision.reviewer} decided '{decision.decision}' ({decision.location})"
 
 
 def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldDecision], list[GoldDecision]]:

@@ -245,7 +245,7 @@ def test_a_decision_on_an_earlier_gold_or_question_is_stale(old, new):
         (
             "review-stale",
             "a",
-            "question or gold has changed since anna decided 'wrong': review it again",
+            "question or gold has changed since anna decided 'wrong' (reviews.jsonl:1): review it again",
         )
     ]
     assert only.cases[0].review is None
@@ -295,8 +295,16 @@ def test_a_case_in_another_suite_or_under_another_id_keeps_its_decision():
     write(moved, "u.queryeval.jsonl")  # now two cases have the same question and gold
     first, second = load_suites(".")
     assert [golds(case) for case in (*first.cases, *second.cases)] == [["SELECT 2"], ["SELECT 9"], ["SELECT 2"]]
-    stale = ("review-stale", None, "s.queryeval.yaml has no case 'a': it is not applied")
+    stale = ("review-stale", None, "reviews.jsonl:1 is not applied: s.queryeval.yaml::a does not exist")
     assert findings(first) == findings(second) == [stale]
+
+
+def test_names_in_decisions_do_not_reach_a_terminal_as_they_are():
+    hostile = [line("right", case="\x1b[2J\n::error::\u202e"), {**line("right"), "suite": "x" * 5_000}]
+
+    for _, _, message in findings(loaded(*hostile)):
+        assert message.isprintable()
+        assert len(message) < 300
 
 
 def test_a_case_with_the_golds_of_another_one_does_not_get_its_decision():
@@ -472,8 +480,11 @@ def test_decisions_without_effect_change_nothing_against_a_report_of_before():
     assert [after["cases"][0][part] for part in parts] == [before["cases"][0][part] for part in parts]
 
 
-CONFLICT = 'reviewers disagree, right (anna), wrong (ben): settle it by a line with "settles": true'
-STALE = "question or gold has changed since anna decided 'right': review it again"
+CONFLICT = (
+    "reviewers disagree: anna decided 'right' (reviews.jsonl:1), ben decided 'wrong' (reviews.jsonl:2): "
+    'settle it by a line with "settles": true'
+)
+STALE = "question or gold has changed since anna decided 'right' (reviews.jsonl:{}): review it again"
 
 
 def test_check_finds_conflicts_and_stale_decisions_unless_they_are_ignored(capsys):
@@ -483,8 +494,8 @@ def test_check_finds_conflicts_and_stale_decisions_unless_they_are_ignored(capsy
     main(["check", "."])
     lines = capsys.readouterr().out.splitlines()
     assert [text for text in lines if "review-" in text] == [
-        f"reviews.jsonl:2: warning [review-conflict] case 'a': {CONFLICT}",
-        f"reviews.jsonl:3: warning [review-stale] case 'b': {STALE}",
+        f"s.queryeval.yaml:4: warning [review-conflict] case 'a': {CONFLICT}",
+        f"s.queryeval.yaml:4: warning [review-stale] case 'b': {STALE.format(3)}",
     ]
 
     write("check: {ignore: {review-conflict: in talks, review-stale: later}}\n", "queryeval.yaml")
@@ -500,7 +511,7 @@ def test_a_run_warns_of_the_first_finding_of_each_rule(capsys):
 
     (warning,) = [text for text in capsys.readouterr().err.splitlines() if "review-" in text]
     assert warning == (
-        f"queryeval evaluate: reviews.jsonl:1: review-stale: case 'a': {STALE} "
+        f"queryeval evaluate: s.queryeval.yaml:4: review-stale: case 'a': {STALE.format(1)} "
         "(and 1 more: `queryeval check` lists them)"
     )
 
