@@ -239,3 +239,26 @@ def test_a_pattern_that_is_none_is_an_error_of_the_suite(abstain, message):
     text = f"{HEAD}predictor: {{file: p.jsonl, abstain: {abstain}}}\ncases:\n  - {{id: a, gold: SELECT 1}}\n"
     Path("p.jsonl").write_text("")
     assert problems(text) == [f"s.queryeval.yaml:3: {message}"]
+
+
+@pytest.mark.parametrize("kind", KINDS.available())
+def test_a_question_of_any_kind_may_have_no_answer(kind):
+    text = (
+        f"kind: {kind}\npredictor: predict.py:predict\ncases:\n  - {{id: abstains, question: q, answerable: false}}\n"
+    )
+    (report,) = evaluate(load(text))["cases"]
+
+    assert (report["outcome"], report["scores"], report["gold"]) == ("passed", {"abstention": 1.0}, None)
+
+
+def test_each_trial_abstains_for_itself():
+    Path("moody.py").write_text(
+        "from pytest_queryeval import Abstention\ncalls = []\n"
+        "def predict(case):\n    calls.append(case)\n    return Abstention('no') if len(calls) % 2 else 'SELECT 1'\n"
+    )
+    settings = "predictor: moody.py:predict\ntrials: 4\n"
+    (report,) = evaluated("id: a, answerable: false, trials_rule: any", settings=settings)
+
+    assert report["outcome"] == "passed"
+    assert report["scores"] == {"abstention": 0.5, "pass_at_k": 1.0, "pass_hat_k": 0.0}
+    assert [trial["prediction"].get("abstained", False) for trial in report["trials"]] == [True, False, True, False]

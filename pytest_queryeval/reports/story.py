@@ -281,7 +281,8 @@ def notes(case: CaseReport) -> Iterator[Note]:
     texts: object = details.get("exact_set_match")
     if isinstance(violations, list):
         yield from (Note("violation", str(violation)) for violation in violations)
-    if isinstance(texts, dict):
+    error = _error(case)
+    if isinstance(texts, dict) and not (error is not None and error["kind"] == "abstained"):
         parts = [f"predicted cannot be read: {texts['unreadable']}"] if "unreadable" in texts else []
         if isinstance(differing_parts := texts.get("differs"), list) and differing_parts:
             parts.append(f"differ in {', '.join(map(str, differing_parts))}")

@@ -199,7 +199,7 @@ def _risks(report: Report) -> Iterator[Chart]:
         title="Risk and coverage",
         description="How many answers are wrong, of how many questions: to the right the share of questions that the"
         " system answers, upwards the share of these answers that is wrong, from 0 to 1. The large dot is this run; the"
-        " others take only answers of at least some `confidence`, a number in the metadata of predictions.",
+        " others take only answers of at least some “confidence”, a number in the metadata of predictions.",
         plots=[
             Plot(
                 metric="risk",

@@ -4,12 +4,14 @@ import random
 
 import pytest
 import samples
-from samples import entry
+from samples import entry, make_case
 
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gates
+from pytest_queryeval.runs.cases import NamedCase
+from pytest_queryeval.runs.stopping import EarlyStop
 
 NAMES = ("coverage", "selective_accuracy", "answered_unanswerable", "abstained_answerable")
 GATE = {"type": "limits", "folder": "", "where": {}, "min": 0.0, "max": None, "cases": None}
@@ -154,3 +156,15 @@ def test_what_a_comparison_of_systems_keeps_of_a_case_is_enough_for_them():
     scores = [{name: RUN_METRICS[name].score(case) for name in NAMES} for case in cases]
 
     assert [{name: RUN_METRICS[name].score(_without_answers(case)) for name in NAMES} for case in cases] == scores
+
+
+def test_gates_of_them_are_decided_early():
+    path = "a/s.queryeval.yaml"
+    cases = [NamedCase(make_case(id=f"c{number}"), f"{path}::c{number}", path) for number in range(200)]
+    gates = [{**GATE, "folder": "a", "metric": "coverage", "min": 0.5, "cases": 200}]
+    early = EarlyStop(0, gates, cases, mode="complete", has_baseline=False)
+    for number in range(40):
+        early.add(answered(id=f"c{number}", path=path, abstained=number % 8 == 0))
+
+    decision = early.decision(gates[0])
+    assert (early.problem, early.is_decided, decision.is_met, decision.of) == ("", True, True, 200)
