@@ -27,24 +27,28 @@ PYTEST = $(TEST)/bin/python -m pytest -n 3 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick quick-tests test all-tests test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
+.PHONY: quick quick-tests test all-tests compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
 
 # The type checker, which has one process, runs beside the tests.
 quick: $(TEST)/.installed
 	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
 # These tests wait for nothing. What one of them opened for a process that does not start is closed by nobody.
-quick-tests: $(TEST)/.installed
+quick-tests: $(TEST)/.installed compiled
 	$(subst -n 3,-n 2,$(PYTEST)) -m "not slow and not server and not process and not long" -W ignore::ResourceWarning \
 		$(patsubst %,--ignore=tests/%,browser conformance plugin)
 
 test: $(TEST)/.installed
 	@$(MAKE) --no-print-directory --jobs 2 lint all-tests
 
-all-tests: $(TEST)/.installed
+all-tests: $(TEST)/.installed compiled
 	$(PYTEST) -m "$(FAST)"
 
-test-slow: $(TEST)/.installed
+# Processes that run queries write no bytecode: a sixth of what each of a thousand of them takes would be compiling.
+compiled: $(TEST)/.installed
+	@$(TEST)/bin/python -m compileall -q pytest_queryeval
+
+test-slow: $(TEST)/.installed compiled
 	$(PYTEST) -m "$(SLOW)" --hypothesis-profile=thorough
 
 # On one processor: Spark takes the rest. ClickHouse's driver needs an older SQLAlchemy than constraints.txt names.

@@ -90,6 +90,11 @@ def registrations(members_of_registries):
             del sys.modules[name]
 
 
+def pytest_collection_modifyitems(items):
+    """Let one worker run all tests that load an embedding model: the first worker starts with the first tests."""
+    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Search for no garbage while tests are collected: thousands of items are kept."""

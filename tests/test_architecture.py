@@ -249,6 +249,11 @@ def roots(names):
     return {name.split(".")[0] for name in names}
 
 
+@cache
+def packages_imported_by(module):
+    return roots(imports(module))
+
+
 def test_every_module_has_its_place_in_a_layer():
     assert {module.split(".")[0] for module in MODULES} == set(LAYERS)
 
@@ -339,7 +344,7 @@ def test_what_runs_in_a_child_process_imports_little(module):
 
 @pytest.mark.parametrize("heavy", OWNERS)
 def test_heavy_modules_are_imported_by_their_owners_only(heavy):
-    assert {name for name in MODULES if heavy in roots(imports(name))} == OWNERS[heavy]
+    assert {name for name in MODULES if heavy in packages_imported_by(name)} == OWNERS[heavy]
 
 
 def loaded_after(statement, *arguments, cwd):

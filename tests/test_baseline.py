@@ -97,6 +97,7 @@ def test_earlier_predictions_of_regressions_and_fixes_are_kept_and_no_others():
     }
 
 
+@pytest.mark.long
 def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", "singers-in-Bergen-2025")
     query = f"SELECT 'singers-in-Bergen-2025', '\udc80', '{'x' * 10_000}'"

@@ -53,6 +53,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("edges", SHAPES.values(), ids=SHAPES)
 def test_a_graph_equals_itself_under_other_labels_in_another_order(edges, seed):

@@ -259,6 +259,7 @@ def reads(read, node):
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", KEY_READERS)
 def test_the_schema_accepts_whatever_the_reader_of_a_key_accepts(name):
     definitions = editor_schema("suite")["definitions"]

@@ -63,6 +63,7 @@ def test_decisions_on_scores_between_0_and_1_are_rarely_wrong(mean, is_met):
     assert results.count(not is_met) <= 17
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["minimum", "maximum"])
 @pytest.mark.parametrize("distance", [-0.03, 0.0, 0.03])
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

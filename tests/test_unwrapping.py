@@ -413,6 +413,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("characters", [MAX_ANSWER, None], ids=["cut", "whole"])

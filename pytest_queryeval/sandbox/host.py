@@ -145,8 +145,8 @@ class Host:
             reason = (child and child.stderr_tail()) or error
             raise SourceError(f"the {self.name} process does not start: {reason}") from error
         finally:
-            if child and not child.ready:
-                self._kill()
+            if not (child and child.ready):
+                self._kill()  # the folder, too
 
     def _exchange(self, child: Child, request: tuple[Any, ...], timeout: float) -> tuple[list[Row], tuple[Any, ...]]:
         finished = False

@@ -362,12 +362,13 @@ def long_case(kind, piece, known):
     return known | queries | {"kind": kind, "nodeid": f"{kind} {piece}"}
 
 
-def test_long_texts_of_any_form_are_shown_whole(browser, written):
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
+def test_long_texts_of_any_form_are_shown_whole(browser, written, part):
     pieces = ("'", '"', "`", "(", "/*", "<", "<a", "\\", "'\\", "a b ", "--\n", "1e")
     known = next(case for case in make_report(60)["cases"] if case["gold"])
-    cases = [long_case(kind, piece, known) for kind in ("sql", "sparql", "json") for piece in pieces]
+    cases = [long_case(kind, piece, known) for kind in ("sql", "sparql", "json") for piece in pieces[part::3]]
     texts_shown = "return Array.from(document.querySelectorAll('#case .sides pre'), pre => pre.textContent)"
-    browser.open(written("long", aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})))
+    browser.open(written(f"long{part}", aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})))
 
     for case in cases:
         before = browser.run(texts_shown)
@@ -436,7 +437,8 @@ def test_axe_finds_no_serious_fault_in_a_page_nor_low_contrast_in_light_or_dark(
         assert browser.low_contrasts(axe) == []
 
 
-@pytest.mark.parametrize("kind", ["sql", "json", "sdmx"])
+# `test_browser_case.py` shows cases of the other kinds to axe, and more of each.
+@pytest.mark.parametrize("kind", ["sql", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("json", "sdmx"))])
 def test_axe_finds_no_serious_fault_in_a_case_nor_low_contrast_in_light_or_dark(browser, axe, small, small_page, kind):
     browser.open_case(small_page, nodeid_of(small, kind=kind))
 

@@ -10,6 +10,8 @@ from pytest_queryeval.core.metric import Similarity
 from pytest_queryeval.features.embeddings.embedder import Embedder
 from pytest_queryeval.features.json.metrics import overall_similarity, semantic_similarity
 
+pytestmark = pytest.mark.model
+
 CLOSE = 1e-4  # batches and machines differ in the last digits of a vector
 
 

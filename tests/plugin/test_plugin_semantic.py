@@ -40,6 +40,7 @@ def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytest
     result.stdout.fnmatch_lines(["*LOADED []*"])
 
 
+@pytest.mark.model
 def test_a_second_run_finds_every_text_and_loads_no_model(pytester, run, model):
     options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))

@@ -57,6 +57,7 @@ def defined_metrics(outcomes):
     return {name: count / of for name, (count, of) in definitions.items() if of}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_the_metrics_are_those_of_their_definitions(seed):
     chance = random.Random(seed)

@@ -270,6 +270,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
 @given(predicted=st.sampled_from(QUERIES), gold=st.sampled_from(QUERIES))
 def test_any_edit_and_any_pair_leave_a_query_that_can_be_read(dialect, predicted, gold):

@@ -132,7 +132,7 @@ vectors = {{bytes([number]) * 32: bytes(3_000) for number in range(100)}}
 cache.add(vectors)
 assert cache.vectors(vectors.keys()) == vectors
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("home", ["", "relative", "/dev/null/cache", "/proc/cache"])
@@ -226,7 +226,7 @@ for number in range(100):
     cache.add({bytes([int(sys.argv[2]), number]) * 16: bytes(2_000)})
 """
     writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), str(number)]) for number in range(4)]
-    assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
 
     keys = [bytes([writer, number]) * 16 for writer in range(4) for number in range(100)]
     assert len(Cache("m", tmp_path).vectors(keys)) == len(keys)

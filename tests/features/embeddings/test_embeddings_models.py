@@ -12,7 +12,7 @@ from embedding_models import COMMIT, hub, linked_model, model_folder, needs_mode
 
 from pytest_queryeval.features.embeddings.embedder import Embedder, EmbeddingError
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.model]
 
 RUNS = """
 import json, sys

@@ -654,6 +654,7 @@ def utf16_units(text):
     return len(text.encode("utf-16-le")) // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["a", "\N{GRINNING FACE}", "\x00"], ids=["letter", "emoji", "escape"])
 def test_a_text_that_is_too_long_for_a_cell_is_cut_with_a_mark_and_a_note(unit):
     report = make_report(case(1, question=unit * 40_000))

@@ -620,6 +620,7 @@ def test_a_cancelled_handshake_leaves_no_connection():
     gc.collect()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoded", [False, True], ids=["50 MB", "gzip bomb"])
 def test_a_huge_answer_is_not_read_to_its_end(encoded):
     body = services.bomb() if encoded else b" " * 50_000_000

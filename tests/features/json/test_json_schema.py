@@ -240,6 +240,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("answer", "line"), HOSTILE, ids=range(len(HOSTILE)))
 def test_values_of_any_size_and_kind_make_short_messages(hosts, answer, line):
     schema = read({"type": "boolean"})

@@ -235,6 +235,7 @@ def test_what_is_written_as_yaml_is_read_back_equal(value):
     assert json_value(root) == {"value": value}
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     gold=TEXTS.filter(str.strip),
