@@ -204,13 +204,15 @@ def _causes(
 ) -> Iterator[Cause]:
     """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
 
-    If there is none, one edit of a SPARQL query is enough after which it is right on the source: graphs state a fact in
-    several ways, such as a property and its inverse, so that patterns which differ from gold's find the same there, and
-    need not on other data. One edit hardly hits an answer of terms or groups by chance.
+    If no edit alone does that, one edit of a SPARQL query is enough after which it is right on the source: graphs state
+    a fact in several ways, such as a property and its inverse, so that patterns which differ from gold's find the same
+    there, and need not on other data. One edit hardly hits an answer of terms or groups by chance.
     """
     of_source: Cause | None = None
     is_of_graph = case.settings.kind == "sparql" and not _is_one_literal(gold.answer)
     for numbers, query in _repairs(edits, _limited(case, gold), score, session, most):
+        if of_source is not None and len(numbers) > 1:
+            break
         is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session)
         causing_edits = tuple(edits.edits[number] for number in numbers)
         if is_tested is not False:
