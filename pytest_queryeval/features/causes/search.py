@@ -62,9 +62,9 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     `SourceError` where a recording is replayed that does not have the cause, and where it cannot be recorded.
     """
     case, trial = result.case, result.shown
-    gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
-    if session.cause_mode == "off":
+    if session.cause_mode == "off" or trial.scores.get(DECIDING):
         return None
+    gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if predicted.error is not None:
         label, message = kind.failure_label(predicted.error), one_line(predicted.error.message, MESSAGE_CHARACTERS)
         failure = Cause(edits=(CausingEdit(label=label, clause="", change=message),))
