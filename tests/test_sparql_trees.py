@@ -121,6 +121,7 @@ def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
             "SELECT ?x { VALUES ?x { 1 }",
             "SELECT (1 AS { ?x ?y ?z }",
             "ASK { ?s \\u007B ?o }",
+            r'ASK { ?s ?p "caf\\u00e9" }',
             "SELECT ?x { ] }",
             "ASK {)}",
         ),
@@ -142,3 +143,14 @@ def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
 def test_other_text_is_unreadable_and_nothing_else(text):
     with pytest.raises(UnreadableError):
         read_tree(text)
+
+
+@pytest.mark.parametrize("text", [r'"caf\u00e9"', r'"caf\U000000e9"', r"'''caf\u00E9'''", '"café"'])
+def test_code_points_in_texts_are_decoded_and_written_as_characters(text):
+    query = read_tree(f"SELECT ?s {{ ?s <http://e/p> {text} }}")
+
+    assert '"café"' in Writer({}).query(query.tree)
+    assert (
+        read_tree(r"ASK { ?s <http://e/caf\u00e9> ?o }").tree.where
+        == read_tree("ASK { ?s <http://e/café> ?o }").tree.where
+    )

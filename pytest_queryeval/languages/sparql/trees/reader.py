@@ -35,11 +35,15 @@ RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _OPERATORS = frozenset(("&&", "||", "!=", "<=", ">=", "^^"))
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_AMBIGUOUS_ESCAPE = re.compile(r"\\\\[uU]")  # a backslash and a letter for some engines, a code point for others
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class UnreadableError(Exception):
-    """The text is not a query, or has what trees do not represent: collections, quoted triples, SERVICE."""
+    """The text is not a query, engines read it differently, or trees cannot represent it.
+
+    These are collections, quoted triples and SERVICE.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Qu
     Raise `UnreadableError`.
     """
     outline = read_query(text)
-    if outline.form not in FORMS or outline.calls_service:
+    if outline.form not in FORMS or outline.calls_service or _AMBIGUOUS_ESCAPE.search(text):
         raise UnreadableError(text)
     if len(outline.tokens) > MAX_TOKENS or outline.depth > MAX_DEPTH:
         raise UnreadableError(text)
