@@ -175,11 +175,10 @@ def test_script_is_built_into_a_file_that_close_removes(name, hosts, tmp_path, m
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     (tmp_path / "concerts.sql").write_text(SCHEMA)
 
-    engine = opened(name, hosts, tmp_path, script="concerts.sql")
-    rows = engine.execute("select count(*) from concerts", timeout=10, max_rows=10).answer.rows
-    write = engine.execute("delete from concerts", timeout=10, max_rows=10)
-    built = [path for path in temporary.rglob("*") if path.is_file()]
-    engine.close()
+    with closing(opened(name, hosts, tmp_path, script="concerts.sql")) as engine:
+        rows = engine.execute("select count(*) from concerts", timeout=10, max_rows=10).answer.rows
+        write = engine.execute("delete from concerts", timeout=10, max_rows=10)
+        built = [path for path in temporary.rglob("*") if path.is_file()]
     engine.close()
 
     assert rows == [(3,)]

@@ -1,0 +1,24 @@
+"""How the tables of a DuckDB database are made."""
+
+from table_definitions import SCRIPT, ddl
+
+
+def test_duckdb_gives_the_statements_as_it_keeps_them(hosts, tmp_path):
+    (tmp_path / "s.sql").write_text(f"{SCRIPT}; create schema other; create table other.z (a int);")
+
+    text = ddl(hosts, "duckdb", tmp_path, script="s.sql")
+
+    assert [line.split("(")[0].replace('"', "") for line in text.splitlines() if line] == [
+        "CREATE TABLE appearance",
+        "CREATE VIEW names AS SELECT full name FROM Singer;",
+        "CREATE TABLE Singer",
+        "CREATE TABLE other.z",
+    ]
+    assert "FOREIGN KEY (singer) REFERENCES Singer(id)" in text
+    assert "PRIMARY KEY(singer, day)" in text.replace('"', "")
+
+
+def test_an_empty_database_has_no_statements(hosts, tmp_path):
+    (tmp_path / "s.sql").write_text("")
+
+    assert ddl(hosts, "duckdb", tmp_path, script="s.sql") == ""
