@@ -96,6 +96,7 @@ def test_the_report_says_which_engine_answered_and_why_not_the_first(tmp_path):
     assert "answered by rdflib, since oxigraph refused the query: The custom function" in case["details"]["notes"][0]
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_path):
     suite = (
         "kind: sparql\nsource: http://127.0.0.1:9/query\ncases:\n"
