@@ -12,6 +12,7 @@ from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.predictors.file.predictions import LINES_SUFFIXES, READERS
 from pytest_queryeval.suites.predictors import predictor_of_text
 
+ENDPOINT = pytest.mark.feature("sparql_endpoint")
 NO_SOURCE = "no source: add `source` to the file, or state metrics and thresholds of texts only:"
 
 
@@ -28,7 +29,7 @@ def here(tmp_path, monkeypatch):
         ("sql", "a.duckdb", "duckdb", "path"),
         ("sparql", "a.ttl", "rdf", "files"),
         ("sparql", "a.nq", "rdf", "files"),
-        ("sparql", "https://example.org/sparql", "endpoint", "url"),
+        pytest.param("sparql", "https://example.org/sparql", "endpoint", "url", marks=ENDPOINT),
         ("sql", "postgresql://host/db", "sqlalchemy", "path"),
         ("sql", "postgresql+psycopg://host/db", "sqlalchemy", "path"),
     ],
@@ -60,8 +61,18 @@ def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
     [
         ("{rdf: [a.ttl, b.ttl], engine: rdflib}", {"files": ["a.ttl", "b.ttl"], "engine": "rdflib"}, "a.ttl, b.ttl"),
         ("{rdf: {files: a.ttl, default_graph: union}}", {"files": "a.ttl", "default_graph": "union"}, "a.ttl"),
-        ("{endpoint: 'http://x/s', headers: {a: 1}}", {"url": "http://x/s", "headers": {"a": 1}}, "http://x/s"),
-        ("{endpoint: 'http://x/s', verify: false}", {"url": "http://x/s", "verify": False}, "http://x/s"),
+        pytest.param(
+            "{endpoint: 'http://x/s', headers: {a: 1}}",
+            {"url": "http://x/s", "headers": {"a": 1}},
+            "http://x/s",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
+            "{endpoint: 'http://x/s', verify: false}",
+            {"url": "http://x/s", "verify": False},
+            "http://x/s",
+            marks=ENDPOINT,
+        ),
     ],
 )
 def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, settings, name):
@@ -79,30 +90,63 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
         ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
-        ("{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL: found 'ftp://x/s'"),
-        ("{endpoint: 'ftp://x/s?token=x#y'}", "'endpoint' is not an http or https URL: found 'ftp://x/s'"),
-        ("{endpoint: 'my/place?api_key=x'}", "'endpoint' is not an http or https URL: found 'my/place'"),
-        ("{endpoint: 'password=hunter2'}", "'endpoint' is not an http or https URL: found '…'"),
-        ('{endpoint: "a\\e[31m\\nb"}', "'endpoint' is not an http or https URL: found 'a\\x1b[31m b'"),
-        ("{endpoint: 'h:78/q'}", "'endpoint' is not an http or https URL: did you mean 'http://h:78/q'?"),
-        (
+        pytest.param(
+            "{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL: found 'ftp://x/s'", marks=ENDPOINT
+        ),
+        pytest.param(
+            "{endpoint: 'ftp://x/s?token=x#y'}",
+            "'endpoint' is not an http or https URL: found 'ftp://x/s'",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
+            "{endpoint: 'my/place?api_key=x'}",
+            "'endpoint' is not an http or https URL: found 'my/place'",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
+            "{endpoint: 'password=hunter2'}", "'endpoint' is not an http or https URL: found '…'", marks=ENDPOINT
+        ),
+        pytest.param(
+            '{endpoint: "a\\e[31m\\nb"}', "'endpoint' is not an http or https URL: found 'a\\x1b[31m b'", marks=ENDPOINT
+        ),
+        pytest.param(
+            "{endpoint: 'h:78/q'}",
+            "'endpoint' is not an http or https URL: did you mean 'http://h:78/q'?",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
             "{endpoint: 'localhost/q?token=x'}",
             "'endpoint' is not an http or https URL: did you mean 'http://localhost/q'?",
+            marks=ENDPOINT,
         ),
-        ("{endpoint: 'me:pass@h:78/q'}", "'endpoint' is not an http or https URL"),
-        ("{endpoint: 'h:78/me@x'}", "'endpoint' is not an http or https URL"),
-        ("{endpoint: {url: 'h:78/q'}}", "'url' is not an http or https URL: did you mean 'http://h:78/q'?"),
-        ("{endpoint: 'http://x/s', hedaers: {}}", "unknown setting 'hedaers': did you mean 'headers'?"),
-        (
+        pytest.param("{endpoint: 'me:pass@h:78/q'}", "'endpoint' is not an http or https URL", marks=ENDPOINT),
+        pytest.param("{endpoint: 'h:78/me@x'}", "'endpoint' is not an http or https URL", marks=ENDPOINT),
+        pytest.param(
+            "{endpoint: {url: 'h:78/q'}}",
+            "'url' is not an http or https URL: did you mean 'http://h:78/q'?",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
+            "{endpoint: 'http://x/s', hedaers: {}}",
+            "unknown setting 'hedaers': did you mean 'headers'?",
+            marks=ENDPOINT,
+        ),
+        pytest.param(
             "{endpoint: 'http://x/s', auth: {basic: me}}",
             "'auth' is not {basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1",
+            marks=ENDPOINT,
         ),
         ("{rdf: a.ttl, default_graph: uniun}", "'default_graph' is not 'union', the IRI of a graph, or a list of IRIs"),
-        (
+        pytest.param(
             "{endpoint: 'http://x/s', default_graph: union}",
             "'default_graph' is not the IRI of a graph, or a list of IRIs",
+            marks=ENDPOINT,
         ),
-        ("{endpoint: 'http://x/s', verify: 5}", "'verify' is not true, false or the name of a CA file"),
+        pytest.param(
+            "{endpoint: 'http://x/s', verify: 5}",
+            "'verify' is not true, false or the name of a CA file",
+            marks=ENDPOINT,
+        ),
     ],
 )
 def test_settings_that_cannot_be_right_are_reported(written, problem_):
@@ -147,6 +191,7 @@ def test_a_source_must_run_queries_of_the_kind():
         ("postgresql://me:secret@[::1]:5432/db", "postgresql://[::1]:5432/db"),
     ],
 )
+@pytest.mark.feature("sparql_endpoint")
 def test_names_of_sources_hold_no_secrets(written, name):
     kind = "sparql" if written.startswith("http") else "sql"
     source = case(f"source: {written!r}", head=f"kind: {kind}\n").settings.source
@@ -331,6 +376,7 @@ def test_what_the_environment_says_is_told_as_it_was_written(monkeypatch, source
     assert "SEKRIT99" not in "\n".join(found)
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_a_jsonpath_that_is_a_url_is_reported_without_its_secrets(monkeypatch):
     monkeypatch.setenv("DBU", "postgresql://u:SEKRIT99@h/x")
     source = HTTP.replace("$.rows", "'$.${DBU}'")
@@ -339,6 +385,7 @@ def test_a_jsonpath_that_is_a_url_is_reported_without_its_secrets(monkeypatch):
 
 
 @pytest.mark.parametrize("port", ["xSEKRIT99", "99999", "0"])
+@pytest.mark.feature("sparql_endpoint")
 def test_a_port_that_is_none_is_reported(port):
     source = HTTP.replace("http://h/q", f"http://u:SEKRIT99@127.0.0.1:{port}/")
 
@@ -348,6 +395,7 @@ def test_a_port_that_is_none_is_reported(port):
 @pytest.mark.parametrize(
     "setting", ["auth: {bearer: tök€n}", "auth: {digest: 'm€:x'}", "headers: {a: tök€n}", "headers: {€: a}"]
 )
+@pytest.mark.feature("sparql_endpoint")
 def test_what_no_header_can_hold_is_reported_without_its_value(setting):
     said = problem(f"source: {{{HTTP}, {setting}}}}}")
 
@@ -356,12 +404,14 @@ def test_what_no_header_can_hold_is_reported_without_its_value(setting):
     assert "€" not in said
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_basic_credentials_may_hold_any_character():
     assert case(f"source: {{{HTTP}, auth: {{basic: 'm€:tök€n'}}}}}}").settings.source.settings["auth"] == {
         "basic": "m€:tök€n"
     }
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_a_ca_file_that_is_missing_is_reported():
     Path("ca.pem").touch()
 
