@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from installed_modules import InstalledModules
 
 from pytest_queryeval.core.registry import USED_BY_WORKERS
+from pytest_queryeval.evaluation import counterexamples, evaluation  # noqa: F401 - have registries that workers use
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS

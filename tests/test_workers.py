@@ -215,7 +215,11 @@ def test_groups_and_analyses_of_a_conftest_are_in_workers_too(tmp_path):
 
 @pytest.mark.process
 @pytest.mark.feature("causes")
-def test_edits_of_a_conftest_are_in_workers_too(tmp_path):
+def test_edits_of_a_conftest_are_in_workers_too(tmp_path, monkeypatch):
+    from pytest_queryeval.features import causes
+
+    monkeypatch.setattr(causes.EDITS, "_members", dict(causes.EDITS._members))
+    monkeypatch.setattr(causes.EDITS, "_registrations", {})
     registers = "from pytest_queryeval.features import causes\n\ncauses.EDITS.register('sql', lambda *_, **__: None)\n"
     (tmp_path / "conftest.py").write_text(registers, encoding="utf-8")
     case = "{id: a, gold: SELECT n FROM singer WHERE n > 1, predicted: SELECT n FROM singer WHERE n > 2}"
