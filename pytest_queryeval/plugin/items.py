@@ -136,8 +136,9 @@ class CaseItem(pytest.Item):
         with a space after the name, no node id does.
         """
         headline = f"{self.name} " if "." in self.name else self.name
-        path = self.path if self.case.suite is None else Path.cwd() / self.case.location.path
-        return path, max(self.case.location.line - 1, 0), headline
+        location = self.case.location
+        path = self.path if self.case.suite in (None, location.path) else Path.cwd() / location.path
+        return path, max(location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """Return the case as the report has it, once its outcome is known; None in the other phases.

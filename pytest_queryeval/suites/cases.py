@@ -73,9 +73,9 @@ class CaseReader:
             self._check_needs(suite_settings.settings, kind, golds, predicted, node, problems)
             row = node.location if isinstance(node.file, TableFile) else None
             location = table_location if row and table_location else node.location
-            case = problems.attempt(_case, location, values, suite_settings, golds, predicted)
+            suite = (table_location or location).path
+            case = problems.attempt(_case, location, values, suite_settings, golds, predicted, row=row, suite=suite)
             if case is not None and not problems:
-                case = replace(case, row=row, suite=(table_location or location).path)
                 checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
                     return checked
@@ -193,6 +193,9 @@ def _case(
     suite_settings: SuiteSettings,
     golds: tuple[QueryOrAnswer, ...],
     predicted: QueryOrAnswer | Abstention | None,
+    *,
+    row: Location | None = None,
+    suite: Path | None = None,
 ) -> Case:
     """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
     settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
@@ -220,4 +223,6 @@ def _case(
         difficulty=values.get("difficulty"),
         skip=values.get("skip"),
         xfail=values.get("xfail"),
+        row=row,
+        suite=suite,
     )
