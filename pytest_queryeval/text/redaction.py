@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(r"\{[\w.]+\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CLEAN_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)(?::[0-9]*)?(?=[/?#]|$)")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^/?#@:\[\]]*)")
-_CURRENT_TEST = (b"PYTEST_CURRENT_TEST", "PYTEST_CURRENT_TEST")  # pytest changes it all the time
+CURRENT_TEST = b"PYTEST_CURRENT_TEST"
 _HINT_OF_CREDENTIALS = re.compile(
     r"://|:.*@|(?:^|[^a-z])jdbc:|(?:password|passwd|pwd|passphrase|token|secret|api_?key)\s*[=:]",
     re.IGNORECASE | re.DOTALL,
@@ -143,8 +143,7 @@ class _KnownSecrets:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a stream that garbage collection closes meanwhile asks for secrets, too
         self._registered: set[str] = set()
-        self._environment: Mapping[Any, Any] = {}
-        self._variables: Mapping[Any, Any] = {}
+        self._environment: dict[Any, Any] = {}
         self._is_outdated = True
         self._forms: tuple[str, ...] = ()
         self._forms_in_utf8: dict[str, tuple[bytes, ...]] = {}
@@ -165,17 +164,16 @@ class _KnownSecrets:
         return tuple(secret for secret, forms in self._forms_in_utf8.items() if any(form in data for form in forms))
 
     def _update(self) -> None:
-        environment = _environment()
-        if not self._is_outdated and environment == self._environment:
-            return
         with self._lock:
-            environment = dict(environment)
-            variables = environment.copy()
-            for name in _CURRENT_TEST:
-                variables.pop(name, None)
-            if self._is_outdated or variables != self._variables:
+            environment = _environment()
+            if CURRENT_TEST in environment:  # pytest changes it all the time
+                self._environment[CURRENT_TEST] = environment[CURRENT_TEST]
+            else:
+                self._environment.pop(CURRENT_TEST, None)
+            if self._is_outdated or environment != self._environment:
+                variables = dict(environment)
                 self._set(self._registered.union(*(_secrets_of(*variable) for variable in variables.items())))
-            self._environment, self._variables, self._is_outdated = environment, variables, False
+                self._environment, self._is_outdated = variables, False
 
     def _set(self, secrets: set[str]) -> None:
         forms = {secret: _forms_of(secret) for secret in secrets}
