@@ -6,10 +6,10 @@ noise-free selective classification".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.errors import QueryEvalError
@@ -17,14 +17,8 @@ from pytest_queryeval.core.run_metrics import RunMetric
 from pytest_queryeval.languages import KINDS
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
-
-
-class _Answer(NamedTuple):
-    """What the system said in one trial."""
-
-    is_abstention: bool
-    is_right: bool | None
-    """Whether the trial passed; where nothing is required, whether it meets the default thresholds of its kind."""
+# What the system said in one trial of a case.
+_Answer: TypeAlias = CaseReport | TrialReport
 
 
 def is_unanswerable(case: CaseReport) -> bool:
@@ -34,55 +28,57 @@ def is_unanswerable(case: CaseReport) -> bool:
 
 def concerns(case: CaseReport) -> bool:
     """Return whether the system should have abstained, or did."""
-    predictions = [case["prediction"], *(trial["prediction"] for trial in case["trials"])]
-    return is_unanswerable(case) or any(prediction and prediction.get("abstained") for prediction in predictions)
+    return is_unanswerable(case) or is_abstention(case) or any(map(is_abstention, case["trials"]))
+
+
+def is_abstention(answer: _Answer) -> bool:
+    """Return whether the system abstained."""
+    return answer["prediction"] is not None and answer["prediction"].get("abstained", False)
 
 
 def _mean_over_trials(score: Callable[[CaseReport, _Answer], float | None], case: CaseReport) -> float | None:
     """Return the mean score of the trials of a case; None where no trial has one, and for a case in error."""
-    scores = [value for answer in _answers(case) if (value := score(case, answer)) is not None]
+    if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
+        return None
+    if not case["trials"]:
+        return score(case, case)
+    scores = [value for trial in case["trials"] if (value := score(case, trial)) is not None]
     return sum(scores) / len(scores) if scores else None
 
 
-def _answers(case: CaseReport) -> Iterator[_Answer]:
-    if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
-        return
-    if not case["trials"]:
-        is_required = case["fingerprint"] is None or case["fingerprint"]["thresholds"]
-        passed = case["outcome"] in ("passed", "xpassed") if is_required else None
-        yield _Answer(case["prediction"].get("abstained", False), _is_right(case, case, passed))
-    for trial in case["trials"]:
-        yield _Answer(trial["prediction"].get("abstained", False), _is_right(case, trial, trial["passed"]))
-
-
-def _is_right(case: CaseReport, scored: CaseReport | TrialReport, passed: bool | None) -> bool | None:
-    """Return whether an answer is right; None where nothing is required and its scores do not tell."""
-    if is_unanswerable(case):
-        return False
-    if passed is not None:
-        return passed
-    with suppress(QueryEvalError):  # of a kind that is not installed here
-        minima = KINDS[case["kind"] or ""].default_thresholds
-        scores = {name: score for name in minima if (score := scored["scores"].get(name)) is not None}
-        if scores.keys() == minima.keys():
-            return all(scores[name] >= minimum for name, minimum in minima.items())
-    return None
-
-
 def _coverage(case: CaseReport, answer: _Answer) -> float:
-    return float(not answer.is_abstention)
+    return float(not is_abstention(answer))
 
 
 def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
-    return None if answer.is_abstention or answer.is_right is None else float(answer.is_right)
+    """Return whether an answer is right: whether it passes, or meets the default thresholds if nothing is required."""
+    if is_abstention(answer):
+        return None
+    if is_unanswerable(case):
+        return 0.0
+    passed = answer.get("passed") if case["trials"] else _passed(case)
+    if passed is not None:
+        return float(bool(passed))
+    with suppress(QueryEvalError):  # of a kind that is not installed here
+        minima = KINDS[case["kind"] or ""].default_thresholds
+        scores = {name: score for name in minima if (score := answer["scores"].get(name)) is not None}
+        if scores.keys() == minima.keys():
+            return float(all(scores[name] >= minimum for name, minimum in minima.items()))
+    return None
+
+
+def _passed(case: CaseReport) -> bool | None:
+    """Return whether a case passed; None where nothing is required."""
+    is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
+    return case["outcome"] in ("passed", "xpassed") if is_required else None
 
 
 def _answered_unanswerable(case: CaseReport, answer: _Answer) -> float | None:
-    return float(not answer.is_abstention) if is_unanswerable(case) else None
+    return float(not is_abstention(answer)) if is_unanswerable(case) else None
 
 
 def _abstained_answerable(case: CaseReport, answer: _Answer) -> float | None:
-    return None if is_unanswerable(case) else float(answer.is_abstention)
+    return None if is_unanswerable(case) else float(is_abstention(answer))
 
 
 COVERAGE = RunMetric(score=partial(_mean_over_trials, _coverage), instead=INSTEAD, concerns=concerns)

@@ -41,7 +41,7 @@ from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, Tri
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
-from pytest_queryeval.features.recording.predictions import decode_prediction, encode_prediction
+from pytest_queryeval.features.recording.predictions import PredictionKeys, decode_prediction, encode_prediction
 from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.features.recording.sources import decode_cause
 from pytest_queryeval.features.recording.store import decode_entry, encode_entry
@@ -1125,3 +1125,9 @@ def test_an_abstention_comes_back_as_it_was():
     prediction = replace(SAID, content=Abstention("no table\nhas that"))
 
     assert decode_prediction(decode_entry(NAME, encode_entry(NAME, encode_prediction(prediction)))) == prediction
+
+
+def test_a_recorded_text_is_found_again_when_the_pattern_of_abstentions_changes(tmp_path):
+    keys, case = PredictionKeys(tmp_path), make_case()
+
+    assert keys.facts(case, replace(SPEC, abstain="^I do not know"), 1) == keys.facts(case, SPEC, 1)
