@@ -220,7 +220,7 @@ def test_edits_of_a_conftest_are_in_workers_too(tmp_path, monkeypatch):
 
     monkeypatch.setattr(causes.EDITS, "_members", dict(causes.EDITS._members))
     monkeypatch.setattr(causes.EDITS, "_registrations", {})
-    registers = "from pytest_queryeval.features import causes\n\ncauses.EDITS.register('sql', lambda *_, **__: None)\n"
+    registers = "from pytest_queryeval.features.causes import EDITS, Edits\nEDITS.register('sql', lambda *_: Edits())\n"
     (tmp_path / "conftest.py").write_text(registers, encoding="utf-8")
     case = "{id: a, gold: SELECT n FROM singer WHERE n > 1, predicted: SELECT n FROM singer WHERE n > 2}"
     (tmp_path / "s.queryeval.yaml").write_text(f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\ncases: [{case}]\n")

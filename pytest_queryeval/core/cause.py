@@ -114,6 +114,3 @@ class QueryEdits(Protocol):
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""
-
-    def shared_patterns(self) -> SharedPatterns | None:
-        """Return what to report where no edits are the cause; None for queries without triple patterns."""

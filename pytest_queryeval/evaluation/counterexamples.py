@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
@@ -25,18 +25,32 @@ class Counterexample:
     predicted: Execution
 
 
-class CounterexampleSearch(Protocol):
+class Find(Protocol):
     """Looks for a counterexample."""
 
-    def __call__(
-        self, case: Case, gold: str, predicted: str, session: Session, *, candidates: int | None = None
-    ) -> Counterexample | None:
+    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Counterexample | None:
         """Return a database in which two queries differ by the policy of the case; None where none is found.
 
-        It has as few rows as possible, and the order of its rows does not matter. With `candidates`, only so many
-        databases are tried, and the first in which the answers differ is returned as it is: enough to refute that the
-        queries are the same. Raise `SourceError` where no database can be built.
+        It has as few rows as possible, and the order of its rows does not matter. Raise `SourceError` where no database
+        can be built.
         """
+
+
+class Refute(Protocol):
+    """Looks for a difference of two queries, without a counterexample to show."""
+
+    def __call__(self, case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
+        """Return whether two queries differ by the policy of the case in one of so many databases.
+
+        Raise `SourceError` where no database can be built.
+        """
+
+
+class CounterexampleSearch(NamedTuple):
+    """A search for small databases in which two queries differ."""
+
+    find: Find
+    refute: Refute
 
 
 COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from pytest_queryeval.core.cause import QueryEdits
-from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.cause import Cause, QueryEdits, SharedPatterns
+from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.evaluation.session import Session
+
+
+class Edits(NamedTuple):
+    """The differences of two queries."""
+
+    groups: Sequence[QueryEdits] = ()
+    """Edits that lead from the predicted query to gold; a group is tried where those before it hold no cause."""
+    fallback: Cause | SharedPatterns | None = None
+    """What to report where no edits are the cause."""
 
 
 class EditFinder(Protocol):
-    """Finds the differences of two queries of a kind, as edits that lead from the predicted one to gold."""
+    """Finds the differences of two queries of a kind."""
 
-    def __call__(self, predicted: str, gold: str, *, schema: Schema, dialect: str) -> QueryEdits | None:
-        """Return the single edits; None where there are none, or one of the queries cannot be read."""
+    def __call__(self, predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
+        """Return the edits, no group where one of the queries cannot be read; gold has an answer.
+
+        Raise `SourceError` where the source is asked and does not answer.
+        """
 
 
 EDITS: Registry[EditFinder] = Registry(
     "kind with edits",
     group="pytest_queryeval.edits",
     used_by_workers=True,
-    members={"sql": f"{__name__}.sql.sql_edits:sql_edits", "sparql": f"{__name__}.sparql:sparql_edits"},
+    members={"sql": f"{__name__}.sql.sql_edits:find_edits", "sparql": f"{__name__}.sparql.unknown_terms:find_edits"},
 )

@@ -136,10 +136,10 @@ def _repaired_failure(
         if is_tested is not False:
             return Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
         running = running or (edit, execution)
-    edits = EDITS[case.settings.kind](predicted_query, gold_query, schema=query.schema, dialect=query.dialect)
-    for cause in () if edits is None else _causes(edits, case, gold, score, session, most=1):
-        if cause.edits[0].label not in _OF_QUERIES:
-            return replace(cause, edits=(replace(cause.edits[0], label=label),))
+    for edits in EDITS[case.settings.kind](trial.predicted, gold, case, session).groups:
+        for cause in _causes(edits, case, gold, score, session, most=1):
+            if cause.edits[0].label not in _OF_QUERIES:
+                return replace(cause, edits=(replace(cause.edits[0], label=label),))
     if running is None:
         return None
     edit, execution = running
@@ -185,18 +185,9 @@ def _repaired(
     score = _score(case, trial, gold, session)
     if DECIDING not in trial.scores and score(trial.predicted) != 0.0:
         return None
-    from pytest_queryeval.features.causes.sparql.unknown_terms import finds_nothing, unknown_term_edits
-
-    kind, dialect = case.settings.kind, case.settings.dialect
-    term_edits = unknown_term_edits(predicted_query, case, session)
-    edits = EDITS[kind](predicted_query, gold_query, schema=session.schema(case), dialect=dialect)
-    for candidates in filter(None, (term_edits, edits)):
-        cause = next(_causes(candidates, case, gold, score, session), None)
-        if cause is not None:
-            return cause if term_edits is None else term_edits.with_label(cause)
-    if term_edits is not None and finds_nothing(trial.predicted.answer):
-        return Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
-    return None if edits is None else edits.shared_patterns()
+    differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
+    causes = (next(_causes(edits, case, gold, score, session), None) for edits in differences.groups)
+    return next(filter(None, causes), differences.fallback)
 
 
 def _causes(
@@ -252,7 +243,7 @@ def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session) -> 
     is_tested = None
     for name in COUNTEREXAMPLE_SEARCHES.available():
         with suppress(SourceError):
-            if COUNTEREXAMPLE_SEARCHES[name](case, gold, repaired, session, candidates=MAX_DATABASES) is not None:
+            if COUNTEREXAMPLE_SEARCHES[name].refute(case, gold, repaired, session, MAX_DATABASES):
                 return False
             is_tested = True
     return is_tested

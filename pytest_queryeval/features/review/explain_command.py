@@ -147,8 +147,8 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         try:
             # Without the feature that has the only search, an error names the feature.
             names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
-            searches = (COUNTEREXAMPLE_SEARCHES[name] for name in names)
-            counterexample = next(filter(None, (search(case, gold, predicted, session) for search in searches)), None)
+            finds = (COUNTEREXAMPLE_SEARCHES[name].find for name in names)
+            counterexample = next(filter(None, (find(case, gold, predicted, session) for find in finds)), None)
         except (MissingFeatureError, SourceError) as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if counterexample is None:

@@ -18,6 +18,7 @@ from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.query_language import QueryLanguage
 
+LOOKUP_ROWS = 20_000  # of what is asked to make mutants
 MAX_TIMEOUTS = 3  # of the mutants of a case, after which the others are not run
 
 
@@ -63,8 +64,10 @@ def measure_strength(
     variants = (variants_of or session.variants)(case.settings.source)
     variant_cases = [replace(case, settings=replace(case.settings, source=variant)) for variant in variants]
 
+    lookup_case = replace(case, settings=replace(case.settings, max_rows=max(case.settings.max_rows, LOOKUP_ROWS)))
+
     def run(text: str) -> Table | None:
-        answer = session.execute_cached(QueryOrAnswer(query=text), case, is_derived=True).answer
+        answer = session.execute_cached(QueryOrAnswer(query=text), lookup_case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
 
     killed: list[Mutant] = []

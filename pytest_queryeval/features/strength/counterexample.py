@@ -12,78 +12,101 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample
+from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.small_databases import small_databases
+from pytest_queryeval.features.strength.small_databases import SmallDatabases, small_databases
 
 Pair: TypeAlias = tuple[Execution, Execution]
+SEED = 0
 
 
-def find_counterexample(
-    case: Case, gold: str, predicted: str, session: Session, *, candidates: int | None = None, seed: int = 0
-) -> Counterexample | None:
+def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> Counterexample | None:
     """Return a small database on which two queries differ by the policy of the case, or None if the search finds none.
 
     Both queries run there, all declared keys hold, and the answers differ in whatever order rows are inserted. None
-    does not prove that the queries are equivalent. With `candidates`, only so many databases are tried, and the first
-    one on which the answers differ is returned as it is. Raise `SourceError` where the source cannot list its tables,
-    where no small database with them can be built, and where a query does not end in one.
+    does not prove that the queries are equivalent. Raise `SourceError` where the source cannot list its tables, where
+    no small database with them can be built, and where a query does not end in one.
     """
-    random = Random(seed)  # noqa: S311 - no secret depends on it
-    databases = small_databases(case, session, () if candidates is None else (gold, predicted))
-    refusals: list[str] = []
-    is_buildable = False
-
-    def difference(state: Any) -> Pair | None:
-        """Return the answers of both queries in a database with this state; None unless both run and differ."""
-        nonlocal is_buildable
-        try:
-            candidate_case = replace(case, settings=replace(case.settings, source=databases.source_of(state)))
-            pair = (
-                session.execute(QueryOrAnswer(query=gold), candidate_case),
-                session.execute(QueryOrAnswer(query=predicted), candidate_case),
-            )
-        except SourceError as error:
-            refusals.append(str(error))
-            return None
-        is_buildable = True
-        return pair if _differ(*pair, candidate_case, session) else None
+    random = Random(SEED)  # noqa: S311 - no secret depends on it
+    databases = small_databases(case, session)
+    trials = _Trials(case, gold, predicted, databases, session)
 
     def answers(state: Any) -> Pair | None:
         """Return both answers in a database with this state if they differ in this order and in reverse."""
-        pair = difference(state)
-        if pair is None or ((reverse := databases.reversed(state)) != state and difference(reverse) is None):
+        pair = trials.difference(state)
+        if pair is None or ((reverse := databases.reversed(state)) != state and trials.difference(reverse) is None):
             return None
         return pair
 
-    def smallest(state: Any) -> tuple[Any, Pair | None]:
-        """Return a smaller state with its answers; without them where they do not differ in every order."""
+    for state in databases.candidates((gold, predicted), random, MAX_DATABASES, plain_first=True):
+        if answers(state) is None:
+            continue
         state = databases.reduced(state, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
         has_lucky_order = any(answers(order) is None for order in databases.reordered(state, random))
-        return state, None if has_lucky_order else answers(state)
-
-    is_first_enough = candidates is not None
-    count = candidates or MAX_DATABASES
-    for state in databases.candidates((gold, predicted), random, count, plain_first=not is_first_enough):
-        pair = difference(state) if is_first_enough else answers(state)
-        if pair is not None and not is_first_enough:
-            state, pair = smallest(state)
+        pair = None if has_lucky_order else answers(state)
         if pair is not None:
             return Counterexample(
                 script=databases.script(state), tables=databases.contents(state), gold=pair[0], predicted=pair[1]
             )
-    if refusals and not is_buildable:
-        raise SourceError(f"no small database with these tables can be built: {refusals[0]}")
+    trials.require_a_database()
     return None
 
 
-def _differ(gold: Execution, predicted: Execution, case: Case, session: Session) -> bool:
-    """Return whether both have answers that differ by the policy; raise `SourceError` where one timed out."""
-    for error in (gold.error, predicted.error):
-        if error is not None and error.kind == "timeout":  # as it would in the next databases
-            raise SourceError(f"a query does not end in a small database: {error.message}")
-    if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
-        return False
-    prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="counterexample")
-    return Scoring(case, gold, predicted, prediction, session).value("execution_accuracy") != 1.0
+def is_refuted(case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
+    """Return whether two queries differ by the policy of the case on one of so many small databases.
+
+    Raise `SourceError` as `find_counterexample` does.
+    """
+    random = Random(SEED)  # noqa: S311 - no secret depends on it
+    small = small_databases(case, session, (gold, predicted))
+    trials = _Trials(case, gold, predicted, small, session)
+    candidates = small.candidates((gold, predicted), random, databases, plain_first=False)
+    if any(trials.difference(state) is not None for state in candidates):
+        return True
+    trials.require_a_database()
+    return False
+
+
+SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted)
+
+
+class _Trials:
+    """Two queries, run on one small database after the other."""
+
+    def __init__(self, case: Case, gold: str, predicted: str, databases: SmallDatabases[Any], session: Session) -> None:
+        self._case = case
+        self._queries = [QueryOrAnswer(query=query) for query in (gold, predicted)]
+        self._databases = databases
+        self._session = session
+        self._refusal = ""
+        self._is_buildable = False
+
+    def difference(self, state: Any) -> Pair | None:
+        """Return the answers of both queries in a database with this state; None unless both run and differ.
+
+        Raise `SourceError` where one timed out, as it would in the next databases.
+        """
+        try:
+            source = self._databases.source_of(state)
+            case = replace(self._case, settings=replace(self._case.settings, source=source))
+            gold, predicted = (self._session.execute(query, case) for query in self._queries)
+        except SourceError as error:
+            self._refusal = self._refusal or str(error)
+            return None
+        self._is_buildable = True
+        for failure in (gold.error, predicted.error):
+            if failure is not None and failure.kind == "timeout":
+                raise SourceError(f"a query does not end in a small database: {failure.message}")
+        if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
+            return None
+        if gold.answer.columns == predicted.answer.columns and gold.answer.rows == predicted.answer.rows:
+            return None  # whatever the policy
+        prediction = Prediction(content=self._queries[1], predictor="counterexample")
+        score = Scoring(case, gold, predicted, prediction, self._session).value("execution_accuracy")
+        return None if score == 1.0 else (gold, predicted)
+
+    def require_a_database(self) -> None:
+        """Raise `SourceError` where no database could be built."""
+        if self._refusal and not self._is_buildable:
+            raise SourceError(f"no small database with these tables can be built: {self._refusal}")

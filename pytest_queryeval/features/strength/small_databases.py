@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
@@ -51,17 +52,28 @@ class Joinable(Protocol):
         """Return a state with what both hold; None where that is too much."""
 
 
-def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
-    """Return small databases for the source of a case; raise `SourceError` for a service.
+class OpenSmallDatabases(Protocol):
+    """Prepares the small databases of a kind; raises `SourceError` where the source does not answer."""
 
-    With `read_by`, tables that these queries do not need are empty.
-    """
+    def __call__(self, case: Case, session: Session, read_by: Sequence[str]) -> SmallDatabases[Any]:
+        """Return small databases for the source of a case; with `read_by`, they need only what these queries read."""
+
+
+SMALL_DATABASES: Registry[OpenSmallDatabases] = Registry(
+    "kind with small databases",
+    group="pytest_queryeval.small_databases",
+    used_by_workers=True,
+    members={
+        "sql": "pytest_queryeval.features.strength.sql.candidates:CandidateDatabases",
+        "sparql": "pytest_queryeval.features.strength.sparql.candidates:CandidateGraphs",
+    },
+)
+
+
+def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -> SmallDatabases[Any]:
+    """Return small databases for the source of a case; raise `SourceError` for a service, and for other kinds."""
     if case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         raise SourceError("no small database can be built: the source is a service")
-    if case.settings.kind == "sparql":
-        from pytest_queryeval.features.strength.sparql.candidates import CandidateGraphs
-
-        return CandidateGraphs(case, session)
-    from pytest_queryeval.features.strength.sql.candidates import CandidateDatabases
-
-    return CandidateDatabases(case, session, read_by)
+    if case.settings.kind not in SMALL_DATABASES:
+        raise SourceError(f"no small database can be built for the kind '{case.settings.kind}'")
+    return SMALL_DATABASES[case.settings.kind](case, session, read_by)

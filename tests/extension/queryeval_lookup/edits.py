@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from pytest_queryeval.core.cause import CausingEdit
-from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.model import Case, Execution
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes import Edits
 
 
 class KeyEdits:
@@ -23,5 +25,7 @@ class KeyEdits:
         return list(numbers) == [0]
 
 
-def lookup_edits(predicted: str, gold: str, *, schema: Schema, dialect: str) -> KeyEdits | None:
-    return KeyEdits(predicted, gold) if predicted.startswith("GET") else None
+def lookup_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
+    if not predicted.query or not predicted.query.startswith("GET"):
+        return Edits()
+    return Edits([KeyEdits(predicted.query, gold.query or "")])

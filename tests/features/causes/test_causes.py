@@ -413,6 +413,27 @@ def test_the_queries_of_one_cause_run_for_a_second_together(monkeypatch, session
     assert [timeout for _, timeout, _ in executed] == [7.0, 7.0, 1.0, 0.75, 0.5, 0.25]
 
 
+def test_constraints_are_checked_of_the_tables_that_the_queries_read(tmp_path, monkeypatch):
+    tables = (f"CREATE TABLE t{number} (id INTEGER PRIMARY KEY REFERENCES singer);" for number in range(40))
+    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+        connection.executescript(SCRIPT + "".join(tables))
+    source = Source(name="a", engine="sqlite", settings={"path": "a.sqlite"}, folder=tmp_path)
+    predicted, gold = f"{NAMES} WHERE age = 30 AND country = 'DE'", f"{NAMES} WHERE age >= 50 AND country = 'DE'"
+    executed, execute = [], Session.execute
+
+    def note(session, content, *arguments, **options):
+        executed.append(content.query)
+        return execute(session, content, *arguments, **options)
+
+    monkeypatch.setattr(Session, "execute", note)
+    with Session() as session:
+        case = make_case(source=source, golds=(query(gold),), predicted=query(predicted))
+        assert evaluate_case(case, session).cause.is_tested
+
+    assert "SELECT id FROM singer WHERE id IS NULL" in executed
+    assert not [text for text in executed if "t1" in text]
+
+
 @pytest.mark.parametrize(("mode", "is_local", "runs"), [("auto", False, 2), ("full", False, 52), ("off", True, 2)])
 def test_where_causes_are_looked_for(monkeypatch, mode, is_local, runs):
     with Session(cause=mode) as session:

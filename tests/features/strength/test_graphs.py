@@ -12,7 +12,7 @@ from random import Random
 import pyoxigraph
 import pytest
 from hostile_sparql import SERVICES
-from samples import make_case, query
+from samples import change, make_case, query
 from suites import write
 
 from pytest_queryeval.cli import main
@@ -179,6 +179,15 @@ def test_graphs_keep_what_the_vocabulary_implies_and_have_at_most_50_triples(fas
                 "ASK { ?x rdfs:subClassOf ?y FILTER (?x NOT IN (:Firm, :Person) || ?y != :Agent) }",
             ):
                 assert answers(text, kept) is False
+
+
+def test_the_vocabulary_does_not_depend_on_the_limits_of_a_case(fast_source):
+    with Session() as session:
+        databases = CandidateGraphs(change(case_of(fast_source), max_rows=1), session)
+        graph = next(databases.candidates(["ASK { ?x :employs ?y }"], Random(0), 1, plain_first=True))
+        text = databases.script(graph)
+
+    assert answers(text, "ASK { ?x :employs ?y FILTER NOT EXISTS { ?x a :Firm . ?y a :Person } }") is False
 
 
 def test_a_domain_that_subclasses_keep_is_kept_by_one_of_them(tmp_path):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit
-from pytest_queryeval.core.model import Answer, Case
+from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits
+from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import Literal, Table
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes import Edits
+from pytest_queryeval.features.causes.sparql import sparql_edits
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
 from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 from pytest_queryeval.languages.sparql.trees.reader import read_tree
@@ -16,11 +18,23 @@ from pytest_queryeval.languages.sparql.trees.tree import renamed
 from pytest_queryeval.languages.sparql.trees.writer import Writer
 
 
-def unknown_term_edits(query: str, case: Case, session: Session) -> UnknownTermEdits | None:
-    """Return the edits of a predicted query with unknown terms; None for others. Raise `SourceError`."""
+def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
+    """Return the edits of unknown terms, then those that lead from a predicted query to gold; raise `SourceError`.
+
+    The fallback are the unknown terms of a query that finds nothing, else what the patterns of both queries share.
+    """
+    query = predicted.query or ""
+    edits = sparql_edits(query, gold.query or "")
+    shared_patterns = None if edits is None else edits.shared_patterns()
     terms = session.unknown_terms(query, case)
+    if not terms:
+        return Edits([] if edits is None else [edits], shared_patterns)
     prefixes = {} if case.settings.source is None else declared_prefixes(case.settings.source.settings)
-    return UnknownTermEdits(query, terms, prefixes) if terms else None
+    term_edits = UnknownTermEdits(query, terms, prefixes)
+    groups: list[QueryEdits] = [term_edits] if edits is None else [term_edits, LabelledEdits(edits, terms)]
+    if finds_nothing(predicted.answer):
+        return Edits(groups, Cause(edits=tuple(term_edits.edits[:MAX_EDITS])))
+    return Edits(groups, shared_patterns)
 
 
 class UnknownTermEdits:
@@ -49,17 +63,17 @@ class UnknownTermEdits:
         """Return False: nearest terms are taken without a look at gold."""
         return False
 
-    def shared_patterns(self) -> None:
-        """Return None."""
 
-    def with_label(self, cause: Cause) -> Cause:
-        """Return a cause whose edits of unknown terms have their label."""
-        changed_terms = tuple(edit.change.partition(" → ")[0] + " → " for edit in self.edits)
-        edits = (
+class LabelledEdits:
+    """The edits of a predicted query, those of unknown terms with their label."""
+
+    def __init__(self, edits: QueryEdits, terms: Sequence[UnknownTerm]) -> None:
+        self.combinations, self.applied, self.reach_gold = edits.combinations, edits.applied, edits.reach_gold
+        changed_terms = tuple(term.change.partition(" → ")[0] + " → " for term in terms)
+        self.edits = [
             replace(edit, label="unknown-term") if edit.change.startswith(changed_terms) else edit
-            for edit in cause.edits
-        )
-        return replace(cause, edits=tuple(edits))
+            for edit in edits.edits
+        ]
 
 
 def finds_nothing(answer: Answer | None) -> bool:

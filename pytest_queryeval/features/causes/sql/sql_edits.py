@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import overload
 
@@ -11,6 +13,10 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CausingEdit
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.model import Case, Execution
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes import Edits
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.across import edits_across
 from pytest_queryeval.features.causes.sql.aligned import align, query_within
@@ -33,7 +39,11 @@ _FIRST_WORDS = {
 class SqlEdits:
     """The edits that lead from a predicted query to gold, the smallest first."""
 
-    def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
+    def __init__(
+        self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str, widths: Container[int] | None
+    ) -> None:
+        self._widths, self._width = widths, _width(predicted)
+        self._keeping_width: set[int] = set()  # edits that leave the number of columns as it is, which is wrong
         align(predicted, gold, schema, dialect)
         self._writer = writer(dialect)
         self._gold = gold
@@ -77,12 +87,19 @@ class SqlEdits:
         )
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None for a query that is invalid or slow.
+        """Return predicted after these edits; None for a query that is invalid, slow, or wrong by its width.
 
         It is invalid if it names a table that it does not read, and slow if it has more joins without a condition than
         predicted and gold have.
         """
+        if self._keeping_width.issuperset(numbers):
+            return None
         tree = self._changed(numbers)
+        width = _width(tree)
+        if self._widths is not None and width is not None and width not in self._widths:
+            if len(numbers) == 1 and width == self._width:
+                self._keeping_width.add(numbers[0])
+            return None
         nodes = list(tree.walk())
         columns = [node for node in nodes if isinstance(node, exp.Column)]
         if not _unknown_tables(nodes) <= self._structs:
@@ -93,12 +110,13 @@ class SqlEdits:
             changes.drop_table_names(columns)
         return self._written(tree)
 
-    def shared_patterns(self) -> None:
-        """Return nothing: SQL has no triple patterns."""
-
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
-        return parts.content(self._changed(numbers)) == parts.content(self._gold)
+        return parts.content(self._changed(numbers)) == self._gold_content
+
+    @cached_property
+    def _gold_content(self) -> str:
+        return parts.content(self._gold)
 
     def _changed(self, numbers: Sequence[int]) -> exp.Expr:
         root = self._root.copy()
@@ -171,8 +189,35 @@ def _unknown_tables(nodes: Iterable[exp.Expr]) -> set[str]:
     return named - tables - {""}
 
 
-def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdits | None:
+def _width(tree: exp.Expr) -> int | None:
+    """Return how many columns a query selects; None where it selects all of a table."""
+    query = query_within(tree)
+    while isinstance(query, exp.SetOperation):
+        query = query_within(query.this)
+    if not isinstance(query, exp.Select) or any(item.is_star for item in query.expressions):
+        return None
+    return len(query.expressions)
+
+
+def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
+    """Return the edits from a predicted query to gold, with the tables that the source lists; raise `SourceError`."""
+    policy = case.settings.policy
+    widths = None
+    if isinstance(gold.answer, Table) and not policy.gold_columns:
+        width = len(gold.answer.columns)
+        widths = range(width, width + 1 if policy.extra_columns == "reject" else sys.maxsize)
+    schema, dialect = session.schema(case), case.settings.dialect
+    edits = sql_edits(predicted.query or "", gold.query or "", schema, dialect, widths)
+    return Edits([] if edits is None else [edits])
+
+
+def sql_edits(
+    predicted: str, gold: str, schema: Schema, dialect: str, widths: Container[int] | None = None
+) -> SqlEdits | None:
     """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
+
+    `widths` are the numbers of columns that an answer may have; None for any.
+
 
     >>> edits = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
     >>> [*edits.edits]
@@ -186,7 +231,7 @@ def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdi
         if len(copies) < len(trees):
             return None
         predicted_tree, gold_tree = (query_within(tree) or tree for tree in copies)
-        return SqlEdits(predicted_tree, gold_tree, schema, dialect)
+        return SqlEdits(predicted_tree, gold_tree, schema, dialect, widths)
     except RecursionError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from pytest_queryeval.core.errors import SourceError
@@ -13,7 +14,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
 from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, turtle
-from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
+from pytest_queryeval.features.strength.sparql.vocabulary import MAX_STATEMENTS, Vocabulary
 from pytest_queryeval.languages.sparql.answers import refusal
 from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
@@ -22,27 +23,22 @@ from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read
 from pytest_queryeval.languages.sparql.trees.tree import Select
 
 TRIPLES = "triples"
+VOCABULARY_SECONDS = 10.0  # for the source to answer one question about its vocabulary
 
 
 class CandidateGraphs:
     """Small graphs for queries on the source of a case, with the types that its vocabulary implies.
 
-    Raise `SourceError` where the source does not answer.
+    They are made of what queries read in any case. Raise `SourceError` where the source does not answer.
     """
 
-    def __init__(self, case: Case, session: Session) -> None:
+    def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
         source = case.settings.source
         assert source is not None  # or there would be no queries
         self._source = source
         self._session = session
         self._prefixes: dict[str, str] = {"ex": EXAMPLES, **COMMON_PREFIXES, **declared_prefixes(source.settings)}
-        default_graphs = [name for name in texts(source.settings.get("default_graph", ())) if name != "union"]
-
-        def run(query: str) -> Table | None:
-            answer = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True).answer
-            return answer if isinstance(answer, Table) else None
-
-        self._vocabulary = Vocabulary(run, IRI(default_graphs[0]) if default_graphs else None)
+        self._vocabulary: Vocabulary = session.kept(("vocabulary", source.key), lambda: _vocabulary(case, session))
         has_named_graphs = ENGINES[source.engine].variants.suffix(source.settings) == ".trig"
         self._named_graphs = list(map(IRI, source.settings.get("graphs", {}))) if has_named_graphs else None
 
@@ -124,6 +120,20 @@ class CandidateGraphs:
             )
             for name in names
         }
+
+
+def _vocabulary(case: Case, session: Session) -> Vocabulary:
+    """Return the vocabulary of a case's source, whose queries have limits of their own."""
+    source = case.settings.source
+    assert source is not None  # as above
+    case = replace(case, settings=replace(case.settings, timeout=VOCABULARY_SECONDS, max_rows=MAX_STATEMENTS))
+    default_graphs = [name for name in texts(source.settings.get("default_graph", ())) if name != "union"]
+
+    def run(query: str) -> Table | None:
+        answer = session.execute(QueryOrAnswer(query=query), case, is_derived=True).answer
+        return answer if isinstance(answer, Table) else None
+
+    return Vocabulary(run, IRI(default_graphs[0]) if default_graphs else None)
 
 
 def _new_nodes(graph: Graph) -> set[str]:

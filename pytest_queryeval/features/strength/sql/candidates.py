@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from random import Random
 
 from sqlglot import exp
@@ -20,12 +18,10 @@ from pytest_queryeval.features.strength.sql.rows import (
     RowGenerator,
     Rows,
     constraints_of,
-    insertion_order,
     without_orphans,
 )
 from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.features.strength.sql.source_tables import source_tables
-from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SAMPLED_ROWS = 60  # of each table of the source
@@ -47,22 +43,27 @@ class CandidateDatabases:
         self._case = case
         self._session = session
         listing = source_tables(case, session)
-        self.tables = listing.tables
+        self._declared = listing.declared
         self._is_for_queries = bool(read_by)
-        self._filled = _read_tables_of(read_by, self.tables, case.settings.dialect) if read_by else self.tables
-        statements, others = _statements(listing.ddl, case.settings.dialect)
-        self._ddl = "\n\n".join([*(statements[name] for name in insertion_order(self.tables)), *others])
+        self._filled = _read_tables_of(read_by, listing.tables, case.settings.dialect) if read_by else listing.tables
+        self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
         self._samples = {name: self._sampled(name) for name in self._filled}
 
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, or none if its columns are not those of its definition."""
-        query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.settings.dialect))
-        case = replace(self._case, settings=replace(self._case.settings, max_rows=SAMPLED_ROWS))
-        answer = self._session.execute_cached(query, case, is_derived=True).answer
-        if not isinstance(answer, Table) or len(answer.columns) != len(self.tables[table].columns):
-            return ()
-        return [row for row in answer.rows if can_insert(row)]
+        source, dialect = self._case.settings.source, self._case.settings.dialect
+        assert source is not None  # or it would have no tables
+
+        def rows() -> Sequence[Row]:
+            query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, dialect))
+            case = replace(self._case, settings=replace(self._case.settings, max_rows=SAMPLED_ROWS))
+            answer = self._session.execute(query, case, is_derived=True).answer
+            if not isinstance(answer, Table) or len(answer.columns) != len(self._declared[table].columns):
+                return ()
+            return [row for row in answer.rows if can_insert(row)]
+
+        return self._session.kept(("sample", source.key, table, dialect), rows)
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
@@ -70,9 +71,11 @@ class CandidateDatabases:
         With `plain_first`, a part of them are plain: few rows, and NULL only where unavoidable.
         """
         dialect = self._case.settings.dialect
-        compared = [compared_columns(query, dialect, self.tables) for query in queries]
-        generator = RowGenerator(self._filled, compared, self._samples, is_strict=dialect != "sqlite")
-        for number in range(count if self.tables else 0):
+        compared = [compared_columns(query, dialect, self._declared) for query in queries]
+        generator = RowGenerator(
+            self._filled, compared, self._samples, is_strict=dialect != "sqlite", only_read=self._is_for_queries
+        )
+        for number in range(count if self._declared else 0):
             if plain_first and number < PLAIN_SHARE * count:
                 yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
             elif self._is_for_queries:
@@ -97,7 +100,7 @@ class CandidateDatabases:
 
     def contents(self, state: Rows) -> dict[str, Table]:
         """Return the tables that have rows, by name."""
-        columns = {name: tuple(column.name for column in self.tables[name].columns) for name in state}
+        columns = {name: tuple(column.name for column in self._declared[name].columns) for name in state}
         return {name: Table(columns=columns[name], rows=table_rows) for name, table_rows in state.items() if table_rows}
 
     def script(self, state: Rows) -> str:
@@ -137,14 +140,6 @@ class CandidateDatabases:
             size = max(1, size // 2)
 
 
-@lru_cache(maxsize=64)
-def _statements(ddl: str, dialect: str) -> tuple[dict[str, str], list[str]]:
-    """Return the statements that make tables, by these, and all others."""
-    statements = re.split(r"(?<=;)\n\n(?=CREATE )", ddl)
-    by_table = {name: statement for statement in statements for name in read_tables(statement, dialect)}
-    return by_table, [statement for statement in statements if statement not in by_table.values()]
-
-
 def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tables:
     """Return the tables that queries read, with those that they refer to; all where a query reads something else."""
     names: set[str] = set()
@@ -158,4 +153,4 @@ def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tab
         return tables
     while referred := {key.table for name in names for key in tables[name].foreign_keys} & tables.keys() - names:
         names |= referred
-    return {name: table for name, table in tables.items() if name in names}
+    return {name: tables[name] for name in tables if name in names}

@@ -22,11 +22,13 @@ class Compared:
     """Columns with the values that a query compares them with, pairs of columns that it compares, and its numbers.
 
     `numbers` are those of LIMIT and of comparisons without a column, as with `count(*)`. Names are in lower case.
+    `read` are the names of the columns whose values can change the answer; None for all.
     """
 
     values: tuple[tuple[Column, str | int | float], ...] = ()
     pairs: tuple[tuple[Column, Column], ...] = ()
     numbers: tuple[int, ...] = ()
+    read: frozenset[str] | None = None
 
 
 def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
@@ -55,7 +57,21 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
             numbers += (int(value) for value in constants if isinstance(value, int | float))
     for limit in tree.find_all(exp.Limit, exp.Offset):
         numbers += (int(value) for value in _constants(limit.expression) if isinstance(value, int))
-    return Compared(values=tuple(values), pairs=tuple(pairs), numbers=tuple(numbers))
+    return Compared(values=tuple(values), pairs=tuple(pairs), numbers=tuple(numbers), read=_read_columns(tree))
+
+
+def _read_columns(tree: exp.Expr) -> frozenset[str] | None:
+    """Return the names of the columns that a query reads; None where it may read all of a table, as for `*`."""
+    names: set[str] = set()
+    for node in tree.walk():
+        match node:
+            case exp.Identifier():
+                names.add(node.name.lower())
+            case exp.Star() if not isinstance(node.parent, exp.Count):
+                return None
+            case exp.Join() if node.args.get("method"):  # NATURAL
+                return None
+    return frozenset(names)
 
 
 def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from operator import itemgetter
 from random import Random
 from typing import TypeAlias
@@ -84,11 +85,18 @@ class RowGenerator:
 
     A column takes its values from those that queries compare it with, their neighbours, and the source's `samples`
     (rows by table). Columns that are compared with each other, or refer to each other, share their values. With
-    `is_strict`, a column takes values of its type only.
+    `is_strict`, a column takes values of its type only; with `only_read`, a column that no query reads mostly has the
+    same value.
     """
 
     def __init__(
-        self, tables: Tables, compared: Sequence[Compared], samples: Mapping[str, Sequence[Row]], *, is_strict: bool
+        self,
+        tables: Tables,
+        compared: Sequence[Compared],
+        samples: Mapping[str, Sequence[Row]],
+        *,
+        is_strict: bool,
+        only_read: bool = False,
     ) -> None:
         self._constraints = constraints_of(tables)
         self._columns: dict[str, list[tuple[Column, str]]] = {
@@ -117,7 +125,22 @@ class RowGenerator:
             for place, (column, _) in enumerate(columns):
                 cells = (row[place] for row in samples.get(name, ()) if row[place] is not None)
                 self._sampled[self._pool_of(column)].update(dict.fromkeys(cells))
+        self._varied = {name: self._varied_columns(name, compared if only_read else ()) for name in self._columns}
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
+
+    def _varied_columns(self, name: str, compared: Sequence[Compared]) -> Sequence[int]:
+        """Return the columns of a table with different values: those that queries read, keys and references."""
+        places = range(len(self._columns[name]))
+        names: set[str] = set()
+        for query in compared:
+            if query.read is None:
+                return places
+            names |= query.read
+        if not compared:
+            return places
+        constraints = self._constraints[name]
+        bound = {*constraints.in_keys, *(at for columns, _, _ in constraints.references for at in columns)}
+        return [at for at in places if at in bound or self._columns[name][at][0][1] in names]
 
     def rows(self, random: Random, *, sizes: Sequence[int] = SIZES, null_shares: Sequence[float] = NULL_SHARES) -> Rows:
         """Return rows for every table, at most MAX_ROWS each."""
@@ -126,9 +149,11 @@ class RowGenerator:
         rows_by_table: Rows = {}
         for name, columns in self._columns.items():
             column_cells = []
-            for column, declared_type in columns:
+            for at, (column, declared_type) in enumerate(columns):
                 pool = self._pool_of(column)
-                if pool not in pools:
+                if at not in self._varied[name]:
+                    pools[pool] = list(islice(self._sampled[pool], 1))
+                elif pool not in pools:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
                     chosen = random.sample(compared, min(len(compared), random.randint(4, MAX_COMPARED)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
@@ -163,11 +188,12 @@ class RowGenerator:
         """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables."""
         constraints = self._constraints[name]
         repeated = 0
-        free = [at for at in range(len(column_cells)) if at not in constraints.in_keys]
+        free = [at for at in self._varied[name] if at not in constraints.in_keys]
         if random.random() < REPEATING and free:
             repeated = min(random.choice(self._group_sizes) + random.choice((0, 0, 1)), MAX_ROWS)
         count = max(size, repeated)
-        columns = [self._cells(name, at, cells, random, 2 * count, null_share) for at, cells in enumerate(column_cells)]
+        attempts = 2 * count if constraints.keys else count
+        columns = [self._cells(name, at, cells, random, attempts, null_share) for at, cells in enumerate(column_cells)]
         if repeated:
             grouped = random.choice(free)
             columns[grouped][:repeated] = [random.choice(column_cells[grouped])] * repeated
@@ -198,6 +224,8 @@ class RowGenerator:
     ) -> list[Cell]:
         """Return the cells of a column, some of them NULL where that is allowed; half of those of a key are numbers."""
         constraints, cell_count = self._constraints[name], len(cells)
+        if at not in self._varied[name]:
+            return [cells[0]] * count
         column = [cells[number % cell_count] for number in random.randbytes(count)]
         if null_share and at not in constraints.not_null:
             limit = int(null_share * 256)
@@ -215,13 +243,13 @@ class RowGenerator:
 
         The first `repeated` ones keep what they share.
         """
-        samples, in_keys, width = self._samples.get(name, ()), self._constraints[name].in_keys, len(rows[0])
+        samples, in_keys, varied = self._samples.get(name, ()), self._constraints[name].in_keys, self._varied[name]
         for number, kind in enumerate(random.randbytes(len(rows))):
             if number and kind < RESEMBLING * 256:
                 earlier, *changed = random.randbytes(random.choice((2, 2, 3)))
                 row = list(rows[earlier % number])
-                for at in (*in_keys, *changed):
-                    row[at % width] = rows[number][at % width]
+                for at in (*in_keys, *(varied[place % len(varied)] for place in changed if varied)):
+                    row[at] = rows[number][at]
                 rows[number] = tuple(row)
             elif samples and number >= repeated and kind >= (1 - FROM_SOURCE) * 256:
                 row = list(random.choice(samples))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
@@ -11,19 +13,51 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import ForeignKey, TableDefinition, Tables
 from pytest_queryeval.evaluation.calls.schema_text import schema_script
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.sql.rows import insertion_order
 from pytest_queryeval.features.strength.sql.scripts import select_key_faults, select_nulls, select_orphans
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 
 CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceTables:
-    """The tables of a source, with the constraints that its rows keep."""
+    """The tables of a source."""
 
     ddl: str = ""
     """The statements that create the tables."""
+    dialect: str = ""
+    declared: Tables = field(default_factory=dict)
+    """The tables with the constraints that the source declares."""
     tables: Tables = field(default_factory=dict)
+    """The tables with the constraints that their rows keep, each checked where it is first looked up."""
+
+    @cached_property
+    def script(self) -> str:
+        """Return the statements that create the tables, each after those that it refers to, then all others."""
+        statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
+        by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
+        others = [statement for statement in statements if statement not in by_table.values()]
+        return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *others])
+
+
+class _CheckedTables(Mapping[str, TableDefinition]):
+    """Tables with the constraints that their rows keep, of those that are declared and those that are stated."""
+
+    def __init__(self, declared: Tables, stated: Tables, rows: _Rows) -> None:
+        self._declared, self._stated, self._rows = declared, stated, rows
+        self._checked: dict[str, TableDefinition] = {}
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        if name not in self._checked:
+            self._checked[name] = _constrain(self._declared[name], self._stated.get(name), self._rows)
+        return self._checked[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
 
 
 def source_tables(case: Case, session: Session) -> SourceTables:
@@ -71,7 +105,9 @@ def _with_constraints(case: Case, stated_ddl: str | None, session: Session) -> S
     rows = _Rows(tables, dialect, returns_rows)
     return SourceTables(
         ddl=declared_ddl or stated_ddl or "",
-        tables={name: _constrain(table, stated_tables.get(name), rows) for name, table in tables.items()},
+        dialect=dialect,
+        declared=tables,
+        tables=_CheckedTables(tables, stated_tables, rows),
     )
 
 
