@@ -33,9 +33,9 @@ unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they
 quick: $(TEST)/.installed
 	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
-# These tests wait for nothing. What one of them opened for a process that does not start is closed by nobody.
+# These tests wait for nothing.
 quick-tests: $(TEST)/.installed compiled
-	$(subst -n 3,-n 2,$(PYTEST)) -m "not slow and not server and not process and not long" -W ignore::ResourceWarning \
+	$(subst -n 3,-n 2,$(PYTEST)) -m "not slow and not server and not process and not long" \
 		$(patsubst %,--ignore=tests/%,browser conformance plugin)
 
 test: $(TEST)/.installed

@@ -159,6 +159,7 @@ def test_a_session_that_was_closed_can_be_used_again(engine):
     assert engine.executed.count("gold") == 2
 
 
+@pytest.mark.process
 def test_an_engine_that_fails_to_close_does_not_keep_the_others_open(tmp_path, monkeypatch):
     engine = install_engine(monkeypatch, ANSWERS)
     monkeypatch.setattr(engine, "close", lambda: 1 / 0)
