@@ -13,7 +13,8 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
-MAX_TOKENS = 2_000  # of a query
+MAX_CHARACTERS = 4_000  # of a query that is repaired
+MAX_SPELLINGS = 60  # of a query that are read
 PLAIN_QUOTES = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
 )
@@ -43,7 +44,7 @@ class FailedQuery(NamedTuple):
 
 
 def repair(before: str, after: str, clauses: Mapping[str, str], default: str) -> Repair | None:
-    """Return a repair by the tokens in which two texts differ; None where there are none, or very many tokens.
+    """Return a repair by the tokens in which two texts differ; None where there are none.
 
     `clauses` are the names of the clauses by the word, in upper case, that they begin with, `default` is the clause of
     what stands before all of them.
@@ -52,8 +53,6 @@ def repair(before: str, after: str, clauses: Mapping[str, str], default: str) ->
     Repair(clause='SELECT', change=', → nothing', query='SELECT a FROM t')
     """
     matches, new_matches = (list(_TOKEN.finditer(text)) for text in (before, after))
-    if max(len(matches), len(new_matches)) > MAX_TOKENS:
-        return None
     tokens, new_tokens = ([match[0].lower() for match in side] for side in (matches, new_matches))
     matcher = SequenceMatcher(None, tokens, new_tokens, autojunk=False)
     blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]

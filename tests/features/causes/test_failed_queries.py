@@ -6,12 +6,16 @@ from dataclasses import replace
 import pytest
 from samples import make_case, query
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES as ENGINE_TYPES
 from pytest_queryeval.engines import SourceFingerprint
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes.failed import MAX_SPELLINGS, FailedQuery
 from pytest_queryeval.features.causes.search import STILL_WRONG
+from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
+from pytest_queryeval.features.causes.sql.failed import sql_repairs
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import result_json
 
@@ -283,3 +287,28 @@ def test_the_failure_text_has_the_message_and_the_repair(sqlite_source):
 
     assert "no such column: nme" in text
     assert "SELECT: nme → name (unknown-column)" in text
+
+
+@pytest.mark.parametrize("kind", ["sql", "sparql"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 3_900,
+        "SELECT " + "FORM " * 700,
+        "SELECT nme FROM singer" + " JOIN concert" * 250,
+        "SELECT ?x { FILTER ?x" + " " * 3_900,
+        "SELECT ?x { <" + " a" * 1_900,
+        "SELECT COUNT(?x) " * 200,
+        "?x = " * 700,
+        "SELECT name FROM singer WHERE name = '\x00\u202e' AND nme = 1",
+        "SELECT name, FROM singer " + "-" * 5_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_hostile_texts_have_few_repairs(kind, text):
+    repairs = {"sql": sql_repairs, "sparql": sparql_repairs}[kind]
+    schema = Schema(tables={"singer": ("id", "name"), "concert": ("id", "singer_id")})
+
+    for message in ("no such column: nme", 'near "FORM": syntax error', "error at 1:300: x (line:1, col:200)"):
+        query = FailedQuery(text, message, "SELECT name FROM singer", schema, "sqlite", None)
+        assert len(list(repairs(query))) <= MAX_SPELLINGS

@@ -196,6 +196,14 @@ def test_one_edit_may_be_the_cause_where_the_graph_states_a_fact_in_two_ways(cau
     assert not cause.is_tested
 
 
+def test_one_edit_that_is_right_on_the_source_comes_before_two_that_are_right_anywhere(cause_of):
+    gold = f"{HEAD}SELECT DISTINCT ?x {{ ?y :knows ?x . ?x :born :wien }}"
+
+    cause = cause_of(f"{HEAD}SELECT DISTINCT ?x ?n {{ ?x :born :wien ; :name ?n }}", gold)
+
+    assert [edit.label for edit in cause.edits] == ["extra-column"]
+
+
 def test_a_pattern_replaced_as_a_whole_is_no_cause(cause_of):
     shared = cause_of(f"{HEAD}{S} {{ ?x :name 'Ann' }}", f"{HEAD}{S} {{ ?y :born ?x . ?x :in :austria }}")
 

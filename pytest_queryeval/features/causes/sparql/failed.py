@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 from pytest_queryeval.core.errors import nearest
-from pytest_queryeval.features.causes.failed import PLAIN_QUOTES, FailedQuery, Repair, repair
+from pytest_queryeval.features.causes.failed import (
+    MAX_CHARACTERS,
+    MAX_SPELLINGS,
+    PLAIN_QUOTES,
+    FailedQuery,
+    Repair,
+    repair,
+)
 from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.languages.sparql.source_terms import local_name
@@ -57,13 +64,19 @@ _PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)")
 
 def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
     """Yield queries that one change makes of a query that its engine refused."""
+    if len(query.text) > MAX_CHARACTERS:
+        return
     prefixes = _source_prefixes(query)
     undeclared = [name for name in read_query(query.text).undeclared_prefixes if name not in prefixes]
     texts = {query.text}
     if undeclared:
         repaired_texts = _with_prefixes(query, undeclared)
     else:
-        repaired_texts = (text for text in chain(_grouped(query), _respelled(query)) if _is_readable(text, prefixes))
+        repaired_texts = (
+            text
+            for text in islice(chain(_grouped(query), _respelled(query)), MAX_SPELLINGS)
+            if _is_readable(text, prefixes)
+        )
     for text in repaired_texts:
         if text not in texts:
             texts.add(text)

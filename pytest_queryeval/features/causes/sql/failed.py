@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 from sqlglot import exp
 
-from pytest_queryeval.features.causes.failed import FailedQuery, Repair, repair
+from pytest_queryeval.features.causes.failed import MAX_CHARACTERS, MAX_SPELLINGS, FailedQuery, Repair, repair
 from pytest_queryeval.features.causes.sql import parts
 from pytest_queryeval.features.causes.sql.aligned import query_within
 from pytest_queryeval.features.causes.sql.changes import add_condition, drop_condition
 from pytest_queryeval.features.causes.sql.other_names import with_other_names
 from pytest_queryeval.features.causes.sql.respelling import CLAUSE_OF, respelled
 from pytest_queryeval.features.causes.sql.writing import write, writer
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.parsed_query import ParsedQuery, parse_query
 from pytest_queryeval.languages.sql.unknown_names import name_label
 
 _DIALECTS = ("mysql", "postgres", "tsql", "duckdb", "sqlite", "bigquery", "snowflake", "oracle", "spark")
@@ -34,16 +33,20 @@ _EXTREME_OF: dict[tuple[type[exp.Expr], type[exp.Expr]], type[exp.Expr]] = {
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
     """Yield queries that one change makes of a query that its database refused, by what its message says."""
+    if len(query.text) > MAX_CHARACTERS:
+        return
     tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
     texts = {query.text}
     if tree is not None:
         before = write(tree.copy(), writer(query.dialect))
         for changed_tree in _rewritten(tree) if label is None else with_other_names(tree, query):
-            if (text := write(changed_tree, writer(query.dialect))) not in texts:
+            text = write(changed_tree, writer(query.dialect))
+            if before is not None and text is not None and text not in texts:
                 texts.add(text)
                 yield from filter(None, [repair(before, text, CLAUSE_OF, "SELECT")])
-    for text in chain(respelled(query), _in_dialect(query)) if label is None or tree is None else ():
-        if text not in texts and parse_query(text, query.dialect).whole_tree is not None:
+    spellings = dict.fromkeys(islice(respelled(query), MAX_SPELLINGS)) if label is None or tree is None else {}
+    for text in chain(spellings, _in_dialect(query) if spellings else ()):
+        if text not in texts and ParsedQuery(text, query.dialect).whole_tree is not None:
             texts.add(text)
             yield from filter(None, [repair(query.text, text, CLAUSE_OF, "SELECT")])
 
@@ -111,7 +114,7 @@ def _with_bare_arms(tree: exp.Expr) -> bool:
 def _in_dialect(query: FailedQuery) -> Iterator[str]:
     """Yield the query in the words of its own dialect, read as one of another dialect."""
     for dialect in _DIALECTS:
-        tree = parse_query(query.text, dialect).whole_tree if dialect != query.dialect else None
-        if tree is not None:
-            with suppress(Exception):  # sqlglot fails with any error on what a dialect cannot say
-                yield write(tree.copy(), writer(query.dialect))
+        tree = ParsedQuery(query.text, dialect).whole_tree if dialect != query.dialect else None
+        text = None if tree is None else write(tree.copy(), writer(query.dialect))
+        if text is not None:
+            yield text

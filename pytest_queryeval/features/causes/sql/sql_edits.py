@@ -108,7 +108,7 @@ class SqlEdits:
             return None
         if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
             changes.drop_table_names(columns)
-        return self._written(tree)
+        return write(tree, self._writer)
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
@@ -147,14 +147,7 @@ class SqlEdits:
         for column in columns if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
-        return self._written(shown) or shown.key
-
-    def _written(self, tree: exp.Expr) -> str | None:
-        """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""
-        try:
-            return write(tree, self._writer)
-        except Exception:  # noqa: BLE001
-            return None
+        return write(shown, self._writer) or shown.key
 
 
 class _ShownEdits(Sequence[CausingEdit]):
