@@ -24,6 +24,7 @@ from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
+    "abstention",
     "command_predictor",
     "database_servers",
     "duckdb",

@@ -64,6 +64,7 @@ def candidates(block):
 
 @pytest.mark.feature(
     *(
+        "abstention",
         "command_predictor",
         "database_servers",
         "duckdb",

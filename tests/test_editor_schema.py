@@ -30,6 +30,7 @@ from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 # The schemas of the package have the members of all features.
 pytestmark = pytest.mark.feature(
+    "abstention",
     "command_predictor",
     "database_servers",
     "duckdb",
