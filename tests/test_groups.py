@@ -7,6 +7,7 @@ import pytest
 from samples import HEAD, make_case, make_result, table
 from suites import enter, problems, write
 
+from pytest_queryeval.core import groups
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.core.groups import GROUPS, Group, group_values
 from pytest_queryeval.features.excel.csv import render_csv
@@ -105,3 +106,10 @@ def test_a_report_keeps_a_group_that_is_not_registered_where_it_is_read(owner, m
     gate = requirement("pass_rate", minimum=0.5) | {"type": "limits", "where": {"owner": "ann"}}
     assert count_cases([gate], report["cases"], []) == [1]
     assert where_text(gate["where"]) == " of cases with owner ann"
+
+
+def test_every_group_of_the_core_is_registered():
+    defined = [value for value in vars(groups).values() if isinstance(value, Group)]
+
+    assert defined
+    assert all(any(GROUPS[name] is group for name in GROUPS.names()) for group in defined)

@@ -4,11 +4,16 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
+import pytest_queryeval
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.reports import LAYOUTS
 from pytest_queryeval.results.gates import GateMode
+from pytest_queryeval.runs import options as runs_options
 from pytest_queryeval.runs.option_table import OPTIONS
 
+PACKAGE = Path(pytest_queryeval.__file__).parent
 SCALE = Path(__file__).parent.parent / "docs" / "scale.md"
 
 
@@ -16,6 +21,15 @@ def test_choices_are_all_modes():
     choices = {option.name: option.choices for option in OPTIONS if option.choices}
 
     assert choices == {"cause": get_args(CauseMode), "gates": get_args(GateMode), "excel_layout": LAYOUTS}
+
+
+@pytest.mark.parametrize("name", [option.name for option in OPTIONS])
+def test_every_option_is_read(name):
+    texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
+    own_text = Path(runs_options.__file__).read_text(encoding="utf-8")
+
+    is_used = any(re.search(rf"\b(?:options|option_values)\.{name}\b", text) for text in texts)
+    assert is_used or re.search(rf"\bself\.{name}\b", own_text), f"nothing reads the option {name}"
 
 
 def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest():
