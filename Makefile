@@ -24,19 +24,22 @@ SLOW = slow or hypothesis
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
 # A third of the tests' time is waiting: three processes keep two cores busy.
 PYTEST = $(TEST)/bin/python -m pytest -n 3 --dist worksteal
+QUICK = $(TEST)/bin/python -m pytest -m "not slow and not server and not process and not long"
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick quick-tests test all-tests compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
+.PHONY: quick quick-core quick-features test all-tests compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
 
-# The type checker, which has one process, runs beside the tests.
+# The type checker, which has one process, runs beside the tests. These wait for nothing, and each of two processes has
+# half of them: with pytest-xdist both would collect all tests, and a third process would take a tenth of the time.
 quick: $(TEST)/.installed
-	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint quick-core quick-features
 
-# These tests wait for nothing.
-quick-tests: $(TEST)/.installed compiled
-	$(subst -n 3,-n 2,$(PYTEST)) -m "not slow and not server and not process and not long" \
-		$(patsubst %,--ignore=tests/%,browser conformance plugin)
+quick-core: $(TEST)/.installed compiled
+	$(QUICK) tests $(patsubst %,--ignore=tests/%,browser conformance features plugin)
+
+quick-features: $(TEST)/.installed compiled
+	$(QUICK) tests/features
 
 test: $(TEST)/.installed
 	@$(MAKE) --no-print-directory --jobs 2 lint all-tests
