@@ -125,6 +125,13 @@ def test_rows_keep_keys_foreign_keys_and_not_null(seed):
                 connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
 
 
+def test_a_group_may_be_as_large_as_a_table():
+    queries = [compared_columns(f"SELECT singer FROM concert LIMIT {MAX_ROWS}", "sqlite", tables())]
+    generator = RowGenerator(tables(), queries, {}, is_strict=False)
+
+    assert {MAX_ROWS} == {max(len(rows["singer"]) for rows in map(generator.rows, map(Random, range(40))))}
+
+
 def test_values_are_those_of_the_queries_their_neighbours_and_samples():
     generator = RowGenerator(
         tables("CREATE TABLE t (a INTEGER, b TEXT)"),

@@ -312,8 +312,8 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
 
 @lru_cache(maxsize=256)
 def _numbers(declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return numbers from 1 on as a column of the declared type stores them; none where it refuses them."""
-    return [cell for number in range(1, 2 * MAX_ROWS) for cell in fitted(number, declared, is_strict=is_strict)]
+    """Return a number for each row that is tried, as the declared type stores it; none where it refuses numbers."""
+    return [cell for number in range(2 * MAX_ROWS) for cell in fitted(number + 1, declared, is_strict=is_strict)]
 
 
 @lru_cache(maxsize=8_192, typed=True)
