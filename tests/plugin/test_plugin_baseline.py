@@ -376,6 +376,7 @@ def test_another_state_of_the_database_is_named(pytester, suite, earlier, run_an
     assert changes(run) == {"another source, or another state of it": ["a", "b"]}
 
 
+@pytest.mark.feature("database_servers")
 def test_a_source_that_is_run_by_another_engine_is_named(pytester, suite, earlier, run_and_parse):
     with sqlite3.connect(pytester.path / "singers.db") as database:
         database.execute("CREATE TABLE singer (country TEXT)")

@@ -66,6 +66,7 @@ def test_a_predictor_that_reads_gold_is_an_error_of_each_case(suite, write, run_
     assert "raised AttributeError: predictors do not see gold (cheat.py:" in run.case("a")["message"]
 
 
+@pytest.mark.feature("command_predictor")
 @pytest.mark.parametrize(
     "predictor",
     [
@@ -89,6 +90,7 @@ def test_predictors_of_every_sort_see_the_schema_of_the_source(suite, write, run
     assert run.outcomes == dict.fromkeys("abc", "passed")
 
 
+@pytest.mark.feature("http_predictor")
 @pytest.mark.parametrize(
     ("settings", "outcome"),
     [
@@ -106,6 +108,7 @@ def test_a_service_is_sent_the_schema_only_where_it_asks_for_it(suite, run_and_p
     assert "country" not in json.dumps(service.sent[0]) or outcome == "passed"
 
 
+@pytest.mark.feature("command_predictor")
 def test_a_program_is_not_sent_the_schema_unless_it_asks_for_it(suite, write, run_and_parse):
     write("program.py", PROGRAM)
     suite(unpredicted("a"), predictor={"command": [sys.executable, "program.py"]})
@@ -123,6 +126,7 @@ def test_sending_the_schema_is_for_programs_and_services(suite, write, run, pred
     run().stdout.fnmatch_lines([f"a.queryeval.yaml:3: {said}"])
 
 
+@pytest.mark.feature("http_engine")
 def test_a_function_that_reads_no_schema_lists_no_source(suite, write, run_and_parse):
     write("predict.py", f"def predict(case):\n    return {GOLD!r} if case.id == 'a' else str(case.schema)\n")
     live = {"http": {"url": "http://127.0.0.1:9/", "body": {"q": "{query}"}, "rows": "$.rows"}}
@@ -164,6 +168,7 @@ def pytest_queryeval_predict(case, config):
 """
 
 
+@pytest.mark.feature("command_predictor")
 @pytest.mark.parametrize(
     "predictor",
     [
@@ -231,6 +236,7 @@ def test_a_function_may_hand_what_it_sees_to_another_process(suite, write, run_a
     assert run_and_parse("-p", "no:cacheprovider").outcomes == {"a": "passed"}
 
 
+@pytest.mark.feature("recording")
 def test_what_is_sent_of_the_schema_is_a_part_of_what_is_recorded(suite, run_and_parse, service):
     suite(unpredicted("whole"), name="whole.queryeval.yaml", predictor={"http": service.url, "send_schema": True})
     suite(unpredicted("bare"), name="bare.queryeval.yaml", predictor={"http": service.url})
@@ -246,6 +252,7 @@ def test_what_is_sent_of_the_schema_is_a_part_of_what_is_recorded(suite, run_and
     assert again.case("whole")["predicted"]["query"] == WRONG
 
 
+@pytest.mark.feature("recording")
 def test_a_recorded_function_that_reads_the_schema_is_asked_again_when_that_changes(suite, write, run_and_parse):
     write("predict.py", "def predict(case):\n    return f'SELECT {len(case.schema)}'\n")
     suite(unpredicted("a"), predictor="predict.py:predict", thresholds={})
@@ -259,6 +266,7 @@ def test_a_recorded_function_that_reads_the_schema_is_asked_again_when_that_chan
     assert queries == [f"SELECT {len(SCHEMA)}", f"SELECT {len(SCHEMA) + len('CREATE TABLE more (a);') + 2}"]
 
 
+@pytest.mark.feature("json")
 def test_a_json_schema_is_what_predictors_of_json_cases_see(write, run_and_parse):
     write("s.json", '{"type": "object"}')
     write("predict.py", "def predict(case):\n    return case.schema\n")

@@ -272,6 +272,7 @@ def test_other_files_of_yaml_are_not_taken_for_suites(write, run):
     assert "rename it to" not in run("songs.yaml").stdout.str()
 
 
+@pytest.mark.feature("json")
 def test_a_case_in_a_table_is_reported_with_its_row(write, run_and_parse):
     write("s.queryeval.yaml", "kind: json\n\ncases: {file: q.csv, metadata: rest}\n")
     write("q.csv", "id,gold,predicted,note\na,1,1,x\n\n,2,3,y\n")
@@ -286,6 +287,7 @@ def test_a_case_in_a_table_is_reported_with_its_row(write, run_and_parse):
     run.result.stdout.fnmatch_lines(["  case       s.queryeval.yaml:3 (q.csv, row 4)"])
 
 
+@pytest.mark.feature("json")
 def test_a_conversation_is_selected_by_its_name(write, run):
     turn = "conversation: [{role: user, content: Hello, target: []}]"
     first = f"{{id: a, name: population of Mexico, {turn}}}"

@@ -110,6 +110,7 @@ def test_no_case_is_shown_the_prediction_of_another_one(suite, write, run_and_pa
     assert run.case("asked")["predicted"] is None
 
 
+@pytest.mark.feature("ci")
 def test_both_sides_of_a_case_in_error_stand_in_every_format(suite, write, run, pytester):
     write("predict.py", ASKED)
     suite(unpredicted("a", gold=INVALID), unpredicted("bad"), predictor="predict.py:predict")

@@ -245,6 +245,7 @@ def test_gate_sums_what_all_calls_tell(suite, write, run_and_parse):
     assert "metadata[cost]" not in run.case("a")["scores"]
 
 
+@pytest.mark.feature("json")
 def test_gate_computes_its_metric_for_the_cases_that_it_is_about_only(suite, write, run_and_parse):
     write(
         "queryeval.yaml",

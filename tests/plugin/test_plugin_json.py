@@ -34,6 +34,7 @@ def deep(value, *keys):
     return value
 
 
+@pytest.mark.feature("json")
 def test_a_long_path_and_its_value_keep_their_ends(json_suite, run_and_parse):
     keys = [f"a_rather_long_key_{number}" for number in range(9)]
     json_suite((deep("x" * 90 + "right", *keys), deep("x" * 90 + "wrong", *keys)))
@@ -46,6 +47,7 @@ def test_a_long_path_and_its_value_keep_their_ends(json_suite, run_and_parse):
     assert len(gold) <= 160
 
 
+@pytest.mark.feature("json")
 def test_a_path_of_usual_length_is_shown_whole(json_suite, run_and_parse):
     keys = ["query", "filters", "0", "conditions", "left", "operand", "name"]
     json_suite((deep(1, *keys), deep(2, *keys)))
@@ -55,6 +57,7 @@ def test_a_path_of_usual_length_is_shown_whole(json_suite, run_and_parse):
     run.result.stdout.fnmatch_lines(["    instead  | $.query.filters['0'].conditions.left.operand.name · 2"])
 
 
+@pytest.mark.feature("json")
 def test_a_violation_at_a_long_path_says_what_is_wrong(json_suite, run_and_parse):
     keys = [f"a_rather_long_key_{number}" for number in range(12)]
     schema = {"type": "integer"}
@@ -67,6 +70,7 @@ def test_a_violation_at_a_long_path_says_what_is_wrong(json_suite, run_and_parse
     assert re.search(r"^  violation  \$\.a_rather.*…\S*: 'one' is not of type 'integer'$", run.text, re.MULTILINE)
 
 
+@pytest.mark.feature("json")
 def test_an_answer_whose_check_takes_too_long_is_shown(json_suite, run_and_parse):
     json_suite(({"a": "a"}, {"a": "a" * 40 + "b"}), schema=SLOW)
 
@@ -77,6 +81,7 @@ def test_an_answer_whose_check_takes_too_long_is_shown(json_suite, run_and_parse
     assert "(a stored answer)" not in run.text
 
 
+@pytest.mark.feature("ci")
 def test_characters_that_turn_or_hide_text_are_data_in_the_report_and_escapes_elsewhere(
     pytester, json_suite, run_and_parse
 ):

@@ -37,6 +37,7 @@ def test_names_in_suites_are_errors_with_a_place(suite, run_and_parse):
         assert trace not in run.text
 
 
+@pytest.mark.feature("recording")
 @pytest.mark.parametrize("option", ["replay", "record", "baseline", "report"])
 def test_names_on_the_command_line_are_usage_errors(suite, run, option):
     suite(case())

@@ -203,6 +203,7 @@ def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, f
     assert 'tests="1"' in (pytester.path / folder / "junit.xml").read_text(encoding="utf-8")
 
 
+@pytest.mark.feature("ci")
 def test_junit_xml_that_the_user_asks_for_wins(pytester, suite, run):
     suite(case("good"))
 
@@ -263,6 +264,7 @@ def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, 
     assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
 
 
+@pytest.mark.feature("ci")
 def test_ini_names_reports_relative_to_its_own_folder(pytester, suite, write, run, monkeypatch):
     write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
     suite(case("good"), name="suites/a.queryeval.yaml")

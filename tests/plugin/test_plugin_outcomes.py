@@ -23,6 +23,7 @@ def test_right_query_passes_and_its_scores_are_junit_properties(suite, run_and_p
     }
 
 
+@pytest.mark.feature("causes")
 def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse):
     suite(case("bad", WRONG))
 
@@ -39,6 +40,7 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     assert run.case("bad")["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
+@pytest.mark.feature("causes")
 @pytest.mark.parametrize("mode", ["off", "full"])
 def test_the_setting_says_where_causes_are_looked_for_and_the_option_goes_before_it(
     suite, pytester, run_and_parse, mode

@@ -57,6 +57,7 @@ def service():
         yield started
 
 
+@pytest.mark.feature("http_predictor")
 def test_predictions_are_fetched_ahead_and_at_most_so_many_at_once(suite, run_and_parse, service):
     suite(*cases(), predictor={"http": service.url, "concurrency": 5})
 
@@ -67,6 +68,7 @@ def test_predictions_are_fetched_ahead_and_at_most_so_many_at_once(suite, run_an
     assert [found["prediction"]["seconds"] >= 0.05 for found in run.report["cases"]] == [True] * NUMBER
 
 
+@pytest.mark.feature("http_predictor")
 def test_scores_do_not_depend_on_how_many_calls_are_made_at_once(suite, run_and_parse, service):
     suite(*cases(), predictor={"http": service.url})
 
@@ -77,6 +79,7 @@ def test_scores_do_not_depend_on_how_many_calls_are_made_at_once(suite, run_and_
     assert scores(together) == scores(alone)
 
 
+@pytest.mark.feature("http_predictor")
 def test_after_the_first_failure_no_call_is_made(suite, run_and_parse, service):
     suite(*cases(200), predictor={"http": service.url, "concurrency": 2})
 
@@ -88,6 +91,7 @@ def test_after_the_first_failure_no_call_is_made(suite, run_and_parse, service):
     assert len(service.asked) == asked < 100
 
 
+@pytest.mark.feature("http_predictor")
 def test_cases_that_were_left_out_are_not_asked_for(suite, run_and_parse, service):
     suite(*cases(), predictor={"http": service.url})
 

@@ -47,6 +47,7 @@ def test_collecting_does_not_import_the_predictor(suite, write, run):
     assert "imported" not in result.stdout.str()
 
 
+@pytest.mark.feature("recording")
 @pytest.mark.parametrize("option", ["--queryeval-predictor=predict.py:predict", "--queryeval-replay=rec"])
 def test_a_predictor_that_no_case_will_be_answered_by_may_be_gone(suite, write, run, option):
     write("predict.py", RIGHT)

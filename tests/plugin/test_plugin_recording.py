@@ -51,6 +51,7 @@ def database(path: Path) -> None:
         connection.executescript(SCRIPT)
 
 
+@pytest.mark.feature("recording")
 def test_a_replay_calls_nothing_and_runs_nothing(recorded, run_and_parse, service, monkeypatch):
     assert len(service.asked) == 6
     monkeypatch.setattr(Session, "engine", lambda *_: pytest.fail("an engine was asked for"))
@@ -67,6 +68,7 @@ def queries(folder):
     return {text if isinstance(text, str) else "\n".join(text) for text in (entry["of"]["query"] for entry in entries)}
 
 
+@pytest.mark.feature("recording")
 def test_a_recording_has_the_cause_of_a_wrong_answer_but_nothing_that_was_run_to_find_it(
     pytester, suite, run_and_parse, monkeypatch
 ):
@@ -83,6 +85,7 @@ def test_a_recording_has_the_cause_of_a_wrong_answer_but_nothing_that_was_run_to
     assert plain(run.report) == plain(recorded.report)
 
 
+@pytest.mark.feature("recording")
 def test_terms_that_a_cause_looked_up_are_recorded_where_a_metric_needs_them(write, suite, run_and_parse, monkeypatch):
     write("g.ttl", "@prefix : <http://e/> . :ann :age 30 .")
     prefix = "PREFIX : <http://e/>"
@@ -99,6 +102,7 @@ def test_terms_that_a_cause_looked_up_are_recorded_where_a_metric_needs_them(wri
     assert plain(run.report) == plain(recorded.report)
 
 
+@pytest.mark.feature("recording")
 def test_a_replay_says_which_cause_is_not_recorded(suite, run_and_parse):
     wrong = case("a", "SELECT name FROM singer WHERE age > 30", gold="SELECT name FROM singer WHERE age > 40")
     suite(wrong)
@@ -113,6 +117,7 @@ def test_a_replay_says_which_cause_is_not_recorded(suite, run_and_parse):
     assert "is stale: `compare` has changed (recorded {" in note
 
 
+@pytest.mark.feature("recording")
 def test_recording_again_asks_only_for_what_is_new(suite, recorded, run_and_parse, service):
     suite(*map(unpredicted, ANSWERS), unpredicted("good-too"), predictor={"http": service.url}, trials=2)
 
@@ -122,6 +127,7 @@ def test_recording_again_asks_only_for_what_is_new(suite, recorded, run_and_pars
     assert run.report["totals"]["cases"] == 4
 
 
+@pytest.mark.feature("recording")
 def test_what_was_never_recorded_is_an_error_that_names_it(suite, recorded, run_and_parse, service):
     suite(*map(unpredicted, ANSWERS), unpredicted("good-too"), predictor={"http": service.url}, trials=2)
 
@@ -131,6 +137,7 @@ def test_what_was_never_recorded_is_an_error_that_names_it(suite, recorded, run_
     assert "no recorded prediction for 'good-too'" in run.case("good-too")["message"]
 
 
+@pytest.mark.feature("recording")
 def test_a_database_that_changed_makes_only_its_own_cases_stale(pytester, suite, run_and_parse):
     for name in ("one.db", "two.db"):
         database(pytester.path / name)
@@ -147,6 +154,7 @@ def test_a_database_that_changed_makes_only_its_own_cases_stale(pytester, suite,
     assert "changed" in run.case("b")["message"]
 
 
+@pytest.mark.feature("recording")
 def test_prediction_for_a_source_that_got_a_row_is_stale_by_its_source_and_not_by_its_schema(
     pytester, suite, write, run_and_parse
 ):
@@ -165,6 +173,7 @@ def test_prediction_for_a_source_that_got_a_row_is_stale_by_its_source_and_not_b
     assert "the schema that its predictor sees has changed" not in message
 
 
+@pytest.mark.feature("recording")
 def test_a_function_that_goes_by_the_source_gets_its_own_answers_back(suite, write, run_and_parse):
     write("other.sql", SCRIPT.replace("Ana", "Zoe"))
     write(
@@ -188,6 +197,7 @@ def test_a_function_that_goes_by_the_source_gets_its_own_answers_back(suite, wri
     assert plain(second.report) == plain(first.report)
 
 
+@pytest.mark.feature("recording")
 def test_a_function_that_writes_into_its_case_is_recorded_and_replayed(suite, write, run_and_parse):
     write("bot.py", f"def answer(case):\n    case.metadata['told'].append(1)\n    return {GOLD!r}\n")
     suite(unpredicted("a", metadata={"told": []}), predictor={"python": "bot.py:answer"}, trials=2)
@@ -198,6 +208,7 @@ def test_a_function_that_writes_into_its_case_is_recorded_and_replayed(suite, wr
     assert first.outcomes == second.outcomes == {"a": "passed"}
 
 
+@pytest.mark.feature("recording")
 def test_a_replay_needs_none_of_the_secrets(suite, run_and_parse, service, monkeypatch):
     suite(
         unpredicted("good"),
@@ -215,6 +226,7 @@ def test_a_replay_needs_none_of_the_secrets(suite, run_and_parse, service, monke
     assert service.asked == ["good"]
 
 
+@pytest.mark.feature("recording")
 def test_cases_that_are_one_to_a_service_are_scored_by_what_a_replay_uses(suite, run_and_parse):
     answers = iter([GOLD, WRONG])
     with Answering(lambda _: next(answers)) as service:
@@ -229,6 +241,7 @@ def test_cases_that_are_one_to_a_service_are_scored_by_what_a_replay_uses(suite,
     assert plain(second.report) == plain(first.report)
 
 
+@pytest.mark.feature("recording")
 def test_a_folder_that_is_not_there_cannot_be_replayed(suite, run):
     suite(case())
 
@@ -239,6 +252,7 @@ def test_a_folder_that_is_not_there_cannot_be_replayed(suite, run):
     result.stderr.fnmatch_lines([f"*--queryeval-replay: {message}"])
 
 
+@pytest.mark.feature("recording")
 def test_recording_and_replaying_exclude_each_other(suite, run):
     suite(case())
 
@@ -248,6 +262,7 @@ def test_recording_and_replaying_exclude_each_other(suite, run):
     result.stderr.fnmatch_lines(["*--queryeval-record and --queryeval-replay exclude each other*"])
 
 
+@pytest.mark.feature("recording")
 def test_a_replay_says_that_it_is_one_and_so_does_a_comparison_with_it(recorded, run_and_parse):
     run = run_and_parse("--queryeval-replay=rec", "--queryeval-baseline=report.json", "--reruns=1")
 

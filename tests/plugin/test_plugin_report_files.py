@@ -15,6 +15,7 @@ SMALL_DISK = "import resource\n\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_0
 LARGE_JUNIT = "def test_large(record_property):\n    record_property('text', 'x' * 100_000)\n"
 
 
+@pytest.mark.feature("page")
 def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, report_of):
     write("conftest.py", SMALL_DISK)
     write("test_large.py", LARGE_JUNIT)
@@ -37,6 +38,7 @@ def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, re
     assert not (pytester.path / "reports" / "junit.xml").exists()
 
 
+@pytest.mark.feature("excel")
 def test_report_json_is_written_before_all_others(pytester, suite, run, monkeypatch):
     suite(case("good"))
 
@@ -87,6 +89,7 @@ def test_junit_file_that_can_be_neither_written_nor_removed_is_told(pytester, su
     result.stdout.fnmatch_lines(["report cut.xml cannot be written: No space left on device"])
 
 
+@pytest.mark.feature("ci")
 @pytest.mark.parametrize(
     ("pipe", "target"),
     [
@@ -108,6 +111,7 @@ def test_pipe_is_refused(pytester, suite, run, pipe, target):
     (pytester.path / pipe).unlink()
 
 
+@pytest.mark.feature("ci")
 @pytest.mark.parametrize("name", ["report.md", "junit.xml"])
 def test_folder_in_the_place_of_a_report_is_refused_before_any_case_runs(pytester, suite, run, name):
     suite(case("good"))
@@ -136,6 +140,7 @@ def test_links_are_followed(pytester, suite, run, report_of):
     assert (pytester.path / "folder" / "junit.xml").exists()
 
 
+@pytest.mark.feature("excel")
 def test_the_layout_of_workbooks_is_a_setting(suite, pytester, run):
     suite(case("good"))
     pytester.makeini("[pytest]\nqueryeval_excel_layout = plain")

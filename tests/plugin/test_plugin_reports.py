@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
 
 TIMES = ("created", "seconds", "measures")
@@ -112,6 +113,7 @@ def test_environment_tells_versions(suite, run_and_parse):
     assert run.report["predictor"] == {"sources": ["inline"]}
 
 
+@pytest.mark.feature("causes")
 def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     suite(
@@ -178,6 +180,7 @@ def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, m
     run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
 
 
+@pytest.mark.feature("ci", "page")
 def test_a_format_that_breaks_keeps_no_other_of_its_folder_from_being_written(pytester, suite, write, run):
     write(
         "conftest.py",

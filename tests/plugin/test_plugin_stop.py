@@ -38,6 +38,7 @@ def numbers(write):
     return write_numbers
 
 
+@pytest.mark.feature("json")
 def test_the_rest_is_not_run_once_the_gate_is_decided(numbers, write, run_and_parse, pytester):
     numbers(wrong=6)
     write("queries/test_other.py", "def test_other():\n    pass\n")
@@ -63,6 +64,7 @@ def test_the_rest_is_not_run_once_the_gate_is_decided(numbers, write, run_and_pa
     assert after <= len(calls) <= after + 8
 
 
+@pytest.mark.feature("json")
 def test_a_gate_that_is_missed_fails_the_run(numbers, run_and_parse):
     numbers(wrong=100)
 
@@ -75,6 +77,7 @@ def test_a_gate_that_is_missed_fails_the_run(numbers, run_and_parse):
     assert run.text.splitlines()[-1].startswith("queryeval: FAILED: gate missed: pass_rate in queries: ")
 
 
+@pytest.mark.feature("json")
 def test_the_order_depends_on_the_seed(numbers, run_and_parse):
     numbers()
 
@@ -84,6 +87,7 @@ def test_the_order_depends_on_the_seed(numbers, run_and_parse):
     assert first_cases(STOP) == first_cases(f"{STOP}:0") != first_cases(f"{STOP}:1")
 
 
+@pytest.mark.feature("json")
 def test_gates_of_several_folders_are_decided_each_by_their_own_cases(numbers, write, run_and_parse):
     numbers(60)
     write("queries/low/queryeval.yaml", GATE)
@@ -96,6 +100,7 @@ def test_gates_of_several_folders_are_decided_each_by_their_own_cases(numbers, w
     assert (lower["folder"], lower["ok"], lower["decided"]["of"]) == ("queries/low", False, 60)
 
 
+@pytest.mark.feature("json")
 def test_skipped_cases_are_not_among_those_that_could_run(numbers, write, run_and_parse):
     numbers(60)
     numbers(60, name="queries/b.queryeval.yaml", skip="later")
@@ -106,6 +111,7 @@ def test_skipped_cases_are_not_among_those_that_could_run(numbers, write, run_an
     assert (gate["cases"], gate["decided"]["of"], run.report["totals"]["skipped"]) == (60, 60, 60)
 
 
+@pytest.mark.feature("json")
 def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
     numbers(100)
     numbers(30, name="queries/b.queryeval.yaml", metadata={"broken": True})
@@ -118,6 +124,7 @@ def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.feature("json")
 def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse):
     page = (Path(__file__).parents[2] / "docs/stopping.md").read_text(encoding="utf-8")
     settings = page.split("```yaml\n")[1].split("```")[0]
@@ -127,6 +134,7 @@ def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse
     assert run_and_parse(STOP).text.splitlines()[-1] in page
 
 
+@pytest.mark.feature("json")
 def test_all_cases_run_while_a_gate_needs_them(numbers, run_and_parse):
     numbers(30, settings="gates: [{metric: pass_rate, min: 0.5}, {metric: 'metadata[tokens]', sum: {max: 5}}]")
 
@@ -138,6 +146,7 @@ def test_all_cases_run_while_a_gate_needs_them(numbers, run_and_parse):
     run.result.stdout.fnmatch_lines(["queryeval: all cases run: sum of metadata[[]tokens[]]: it limits a sum"])
 
 
+@pytest.mark.feature("json")
 def test_a_run_that_is_stopped_by_a_failure_is_no_run_that_was_decided(numbers, run_and_parse):
     numbers(wrong=120, settings=f"{GATE}\nthresholds: {{json_equal: 1}}")
 
@@ -152,6 +161,7 @@ WITHOUT = "run without it with --queryeval-stop=off"
 ON_SELECTION = "or evaluate gates on the selection with -o queryeval_gates=selection"
 
 
+@pytest.mark.feature("json")
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -170,6 +180,7 @@ def test_a_run_in_which_no_gate_can_be_decided_early_is_a_usage_error(numbers, r
     assert f"--queryeval-stop: {what}: {problem}" in "\n".join([*result.errlines, ""])
 
 
+@pytest.mark.feature("json")
 def test_a_selection_may_be_decided(numbers, run_and_parse):
     numbers()
 
@@ -179,6 +190,7 @@ def test_a_selection_may_be_decided(numbers, run_and_parse):
     assert (gate["ok"], gate["decided"]["of"], run.report["totals"]["cases"]) == (True, 60, 60)
 
 
+@pytest.mark.feature("json")
 def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_and_parse):
     numbers()
     write("pytest.ini", "[pytest]\nqueryeval_stop = decided:4\n")
@@ -200,6 +212,7 @@ def test_a_value_of_the_ini_file_that_cannot_be_read_is_a_usage_error(numbers, w
     assert "or off, found 'early'" in "\n".join(result.errlines)
 
 
+@pytest.mark.feature("json")
 def test_without_the_option_nothing_is_moved(numbers, write, run):
     numbers(3)
     write("queries/test_other.py", "def test_other():\n    pass\n")
@@ -215,6 +228,7 @@ def test_other_tests_need_no_gate(write, run):
     assert run(STOP).ret == 0
 
 
+@pytest.mark.feature("json")
 def test_a_case_that_is_run_again_counts_once(numbers, write, run_and_parse):
     numbers(40, settings=f"{GATE}\nthresholds: {{json_equal: 1}}", wrong=40)
 
@@ -223,6 +237,7 @@ def test_a_case_that_is_run_again_counts_once(numbers, write, run_and_parse):
     assert run.report["stop"]["after"] == run.report["totals"]["failed"] < 30
 
 
+@pytest.mark.feature("json")
 def test_a_case_that_is_collected_twice_runs_once(numbers, run_and_parse):
     numbers(60)
 

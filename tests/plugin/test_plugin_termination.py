@@ -196,6 +196,7 @@ def test_handler_that_is_set_during_the_run_stays_after_it(suite, write, run):
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.feature("page")
 def test_run_that_is_terminated_while_reports_are_written_completes_them(pytester, suite, write):
     write(
         "conftest.py",
@@ -242,6 +243,7 @@ def predict(case):
 """
 
 
+@pytest.mark.feature("recording")
 def test_recorded_run_is_resumed_after_a_crash(pytester, suite, write, run_and_parse):
     write("predict.py", SUICIDE)
     suite(*(unpredicted(f"case-{number}") for number in range(6)), predictor="predict.py:predict")

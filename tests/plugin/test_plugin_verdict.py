@@ -128,6 +128,7 @@ def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run):
 SELECTION = "[{{dataset_id: A, dimensions: [{{dimension_name: COUNTRY, values: [{{id: {}}}]}}]}}]"
 
 
+@pytest.mark.feature("json", "sdmx")
 @pytest.mark.parametrize(
     ("settings", "cases", "metric"),
     [

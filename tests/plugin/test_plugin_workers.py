@@ -98,6 +98,7 @@ def gates_annotations_and_verdict(run):
     return [line for line in run.result.outlines if line.startswith(("gate ", "::", "queryeval: F"))]
 
 
+@pytest.mark.feature("ci")
 @pytest.mark.usefixtures("every_outcome")
 def test_a_run_is_the_same_with_and_without_workers_but_for_times(pytester, run_and_parse, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
@@ -173,6 +174,7 @@ def test_a_warning_of_a_suite_is_shown_once(suite, run):
     assert result.stdout.str().count("rename it to") == 1
 
 
+@pytest.mark.feature("http_predictor")
 def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run):
     with Answering(lambda asked: GOLD) as service:
         suite(unpredicted("a"), unpredicted("b"), predictor={"http": service.url, "concurrency": 1})
@@ -185,6 +187,7 @@ def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run):
     assert service.asked == []
 
 
+@pytest.mark.feature("command_predictor", "json")
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [
@@ -208,6 +211,7 @@ def test_a_worker_runs_nothing_that_workers_cannot_do_and_says_why(suite, write,
     assert not Path("asked").exists()
 
 
+@pytest.mark.feature("http_predictor")
 def test_a_worker_calls_for_the_case_at_hand_only(suite, summary_of_worker):
     with Answering(lambda asked: GOLD, seconds=0.02) as service:
         suite(*(unpredicted(f"case-{number}") for number in range(8)), predictor={"http": service.url})
