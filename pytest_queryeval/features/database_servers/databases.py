@@ -17,6 +17,8 @@ from sqlalchemy.types import NullType, TypeEngine
 
 from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, create_table
 
+# Follows the message of a driver that cannot connect.
+CHECK_URL = "(check server, user, password and database of the URL)"
 COLUMNS = ("table", "column", "type", "to_table", "to_column")
 MIN_CHARACTERS = 6  # a shorter secret is replaced where it is a whole word only
 _USER_INFO = re.compile(r"^[^:/?#]+://([^:/]*):(.*)@", re.DOTALL)

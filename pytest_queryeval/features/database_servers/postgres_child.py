@@ -22,7 +22,14 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
+from pytest_queryeval.features.database_servers.databases import (
+    CHECK_URL,
+    COLUMNS,
+    described,
+    redacted,
+    secrets_of,
+    statements,
+)
 from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
@@ -211,7 +218,7 @@ class Driver(driver.TableDriver):
             with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
                 return inspect(connection)
         except SQLAlchemyError as error:
-            raise Fault(str(getattr(error, "orig", None) or error)) from error
+            raise Fault(str(getattr(error, "orig", None) or error) + f" {CHECK_URL}") from error
 
     def _begin(self, seconds: float) -> Session:
         """Begin a transaction on the connection, or on a new one where the server has ended it meanwhile."""
@@ -225,7 +232,7 @@ class Driver(driver.TableDriver):
             self._sessions[self._url] = Session(self._url)
             self._sessions[self._url].begin(seconds)
         except (psycopg.Error, SQLAlchemyError) as error:
-            raise Fault(str(error)) from error
+            raise Fault(f"{error} {CHECK_URL}") from error
         if len(self._sessions) > CONNECTIONS:
             self._sessions.popitem(last=False)[1].connection.close()
         return self._sessions[self._url]

@@ -22,7 +22,14 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.features.database_servers.databases import COLUMNS, described, redacted, secrets_of, statements
+from pytest_queryeval.features.database_servers.databases import (
+    CHECK_URL,
+    COLUMNS,
+    described,
+    redacted,
+    secrets_of,
+    statements,
+)
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.commands import without_end
@@ -177,7 +184,7 @@ class Driver(driver.TableDriver):
         except Fault:
             raise
         except Exception as error:
-            raise Fault(f"{words(error)} (check server, user, password and database of the URL)") from error
+            raise Fault(f"{words(error)} {CHECK_URL}") from error
         self._open[url] = connection
         begin(self._open[url], seconds)
         if len(self._open) > CONNECTIONS:
