@@ -61,7 +61,7 @@ test-engines: $(TEST)/.installed
 	$(TEST)/bin/python -m pytest -rs $(patsubst %,tests/test_%.py,clickhouse sql_engines sql_order virtuoso warehouses) \
 		tests/features/scale/test_spark.py
 
-test-oldest: $(OLDEST)/.installed
+test-oldest: $(OLDEST)/.installed compiled
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \
 		$(patsubst %,--ignore=tests/plugin/test_plugin_%.py,$(SAME))
 

@@ -73,7 +73,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def until(self, condition):
-        return WebDriverWait(self.driver, SECONDS, poll_frequency=0.05).until(lambda _: condition())
+        return WebDriverWait(self.driver, SECONDS).until(lambda _: condition())
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0])?.innerText", selector)
