@@ -39,6 +39,6 @@ def test_an_interrupt_while_modules_are_imported_ends_in_one_line(tmp_path, modu
     entry_point = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]["queryeval"]
     command = [sys.executable, "-c", INTERRUPTED_SCRIPT, module, entry_point, "import", "spider", "x", "-o", "y"]
 
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "queryeval: interrupted\n")

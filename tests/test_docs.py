@@ -150,7 +150,7 @@ def test_the_search_of_the_site_does_not_find_internal_pages(tmp_path):
         (tmp_path / f"{page}.rst").write_text(f":orphan:\n\n{page}\n{'=' * len(page)}\n\n{word}\n")
 
     build = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(tmp_path), str(tmp_path / "site")]
-    subprocess.run(build, check=True, capture_output=True, timeout=60)
+    subprocess.run(build, check=True, capture_output=True, timeout=300)
 
     index = (tmp_path / "site" / "searchindex.js").read_text()
     assert "seagul" in index

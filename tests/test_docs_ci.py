@@ -110,7 +110,7 @@ def run(project, command, shell=("bash", "-e")):
     file = project / "step.sh"
     file.write_text(command, encoding="utf-8")
     return subprocess.run(
-        [*shell, file], cwd=project, env=known | told, capture_output=True, text=True, timeout=120, check=False
+        [*shell, file], cwd=project, env=known | told, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -157,7 +157,7 @@ def verdicts(project):
 
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_every_command_is_one_of_a_shell(command):
-    result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=300, check=False)
 
     assert result.stderr == ""
     assert "${{" not in command  # what a service writes into a script could be anybody's text

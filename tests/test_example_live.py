@@ -49,7 +49,7 @@ def test_without_a_server_the_folder_is_skipped_with_the_reason():
     environment = {name: value for name, value in os.environ.items() if name != "QUERYEVAL_EXAMPLE_ENDPOINT"}
     command = [sys.executable, "-m", "pytest", "sparql/live", "-rs", "-p", "no:cacheprovider"]
 
-    result = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=60, env=environment)
+    result = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=300, env=environment)
 
     assert result.returncode == 0
     assert "QUERYEVAL_EXAMPLE_ENDPOINT is not set" in result.stdout

@@ -77,7 +77,7 @@ def ended(folder, *arguments, **variables):
     """A run that has come to its end."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     environment = os.environ | variables
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def run(folder, *arguments, **variables):

@@ -43,7 +43,7 @@ def run(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     unset = ("CONCERTS_DB", "CI", "BUILD_NUMBER")  # where CI is set, pytest cuts no line to the width
     environment = {name: value for name, value in os.environ.items() if name not in unset} | {"COLUMNS": "80"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, env=environment)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def significant(text):
@@ -94,7 +94,7 @@ def test_evaluation_without_pytest(start):
         cwd=start,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
     assert result.stdout == "0.5\n", result.stderr

@@ -234,7 +234,7 @@ def rendered_apart(file, folder, **environment):
     folder.mkdir()
     program = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "render", str(file), "-o", "all"]
-    subprocess.run(command, cwd=folder, env=os.environ | environment, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=folder, env=os.environ | environment, check=True, capture_output=True, timeout=300)
     return {path.name: path.read_bytes() for path in (folder / "all").iterdir()}
 
 

@@ -301,7 +301,7 @@ def loaded_after(program: str) -> set[str]:
         "import sys; print(*sys.modules)",
     )
     result = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=300
     )
     return {"numpy", "scipy"} & set(result.stdout.split())
 

@@ -20,7 +20,7 @@ def test_interruptions_arrive_where_the_tests_were_started_with_sigint_ignored()
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
     assert tests.returncode == 0, tests.stdout

@@ -78,7 +78,7 @@ def run(command, folder):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

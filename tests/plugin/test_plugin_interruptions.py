@@ -113,7 +113,7 @@ def test_interrupt_from_the_keyboard_keeps_finished_cases(pytester, suite, write
         wait_for((pytester.path / "asleep").exists)
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGINT)
-        output = process.communicate(timeout=60)[0].decode()
+        output = process.communicate(timeout=300)[0].decode()
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     report = report_of(pytester.path / "report.json")

@@ -72,7 +72,7 @@ def test_run_that_is_terminated_keeps_its_results_and_leaves_nothing(
 
     with started(pytester, monkeypatch, *args) as process:
         send(process.pid, signal.SIGTERM)
-        output = process.communicate(timeout=60)[0].decode()
+        output = process.communicate(timeout=300)[0].decode()
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt: SIGTERM" in output
@@ -93,7 +93,7 @@ def test_report_is_written_before_workers_are_awaited(pytester, suite, write, re
         os.kill(process.pid, signal.SIGTERM)
         wait_for((pytester.path / "reports" / "report.json").exists)
         is_running = process.poll() is None
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
     assert is_running
     assert process.returncode == pytest.ExitCode.INTERRUPTED
@@ -131,7 +131,7 @@ def test_second_signal_kills(pytester, suite, write, monkeypatch):
         os.kill(process.pid, signal.SIGTERM)
         wait_for((pytester.path / "interrupted").exists)
         os.kill(process.pid, signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
     assert process.returncode == -signal.SIGTERM
 

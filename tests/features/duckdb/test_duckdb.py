@@ -300,7 +300,7 @@ def test_write_ahead_log_is_read_and_left_alone(run, tmp_path):
         os._exit(0)
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "concerts.duckdb")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=300)
     before = contents(tmp_path)
 
     rows = run("select count(*) from concerts").answer.rows
@@ -594,7 +594,7 @@ def test_missing_package_is_an_error_that_names_the_extra(tmp_path):
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(Path(pytest_queryeval.__file__).parents[1])]
 
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, cwd=tmp_path).stdout
 
     assert said == "path needs duckdb and pytz: pip install 'pytest-queryeval[duckdb]'\n"
 
@@ -650,7 +650,7 @@ def test_parent_never_loads_duckdb(tmp_path):
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
 
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, cwd=tmp_path).stdout
 
     assert said == "[(1,)] False\n"
 

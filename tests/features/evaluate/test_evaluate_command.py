@@ -642,7 +642,7 @@ def test_what_a_predictor_prints_logs_and_warns_about_has_no_secret(tmp_path):
         env={**os.environ, "MODEL_KEY": "sk-0123456789abcdef"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
     output = done.stdout + done.stderr

@@ -1029,7 +1029,7 @@ for limit in range(1, 61):
     command = [sys.executable, "-c", program, folders, str(tmp_path)]
     writers = [subprocess.Popen([*command, str(number)]) for number in range(3)]
 
-    assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
     only_file(tmp_path / "r")
     assert replayer(tmp_path / "r").load_execution("x", database(tmp_path, 1), timeout=59.0, max_rows=9)
 

@@ -70,10 +70,10 @@ def test_the_files_to_edit_are_named(capsys, predictor, name):
 @pytest.mark.process
 def test_a_start_from_the_shell(here):
     command = [sys.executable, "-c", "import sys; from pytest_queryeval.cli import main; sys.exit(main())", "init", "q"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=300)
 
     assert "run it: pytest q" in done.stdout.splitlines()
-    run = subprocess.run([sys.executable, "-m", "pytest", "q"], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-m", "pytest", "q"], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout
     assert "3 passed" in run.stdout
 

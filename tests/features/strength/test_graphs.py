@@ -380,7 +380,7 @@ def test_ctrl_c_ends_the_search(folder):
             if "pass" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
 
     assert process.returncode == 130
     assert "Traceback" not in errors
