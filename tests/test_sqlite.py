@@ -3,6 +3,7 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -398,3 +399,17 @@ def test_an_answer_of_too_many_cells_is_too_large(run):
 
 def test_a_time_limit_of_years_is_no_error(run):
     assert run("select 1", timeout=1e12).error is None
+
+
+def test_small_databases_of_one_script_have_their_own_rows_only_and_are_read_only(hosts):
+    build = partial(ENGINES["sqlite"].build_with_rows, "CREATE TABLE t (n UNIQUE)", {}, hosts)
+    limits = {"timeout": 5.0, "max_rows": 10}
+
+    for rows in ([(1,), (2,)], [(b"x",)], []):
+        engine = build({"t": rows})
+        for query in ("COMMIT", "ROLLBACK", "DELETE FROM t", "INSERT INTO t VALUES (9)", "PRAGMA query_only = OFF"):
+            assert engine.execute(query, **limits).error.kind == "unsafe"
+            assert engine.execute("SELECT n FROM t", **limits).answer.rows == rows
+    with pytest.raises(SourceError, match="UNIQUE constraint failed"):
+        build({"t": [(1,), (1,)]}).execute("SELECT n FROM t", **limits)
+    assert build({"t": [(3,)]}).execute("SELECT n FROM t", **limits).answer.rows == [(3,)]
