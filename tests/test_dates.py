@@ -313,7 +313,13 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")), "postgresql", "rdf"]
+    scope="module",
+    params=[
+        "sqlite",
+        pytest.param("duckdb", marks=pytest.mark.feature("duckdb")),
+        pytest.param("postgresql", marks=pytest.mark.feature("database_servers")),
+        "rdf",
+    ],
 )
 def pool(request, hosts, folder) -> list[Known]:
     """What one engine answers, together with stored golds, which are texts."""

@@ -15,7 +15,10 @@ import yaml
 
 import pytest_queryeval
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.feature("ci", "evaluate", "page", "recording", "review"),
+]
 
 DOCS = Path(__file__).parent.parent / "docs"
 GATING = (DOCS / "gating.md").read_text(encoding="utf-8")

@@ -43,7 +43,7 @@ def source_of(engine, folder, request):
     [
         ("sqlite", SQLITE),
         pytest.param("duckdb", DUCKDB, marks=pytest.mark.feature("duckdb")),
-        ("postgres", POSTGRES),
+        pytest.param("postgres", POSTGRES, marks=pytest.mark.feature("database_servers")),
     ],
     ids=["sqlite", "duckdb", "postgres"],
 )

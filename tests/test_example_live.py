@@ -45,6 +45,7 @@ def test_the_live_folder_passes_on_two_repositories(tmp_path, monkeypatch):
     assert report["totals"]["passed"] == report["totals"]["cases"] == 5
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_without_a_server_the_folder_is_skipped_with_the_reason():
     environment = {name: value for name, value in os.environ.items() if name != "QUERYEVAL_EXAMPLE_ENDPOINT"}
     command = [sys.executable, "-m", "pytest", "sparql/live", "-rs", "-p", "no:cacheprovider"]

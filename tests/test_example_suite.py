@@ -10,7 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.feature("abstention", "command_predictor", "duckdb", "json", "review", "sdmx", "sparql_endpoint"),
+]
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 MISSED = {"trees-of-red", "largest-plot", "never-picked", "repaired-twice", "last-repair", "repair-cost", "next-year"}

@@ -28,7 +28,10 @@ SUITE = {
     ],
 }
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.feature("causes", "ci", "excel", "history", "json", "page", "report_files", "transfer"),
+]
 
 
 def run(*arguments, cwd):

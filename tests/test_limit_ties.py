@@ -23,7 +23,11 @@ pytestmark = pytest.mark.process
 pytest_plugins = ["postgres"]
 
 BIG = 3_000
-SQL_ENGINES = ("sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")), "postgresql")
+SQL_ENGINES = (
+    "sqlite",
+    pytest.param("duckdb", marks=pytest.mark.feature("duckdb")),
+    pytest.param("postgresql", marks=pytest.mark.feature("database_servers")),
+)
 TOP = "SELECT name FROM big ORDER BY v DESC LIMIT 2"
 TOP_OF_GRAPH = "PREFIX : <http://e/> SELECT ?name { ?s :big ?name ; :v ?v } ORDER BY DESC(?v) LIMIT 2"
 

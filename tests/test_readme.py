@@ -50,6 +50,7 @@ def significant(text):
     return [TIMES.sub("", line) for line in text.splitlines() if line.strip()]
 
 
+@pytest.mark.feature("causes")
 def test_the_start_prints_what_the_readme_shows(start):
     result = run(start)
 
@@ -78,6 +79,7 @@ def test_commands_of_make_exist(page):
     assert commands <= targets
 
 
+@pytest.mark.feature("ci", "excel", "page")
 def test_the_ini_setting_fills_a_folder_with_reports(start):
     (start / "pytest.ini").write_text(blocks("ini")[0], encoding="utf-8")
 
@@ -211,6 +213,7 @@ def test_the_suite_of_texts_passes_without_a_database(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["searches", "selections"])
+@pytest.mark.feature("json", "sdmx")
 def test_the_suites_of_answers_that_are_read_pass(tmp_path, name):
     (suite,) = blocks("yaml", f"# {name}.queryeval.yaml")
     (tmp_path / f"{name}.queryeval.yaml").write_text(suite, encoding="utf-8")
@@ -221,6 +224,7 @@ def test_the_suites_of_answers_that_are_read_pass(tmp_path, name):
     assert set(report["cases"][0]["scores"].values()) == {1.0}
 
 
+@pytest.mark.feature("sparql_endpoint")
 def test_the_sparql_suite_passes_and_its_sources_are_read(tmp_path, monkeypatch):
     (suite,) = blocks("yaml", "# building.queryeval.yaml")
     (sources,) = blocks("yaml", "# beside it")

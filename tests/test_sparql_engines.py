@@ -116,7 +116,7 @@ def test_execution_names_the_engine_that_answered(run, engine):
     assert execution.seconds > 0
 
 
-@pytest.mark.parametrize(("engine", "written"), WRITTEN.items())
+@pytest.mark.parametrize(("engine", "written"), [(name, text) for name, text in WRITTEN.items() if name in ALL])
 def test_numbers_are_written_as_in_the_file_but_for_oxigraph_which_keeps_the_shortest_form(run, engine, written):
     (price,) = run(engine, f"{PREFIXES} SELECT ?p {{ :c1 :price ?p }}").answer.rows[0]
 

@@ -20,7 +20,12 @@ TABLES = "create table concerts (id int primary key, city text, price int)"
 
 @pytest.fixture(
     scope="module",
-    params=["sqlite", pytest.param("duckdb", marks=pytest.mark.feature("duckdb")), "postgresql", "mariadb"],
+    params=[
+        "sqlite",
+        pytest.param("duckdb", marks=pytest.mark.feature("duckdb")),
+        pytest.param("postgresql", marks=pytest.mark.feature("database_servers")),
+        pytest.param("mariadb", marks=pytest.mark.feature("database_servers")),
+    ],
 )
 def source(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("music")

@@ -10,7 +10,26 @@ from pathlib import Path
 import pytest
 from servers import rdflib_endpoint
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.feature(
+        "abstention",
+        "causes",
+        "ci",
+        "command_predictor",
+        "evaluate",
+        "excel",
+        "history",
+        "json",
+        "page",
+        "recording",
+        "review",
+        "sparql_endpoint",
+        "starter",
+        "strength",
+        "transfer",
+    ),
+]
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = r"^\*\*`(?P<name>[\w./-]+)`\*\*[^\n]*(?:\n(?!```)[^\n]+)*\n\n(?P<fence>```+)\w*\n(?P<text>.*?)^(?P=fence)$"
