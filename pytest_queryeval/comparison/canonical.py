@@ -98,7 +98,7 @@ def datatype_of(value: Comparable) -> str:
     return value.datatype if isinstance(value, TypedNumber) else ""
 
 
-def kind_of(value: Comparable) -> Hashable:
+def tolerance_type(value: Comparable) -> Hashable:
     """Return a key that separates values that are equal by `==` but have different tolerances: type and decimals.
 
     >>> kind_of(3) == kind_of(3.0), kind_of(Decimal("0.5")) == kind_of(Decimal("0.500000"))
@@ -113,11 +113,11 @@ def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
     """Return whether two canonical values are the same or near each other."""
     if x == y:
         return True
-    x, y = read_text(x, policy), read_text(y, policy)
+    x, y = as_temporal_text(x, policy), as_temporal_text(y, policy)
     return is_comparable(x) and is_comparable(y) and is_near(x, y, policy)
 
 
-def read_text(value: Hashable, policy: Policy) -> Hashable:
+def as_temporal_text(value: Hashable, policy: Policy) -> Hashable:
     """Return a text that spells a date, a time or a duration as `ReadText`, and any other canonical value unchanged."""
     if type(value) is not str or policy.dates == "strict":
         return value

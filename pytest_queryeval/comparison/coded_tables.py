@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.graphs import connected
-from pytest_queryeval.comparison.tolerance import Merge, cluster_close
+from pytest_queryeval.comparison.tolerance import Merge, merge_close_values
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
@@ -55,7 +55,7 @@ class CodedTables:
         self._codes: defaultdict[Hashable, int] = defaultdict(count().__next__)
         widths = len(gold.columns), len(predicted.columns)
         self.exact = CodedColumns(*(self._encoded(side, width) for side, width in zip(rows, widths, strict=True)))
-        self._merge = cluster_close(self._codes, columns_of(rows[0]), columns_of(rows[1]), policy)
+        self._merge = merge_close_values(self._codes, columns_of(rows[0]), columns_of(rows[1]), policy)
         self.equal = self.exact.translated(self._merge.equal)
         self.paired = self.equal.translated(self._merge.paired)
         self.chains = self._merge.chains
@@ -90,7 +90,7 @@ class CodedTables:
         if (gold_column, predicted_column) not in self._column_pairs:
             columns = [row[gold_column] for row in self.rows[0]], [row[predicted_column] for row in self.rows[1]]
             codes = {value: self._codes[value] for value in chain(*columns)}
-            merge = cluster_close(codes, columns[:1], columns[1:], self.column_policies[gold_column])
+            merge = merge_close_values(codes, columns[:1], columns[1:], self.column_policies[gold_column])
             exact = [self.exact.gold[gold_column], self.exact.predicted[predicted_column]]
             self._column_pairs[gold_column, predicted_column] = ColumnPair(
                 exact, _translated(exact, merge.equal), _translated(exact, merge.codes), merge.chains
@@ -101,7 +101,7 @@ class CodedTables:
         """Merge the values of a gold column with those of all predicted columns, under the gold column's tolerance."""
         gold, predicted = self.rows
         policy = self.column_policies[gold_column]
-        return cluster_close(codes, [[row[gold_column] for row in gold]], columns_of(predicted), policy)
+        return merge_close_values(codes, [[row[gold_column] for row in gold]], columns_of(predicted), policy)
 
     @cached_property
     def paired_anywhere(self) -> tuple[CodedColumns, bool]:
@@ -167,7 +167,7 @@ def shared_values(gold: Rows, predicted: Rows, policy: Policy) -> Mapping[Hashab
     """Return one value for those that are equal without being the same; values that keep their own are left out."""
     values = list(dict.fromkeys(chain.from_iterable(chain(gold, predicted))))
     codes = {value: code for code, value in enumerate(values)}
-    merge = cluster_close(codes, columns_of(gold), columns_of(predicted), policy)
+    merge = merge_close_values(codes, columns_of(gold), columns_of(predicted), policy)
     return {values[code]: values[shared] for code, shared in merge.codes.items()}
 
 

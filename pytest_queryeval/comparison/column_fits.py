@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.bounds import kinds
 from pytest_queryeval.comparison.budget import Budget, BudgetSpentError
-from pytest_queryeval.comparison.canonical import is_comparable, kind_of, quantity_of
+from pytest_queryeval.comparison.canonical import is_comparable, quantity_of, tolerance_type
 from pytest_queryeval.comparison.numbers import as_float, widest
 from pytest_queryeval.core.policy import Policy
 
@@ -118,4 +118,4 @@ class _Values(NamedTuple):
 
 def _typed(column: Iterable[Hashable]) -> list[Hashable]:
     """Return values that are the same only where they are near the same values: 3 and 3.0 are not."""
-    return [(kind_of(value), value) if is_comparable(value) else value for value in column]
+    return [(tolerance_type(value), value) if is_comparable(value) else value for value in column]

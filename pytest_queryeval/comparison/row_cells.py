@@ -11,7 +11,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias
 
-from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, kind_of, quantity_of
+from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
 from pytest_queryeval.comparison.coded_tables import Rows, columns_of, transpose
 from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
 from pytest_queryeval.comparison.numbers import Number, as_float, widest
@@ -22,7 +22,7 @@ from pytest_queryeval.core.policy import Policy
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
-Values: TypeAlias = dict[tuple[Hashable, Comparable], int]
+CodesByValue: TypeAlias = dict[tuple[Hashable, Comparable], int]
 CodedNumber: TypeAlias = tuple[Number, Comparable, int]
 # Values compared with each other, and cells that all rows together may share with cells that they are near. Past either
 # limit, values are paired one to one, as `tolerance` does for columns.
@@ -195,14 +195,14 @@ def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[Hashable, Comparabl
             yield policy, typed_value, code
 
 
-def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> Values:
+def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> CodesByValue:
     """Return the code of each value that may equal others, with its kind, given rows and the codes of their columns."""
-    coded_values: Values = {}
+    coded_values: CodesByValue = {}
     for values, column in zip(columns_of(rows), codes, strict=True):
         read_values = [texts.get(value, value) for value in values] if texts else values
         coded_values.update(
             {
-                (kind_of(value), value): code
+                (tolerance_type(value), value): code
                 for value, code in zip(read_values, column, strict=True)
                 if is_comparable(value)
             }

@@ -46,12 +46,12 @@ def temporal_of(value: date | time) -> Temporal:
     if isinstance(value, date) and not isinstance(value, datetime):
         return Temporal("date", value.toordinal() * _DAY)
     days = value.toordinal() if isinstance(value, datetime) else 0
-    clock = timedelta(days, value.second, value.microsecond, minutes=value.minute, hours=value.hour)
+    since_start = timedelta(days, value.second, value.microsecond, minutes=value.minute, hours=value.hour)
     offset = value.utcoffset()
-    clock -= offset or timedelta()
-    fraction = f"{clock.microseconds:06d}".rstrip("0")
+    since_start -= offset or timedelta()
+    fraction = f"{since_start.microseconds:06d}".rstrip("0")
     kind: OneOf["datetime", "time"] = "datetime" if isinstance(value, datetime) else "time"
-    return Temporal(kind, clock.days * _DAY + clock.seconds, fraction, zoned=offset is not None)
+    return Temporal(kind, since_start.days * _DAY + since_start.seconds, fraction, zoned=offset is not None)
 
 
 def read_temporal(text: str) -> Temporal | None:

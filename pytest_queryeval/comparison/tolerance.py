@@ -22,12 +22,12 @@ from pytest_queryeval.comparison.canonical import (
     Comparable,
     ReadText,
     TypedNumber,
+    as_temporal_text,
     datatype_of,
     is_comparable,
     is_near,
-    kind_of,
     quantity_of,
-    read_text,
+    tolerance_type,
 )
 from pytest_queryeval.comparison.graphs import connected
 from pytest_queryeval.comparison.numbers import (
@@ -79,14 +79,18 @@ class Merge:
         return {**self.equal, **self.paired} if self.paired else self.equal
 
 
-def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
+def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
     """Find codes of equal values, given the code of each canonical value and the columns of both sides."""
     gold, predicted = list(gold), list(predicted)
     # Types come from the cells, since 3, 3.0 and Decimal(3) are one key of `codes`.
     types = set(chain.from_iterable(map(type, column) for column in chain(gold, predicted))) - {bool}
     kinds = {kind for kind in types if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
-    texts = {text: read for text in codes if type(read := read_text(text, policy)) is ReadText} if has_temporals else {}
+    texts = (
+        {text: read for text in codes if type(read := as_temporal_text(text, policy)) is ReadText}
+        if has_temporals
+        else {}
+    )
     if not texts and any(kinds <= types_equal_if_same for types_equal_if_same in EXACT):
         return Merge(equal={}, paired={}, chains={}, texts={})
     typed_gold, typed_predicted = _typed(gold, texts), _typed(predicted, texts)
@@ -94,8 +98,8 @@ def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Colum
     paired: dict[int, int] = {}
     chains: dict[int, int] = {}
     for cluster in _clusters(typed_gold | typed_predicted, policy):
-        gold_values = [value for value in cluster if (kind_of(value), value) in typed_gold]
-        predicted_values = [value for value in cluster if (kind_of(value), value) in typed_predicted]
+        gold_values = [value for value in cluster if (tolerance_type(value), value) in typed_gold]
+        predicted_values = [value for value in cluster if (tolerance_type(value), value) in typed_predicted]
         if not gold_values or not predicted_values or all(isinstance(value, ReadText) for value in cluster):
             continue
         if _all_equal(gold_values, predicted_values, policy):
@@ -104,10 +108,10 @@ def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Colum
             )
             continue
         chains.update((codes[value], codes[cluster[0]]) for value in cluster)
-        on_both = set(gold_values) & set(predicted_values)
+        shared_values = set(gold_values) & set(predicted_values)
         pairs = _one_to_one(
-            [value for value in gold_values if value not in on_both],
-            [value for value in predicted_values if value not in on_both],
+            [value for value in gold_values if value not in shared_values],
+            [value for value in predicted_values if value not in shared_values],
             policy,
         )
         paired.update((codes[y], codes[x]) for x, y in pairs if codes[x] != codes[y])
@@ -126,12 +130,12 @@ def _typed(columns: Columns, texts: Texts) -> Typed:
         values.update(zip(kinds, column, strict=True))
     if texts:
         read = (texts.get(value, value) for _, value in values)
-        return {(kind_of(value), value) for value in read if is_comparable(value)}
+        return {(tolerance_type(value), value) for value in read if is_comparable(value)}
     return {(kind, value) for kind, value in values if is_comparable(value)}
 
 
 def _kind(value: Hashable) -> Hashable:
-    return kind_of(value) if isinstance(value, Decimal | TypedNumber) else type(value)
+    return tolerance_type(value) if isinstance(value, Decimal | TypedNumber) else type(value)
 
 
 def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:

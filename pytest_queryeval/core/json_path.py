@@ -71,7 +71,7 @@ def compiled(path: str) -> JSONPath:
     return json_path
 
 
-def kind_of(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Return the kind of a JSON value in words."""
     match value:
         case None:

@@ -25,6 +25,7 @@ OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 ABSTENTION = "abstention"  # the metric of cases that are not answerable
 MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
+SCORE_TOLERANCE = 1e-9  # of comparisons of scores with limits: 0.1 + 0.2 is at most 0.3
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
@@ -46,9 +47,9 @@ class Threshold:
     option: str = field(default="", compare=False)
 
     def admits(self, value: float) -> bool:
-        """Return whether `value` lies within both limits, with a tolerance of 1e-9: 0.1 + 0.2 meets at most 0.3."""
-        low = self.minimum is None or value >= self.minimum - 1e-9
-        high = self.maximum is None or value <= self.maximum + 1e-9
+        """Return whether `value` lies within both limits, with a tolerance of `SCORE_TOLERANCE`."""
+        low = self.minimum is None or value >= self.minimum - SCORE_TOLERANCE
+        high = self.maximum is None or value <= self.maximum + SCORE_TOLERANCE
         return low and high
 
 

@@ -146,7 +146,7 @@ class SourceFingerprint:
 
     None for a service: its suite has to name the state of its data by `version`.
     """
-    log: str = ""
+    wal_suffix: str = ""
     """The suffix of a write-ahead log beside such a file."""
     settings: Callable[[Settings], Mapping[str, Any]] = lambda _: {}
     """Return the settings that change answers, without secrets and file names."""

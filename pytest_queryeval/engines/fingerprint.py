@@ -31,8 +31,8 @@ def state_of(source: Source) -> str:
         contents = []
         for name in fingerprint.files(source):
             file = absolute(source.folder, name)
-            log = Path(f"{file}{fingerprint.log}")
-            log_digest = _digest(log) if fingerprint.log and log.exists() else ""
+            log = Path(f"{file}{fingerprint.wal_suffix}")
+            log_digest = _digest(log) if fingerprint.wal_suffix and log.exists() else ""
             # The suffix names the format.
             contents.append(f"{Path(name).suffix.lower()} {_digest(file)} {log_digest}")
         if not contents and version is None:

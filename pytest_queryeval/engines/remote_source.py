@@ -44,7 +44,7 @@ def connection(source: Source) -> dict[str, Any]:
 class RemoteSource:
     """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
 
-    After a failure of the kinds `lasting_failures`, such as a lost connection, the query is sent once more if the
+    After a failure of the kinds `retryable_failures`, such as a lost connection, the query is sent once more if the
     service answers the probe at once; the second outcome counts. If the service needs time to recover, the query may
     have brought it down and is not repeated.
     """
@@ -56,13 +56,13 @@ class RemoteSource:
         probe: Question,
         *,
         ambiguous_failures: Collection[str],
-        lasting_failures: Collection[str] = (),
+        retryable_failures: Collection[str] = (),
     ) -> None:
         self._name = name
         self._host = host
         self._probe = probe
         self._ambiguous_failures = ambiguous_failures
-        self._lasting_failures = lasting_failures
+        self._retryable_failures = retryable_failures
         self._patience = PATIENCE_SECONDS
 
     def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
@@ -83,7 +83,7 @@ class RemoteSource:
         if failure is None or failure.kind not in self._ambiguous_failures:
             return execution, False
         answers_at_once = self._require_service(failure, timeout, time.monotonic() - began)
-        return execution, answers_at_once and failure.kind in self._lasting_failures
+        return execution, answers_at_once and failure.kind in self._retryable_failures
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
@@ -111,7 +111,7 @@ class RemoteSource:
         start_seconds = START_SECONDS if self._host.pid is None else 0.0
         problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
         is_late = failure.kind == "timeout" and elapsed > LATE * timeout
-        may_recover = is_late or failure.kind in self._lasting_failures
+        may_recover = is_late or failure.kind in self._retryable_failures
         answers_at_once = problem is None
         if problem and may_recover:
             problem = self._problem_after_waiting(problem)

@@ -99,7 +99,7 @@ def check(settings: Settings) -> None:
 
 FINGERPRINT = SourceFingerprint(
     files=lambda source: [source.settings[name] for name in ("path", "script") if name in source.settings],
-    log="-wal",
+    wal_suffix="-wal",
     version=lambda _: f"sqlite {sqlite3.sqlite_version}",
 )
 SQLITE = EngineType(

@@ -92,7 +92,7 @@ STATEMENTS = """
     WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' OR sql LIKE 'CREATE UNIQUE INDEX %'
     ORDER BY type = 'index', name COLLATE NOCASE, name
 """
-DESCRIBED = """
+LIST_COLUMNS = """
     SELECT :name, columns.name, columns.type, keys."table",
         coalesce(keys."to", (SELECT name FROM pragma_table_info(keys."table") WHERE pk = keys.seq + 1))
     FROM pragma_table_info(:name) AS columns
@@ -296,7 +296,7 @@ def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Itera
     """Yield the columns of tables, without views that do not work: no query can use them."""
     for (name,) in tables:
         with suppress(sqlite3.OperationalError):
-            yield from connection.execute(DESCRIBED, {"name": name})
+            yield from connection.execute(LIST_COLUMNS, {"name": name})
 
 
 def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:

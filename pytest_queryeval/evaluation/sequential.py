@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pytest_queryeval.core.model import Threshold
+from pytest_queryeval.core.model import SCORE_TOLERANCE, Threshold
 
 ALTERNATIVES = 12  # means on each side of a limit that are bet on
-ROUNDING = 1e-9  # the tolerance of `Threshold.admits`
 
 
 class MeanTest:
@@ -52,7 +51,7 @@ class _LeastMean:
 
     def __init__(self, limit: float, n: int, alpha: float) -> None:
         self.result: bool | None = None
-        self._limit = limit - ROUNDING
+        self._limit = limit - SCORE_TOLERANCE
         self._n = n
         self._goal = 1.0 / alpha
         self._drawn = 0
@@ -66,7 +65,7 @@ class _LeastMean:
         if self.result is not None:
             return
         draws_left = self._n - self._drawn
-        null = min((self._n * self._limit - self._sum) / draws_left, 1.0 - ROUNDING)
+        null = min((self._n * self._limit - self._sum) / draws_left, 1.0 - SCORE_TOLERANCE)
         drawn_score = self._limit if score is None else score
         for capital in (self._higher, self._lower):
             for mean, stake in capital.items():

@@ -50,7 +50,7 @@ LOOKUP_SECONDS = 10.0  # for a source to look up a term, or to list its terms
 LOOKUP_ROWS = 100_000
 
 
-class Limits(TypedDict):
+class ExecutionLimits(TypedDict):
     """The limits of an execution, in seconds and in rows."""
 
     timeout: float
@@ -86,9 +86,9 @@ class Session:
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
-        self._occupied: set[tuple[str, str]] = set()  # sources that a derived query ran on last, without an end
+        self._blocked_by_derived_query: set[tuple[str, str]] = set()  # keys of sources
         self._built: Source | None = None
-        self._opening = threading.Lock()  # predictors list schemas in threads
+        self._engines_lock = threading.Lock()  # predictors list schemas in threads
         self._kept: dict[Hashable, Any] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
@@ -140,7 +140,7 @@ class Session:
         if source is None:
             raise SourceError("there is no source to run the query on: set `source`")
         key = source.key
-        with self._opening:
+        with self._engines_lock:
             if key not in self._engines:
                 register_secrets(source.settings)
                 self._engines[key] = capture_error(lambda: self._open(source), SourceError)
@@ -169,7 +169,7 @@ class Session:
         # For caches, which outlive the database.
         digest = hashlib.sha256(script.encode() + marshal.dumps(dict(rows or {}), 2)).hexdigest()
         source = Source(name="script", engine=source.engine, settings={**settings, "digest": digest}, folder=Path())
-        with self._opening:
+        with self._engines_lock:
             if self._built != source:
                 if self._built is not None:
                     unwrap(self._engines.pop(self._built.key)).close()
@@ -223,7 +223,7 @@ class Session:
         query = content.query or ""
         if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
-        limits: Limits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
+        limits: ExecutionLimits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
         if self.recording is None or self._is_analysing or case.settings.source in (None, self._built):
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
         execution = self.recording.load_execution(query, case.settings.source, **limits)
@@ -232,7 +232,7 @@ class Session:
             self.recording.save_execution(query, case.settings.source, execution, **limits)
         return execution
 
-    def _run_on_engine(self, query: str, case: Case, limits: Limits, *, is_derived: bool) -> Execution:
+    def _run_on_engine(self, query: str, case: Case, limits: ExecutionLimits, *, is_derived: bool) -> Execution:
         engine, source = self.engine(case.settings.source), case.settings.source
         assert source is not None  # or it would have no engine
         if self._analysis_seconds is not None:
@@ -244,20 +244,20 @@ class Session:
             execution = engine.execute(query, **limits)
         except UnresponsiveSourceError:
             if is_derived:
-                self._occupied.add(source.key)
+                self._blocked_by_derived_query.add(source.key)
             else:
                 self._close_for_later_cases(source, case)
             raise
         finally:
             if self._analysis_seconds is not None:
                 self._analysis_seconds -= monotonic() - began
-        self._occupied.discard(source.key)
+        self._blocked_by_derived_query.discard(source.key)
         return execution
 
     def _close_for_later_cases(self, source: Source, case: Case) -> None:
-        is_blameless = source.key in self._occupied
-        problem = "no longer answers" if is_blameless else f"has not answered since the query of case '{case.id}'"
-        with self._opening:
+        was_blocked_before = source.key in self._blocked_by_derived_query
+        problem = "no longer answers" if was_blocked_before else f"has not answered since the query of case '{case.id}'"
+        with self._engines_lock:
             engine = self._engines[source.key]
             self._engines[source.key] = SourceError(f"source '{source.name}': the server {problem}")
         unwrap(engine).close()

@@ -9,6 +9,7 @@ from pytest_queryeval.core.model import (
     ALPHA,
     OF_TRIALS,
     PASS_RATE,
+    SCORE_TOLERANCE,
     Case,
     CaseResult,
     Threshold,
@@ -18,8 +19,6 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.evaluation.sequential import MeanTest
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
-
-ROUNDING = 1e-9
 
 
 def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
@@ -67,9 +66,9 @@ class TrialsTest:
 
     def __init__(self, case: Case) -> None:
         self._is_answered = False
-        self._by_passing = case.settings.trials_rule != "mean"
+        self._counts_passes = case.settings.trials_rule != "mean"
         required = case.settings.thresholds
-        if self._by_passing and required:
+        if self._counts_passes and required:
             share = {"all": 1.0, "any": 1.0 / case.settings.trials}.get(
                 str(case.settings.trials_rule), case.settings.trials_rule
             )
@@ -80,17 +79,17 @@ class TrialsTest:
         self._tests = {
             name: MeanTest(threshold, case.settings.trials, ALPHA / limits)
             for name, threshold in required.items()
-            if self._by_passing or METRICS[name].max_score == 1
+            if self._counts_passes or METRICS[name].max_score == 1
         }
-        self._is_open = not required or len(self._tests) < len(required)
+        self._has_untested_threshold = not required or len(self._tests) < len(required)
 
     def is_decided_by(self, trial: Trial) -> bool:
         """Count a trial, and return whether the remaining trials are not needed."""
         self._is_answered |= trial.predicted.error is None
         for name, test in self._tests.items():
-            test.add(float(trial.passed is True) if self._by_passing else trial.scores[name])
+            test.add(float(trial.passed is True) if self._counts_passes else trial.scores[name])
         outcomes = {test.result for test in self._tests.values()}
-        is_met = outcomes == {True} and not self._is_open and (self._by_passing or self._is_answered)
+        is_met = outcomes == {True} and not self._has_untested_threshold and (self._counts_passes or self._is_answered)
         return False in outcomes or is_met
 
 
@@ -138,7 +137,7 @@ def _is_met(case: Case, passed: int, trials: int) -> bool:
         case "any":
             return passed > 0
         case share:
-            return passed / trials >= float(share) - ROUNDING
+            return passed / trials >= float(share) - SCORE_TOLERANCE
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

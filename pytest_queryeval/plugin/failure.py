@@ -13,12 +13,12 @@ from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.reports.story import (
-    Cause,
     Differences,
     Notes,
     Part,
-    Query,
     Scores,
+    StoryCause,
+    StoryQuery,
     case_story,
     closest_text,
     differing_rows,
@@ -58,12 +58,12 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
     """Yield the lines of the parts of a story."""
-    shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, Query) and part.answer]
+    shapes = [f"{part.name} has {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
     for part in story:
         match part:
-            case Query(name=name, text=text):
+            case StoryQuery(name=name, text=text):
                 yield from _query(name, text)
-            case Cause(edits=edits):
+            case StoryCause(edits=edits):
                 yield from (f"  cause      {edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
             case Differences():
                 yield from [_line("answers", ", ".join(shapes))] if shapes else ()

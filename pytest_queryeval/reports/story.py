@@ -50,7 +50,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TableExcerpt:
     """The first rows of a table."""
 
     shape: str
@@ -64,7 +64,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class StoryQuery:
     """Gold or what was predicted."""
 
     name: Literal["gold", "predicted"]
@@ -72,13 +72,13 @@ class Query:
     """Which of several golds it is, or where it was predicted."""
     text: str | None
     """The query, or a value that was answered; None for a table that was answered."""
-    answer: Answer | None
+    answer: TableExcerpt | None
     failure: str
     """Why there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class StoryCause:
     """Which edits make a wrong prediction right, and the query after them."""
 
     edits: Sequence[CausingEditReport]
@@ -117,7 +117,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class StoryScore:
     """The score of a metric, and what its threshold needs."""
 
     metric: str
@@ -126,7 +126,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class StoryTrial:
     """One of several trials."""
 
     verdict: str
@@ -144,7 +144,7 @@ class Notes:
 class Scores:
     """All scores, at least one."""
 
-    scores: Sequence[Score]
+    scores: Sequence[StoryScore]
     compare: str
     """The settings of the comparison that are not the default; empty without any."""
 
@@ -153,10 +153,10 @@ class Scores:
 class Trials:
     """All trials, at least one."""
 
-    trials: Sequence[Trial]
+    trials: Sequence[StoryTrial]
 
 
-Part: TypeAlias = Ending | Fact | Query | Cause | Differences | Notes | Scores | Trials
+Part: TypeAlias = Ending | Fact | StoryQuery | StoryCause | Differences | Notes | Scores | Trials
 
 
 def case_story(case: CaseReport) -> Iterator[Part]:
@@ -167,14 +167,14 @@ def case_story(case: CaseReport) -> Iterator[Part]:
     yield from _facts(case)
     if (gold := case["gold"]) is not None:
         origin = closest_text(case, gold["index"]) if gold["index"] else ""
-        yield Query(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
+        yield StoryQuery(name="gold", origin=origin, text=gold["query"], answer=answer_of(gold), failure="")
     if (predicted := case["predicted"]) is not None:
         origin = f"from {case['prediction']['source']}" if case["prediction"] is not None else ""
         abstention = "" if case["prediction"] is None else abstention_text(case["prediction"])
         text = f"({abstention})" if abstention else predicted["query"]
-        yield Query(name="predicted", origin=origin, text=text, answer=answer_of(predicted), failure=failure)
+        yield StoryQuery(name="predicted", origin=origin, text=text, answer=answer_of(predicted), failure=failure)
     if case["cause"] is not None:
-        yield Cause(
+        yield StoryCause(
             edits=causing_edits(case),
             repaired_query=case["cause"]["repaired_query"],
             is_tested=case["cause"].get("tested", False),
@@ -188,7 +188,9 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
         yield Scores(case_scores, settings)
     if case["trials"]:
-        yield Trials([Trial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]])
+        yield Trials(
+            [StoryTrial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]]
+        )
 
 
 def abstention_text(prediction: PredictionReport) -> str:
@@ -242,12 +244,12 @@ def _error(case: CaseReport) -> FailureReport | None:
     return case["predicted"]["error"] if case["predicted"] is not None else None
 
 
-def answer_of(query: QueryReport) -> Answer | None:
+def answer_of(query: QueryReport) -> TableExcerpt | None:
     """Return the first rows of an answer; None where it is no table."""
     if query["columns"] is None or query["row_count"] is None:
         return None
     remaining_rows = query["row_count"] - len(query["sample"])
-    return Answer(
+    return TableExcerpt(
         shape=f"{pluralize(query['row_count'], 'row')} of {pluralize(len(query['columns']), 'column')}",
         ran=f"{query['seconds']:.3f} s" if query["seconds"] else "not run",
         columns=query["columns"],
@@ -302,13 +304,13 @@ def notes(case: CaseReport) -> Iterator[Note]:
     yield from (Note("note", str(note)) for note in details.get("notes", ()))
 
 
-def scores(case: CaseReport) -> Iterator[Score]:
+def scores(case: CaseReport) -> Iterator[StoryScore]:
     """Yield the scores with what is needed of them."""
     thresholds = case["fingerprint"]["thresholds"] if case["fingerprint"] is not None else {}
     needs = {name: limits_text(limits["min"], limits["max"]) for name, limits in thresholds.items()}
     needs |= {missed["metric"]: limits_text(missed["min"], missed["max"]) for missed in case["violations"]}
     for metric, value in case["scores"].items():
-        yield Score(metric=metric, value=value, needs=needs.get(metric, ""))
+        yield StoryScore(metric=metric, value=value, needs=needs.get(metric, ""))
 
 
 def closest_text(case: CaseReport, index: int) -> str:

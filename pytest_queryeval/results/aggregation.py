@@ -103,11 +103,11 @@ def aggregate(
 
 def is_accidental(case: CaseReport) -> bool:
     """Return whether an answer is right on the source and wrong on one of its variants."""
-    fails = case["scores"].get("test_suite_accuracy")
-    return case["scores"].get("execution_accuracy") == 1.0 and fails is not None and fails < 1.0
+    suite_accuracy = case["scores"].get("test_suite_accuracy")
+    return case["scores"].get("execution_accuracy") == 1.0 and suite_accuracy is not None and suite_accuracy < 1.0
 
 
-def costs(metrics: Mapping[str, MetricReport]) -> set[str]:
+def lower_is_better(metrics: Mapping[str, MetricReport]) -> set[str]:
     """Return the metrics of a report for which lower scores are better."""
     return {name for name, metric in metrics.items() if metric["better"] == "lower"}
 
@@ -117,7 +117,7 @@ def totals(cases: Iterable[CaseReport]) -> Totals:
     return _totals(Counter(TOTAL_OF[case["outcome"]] for case in cases))
 
 
-def reached(totals: Totals) -> int:
+def reached_count(totals: Totals) -> int:
     """Return how many cases a run reached: all but those that were not run."""
     return totals["cases"] - totals["not_run"]
 

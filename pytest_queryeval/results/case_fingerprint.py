@@ -37,7 +37,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     review, reviewed_case, case = case.review, case, case.without_review
     settings, shared = case.settings, _settings_fingerprint(case.settings)
     messages = [[message.role, message.content] for message in case.conversation]
-    schemas = {"db_schema": case.db_schema, **case.extra}
+    extra_keys = {"db_schema": case.db_schema, **case.extra}
     fingerprint: CaseFingerprint = {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
@@ -49,7 +49,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
         "golds": _digest([_gold_content(gold) for gold in case.golds]),
         "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
         "schemas": {
-            name: _schema_digest(_SharedSchema(schema)) for name, schema in schemas.items() if schema is not None
+            name: _schema_digest(_SharedSchema(schema)) for name, schema in extra_keys.items() if schema is not None
         },
         "compare": shared.compare,
         "options": shared.options,

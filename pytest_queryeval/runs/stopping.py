@@ -20,8 +20,8 @@ from pytest_queryeval.results.gates import (
     EarlyDecision,
     GateMode,
     gate_key,
-    gates_about,
-    gates_to_be_about,
+    gates_of_case,
+    gates_of_report,
     merge_gates,
     scope_index,
 )
@@ -93,7 +93,7 @@ class EarlyStop:
         self._run_metrics = (PASS_RATE, *reported_run_metrics())
         for case, _, path in cases:
             names = (*self._run_metrics, *case.settings.score_names)
-            numbers = gates_to_be_about(index, case, path)
+            numbers = gates_of_case(index, case, path)
             will_run.update(() if case.withdrawal else numbers)  # a gate does not count what is skipped
             will_score.update(number for number in numbers if gates[number]["metric"] in names)
         for number, gate in enumerate(gates):
@@ -123,7 +123,7 @@ class EarlyStop:
         """Count a case that ran."""
         self._cases_run += 1
         names = [*self._run_metrics, *(case["fingerprint"]["metrics"] if case["fingerprint"] is not None else ())]
-        for number in gates_about(self._index, case):
+        for number in gates_of_report(self._index, case):
             if self._tests[number].gate["metric"] in names:
                 self._tests[number].add(case)
 

@@ -46,9 +46,9 @@ class CaseReader:
         A case that is a row of a table is located at `table_location`, where the suite names the table.
         """
         nodes = self._problems.attempt(turns, node) or ()
-        return [case for case_node in nodes if (case := self._case(case_node, table_location))]
+        return [case for case_node in nodes if (case := self._read_case(case_node, table_location))]
 
-    def _case(self, node: Node, table_location: Location | None) -> Case | None:
+    def _read_case(self, node: Node, table_location: Location | None) -> Case | None:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -74,7 +74,9 @@ class CaseReader:
             row = node.location if isinstance(node.file, TableFile) else None
             location = table_location if row and table_location else node.location
             suite = (table_location or location).path
-            case = problems.attempt(_case, location, values, suite_settings, golds, predicted, row=row, suite=suite)
+            case = problems.attempt(
+                _make_case, location, values, suite_settings, golds, predicted, row=row, suite=suite
+            )
             if case is not None and not problems:
                 checked = problems.attempt(_with_checked_golds, case, kind, node)
                 if checked is not None:
@@ -162,7 +164,7 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
         check_applicable(node, values, values["kind"], problems)
     problems.raise_any()
     settings = resolve({**values, "thresholds": {}})
-    return _case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
+    return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
 
 
 def _settings_file(node: Node) -> str:
@@ -187,7 +189,7 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
     return case if same else replace(case, golds=golds)
 
 
-def _case(
+def _make_case(
     location: Location,
     values: Values,
     suite_settings: SuiteSettings,

@@ -43,7 +43,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
             problems.append(value.problem(str(error)))
             continue
         if key is None or level not in key.levels:
-            problems.append(value.problem(_unreadable_key(name, level, entries(node).keys())))
+            problems.append(value.problem(_key_problem(name, level, entries(node).keys())))
             continue
         try:  # not by `problems.attempt`: None is a value here
             values[name] = key.read(value)
@@ -77,7 +77,7 @@ def _intended_key(name: str, level: Level) -> str:
     return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)
 
 
-def _unreadable_key(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
+def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
     """Return the problem of a key at a level that does not have it; `stated_keys` are all keys of its mapping."""
     if name in KEYS:
         places = " or ".join(LEVELS[at] for at in KEYS[name].levels)

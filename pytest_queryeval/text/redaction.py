@@ -23,9 +23,9 @@ MIN_LINE_CHARACTERS = 16  # of a secret of several lines, such as a private key,
 SCHEMES = ("bearer", "basic", "token", "apikey")  # before the credentials of an Authorization header
 # A token may stand where web URLs have the user, and then one of these where they have the password.
 NO_PASSWORD = (None, "", "x-oauth-basic")
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|_PWD$", re.IGNORECASE)
-_SENT = re.compile(r"AUTH|COOKIE|SIGNATURE|^SIG$|^PWD$", re.IGNORECASE)
-_HARMLESS = re.compile(
+_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|_PWD$", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"AUTH|COOKIE|SIGNATURE|^SIG$|^PWD$", re.IGNORECASE)
+_HARMLESS_NAME = re.compile(
     r"TOKENI[SZ]|MONKEY|TURKEY|DONKEY|KEY(?:BOARD|CLOAK|MAP|PAD|WORD|STONE|SPACE)|(?:PRIMARY|FOREIGN|PARTITION|SORT)[_-]?KEY"
     r"|COMPASS|BYPASS|PASS(?:ENGER|IVE|THROUGH)|AUTHOR(?!I[SZ])",
     re.IGNORECASE,
@@ -104,8 +104,8 @@ def register_secrets(settings: Any, name: str = "") -> None:
 
 def is_secret_name(name: str) -> bool:
     """Return whether a setting, a header or a parameter of this name holds a secret."""
-    left = _HARMLESS.sub("", name)
-    return _SECRET.search(left) is not None or _SENT.search(left) is not None
+    name_left = _HARMLESS_NAME.sub("", name)
+    return _SECRET_NAME.search(name_left) is not None or _HEADER_NAME.search(name_left) is not None
 
 
 def _credentials(value: str) -> Iterator[str]:
@@ -194,7 +194,7 @@ def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
     """Return the secrets in a variable: all of its value where its name is that of a secret, and user info of URLs."""
     text = os.fsdecode(value)
     secrets = set(_secrets_in_url(text)) if "@" in text else set()
-    if _SECRET.search(_HARMLESS.sub("", os.fsdecode(name))) and not _is_path(text):
+    if _SECRET_NAME.search(_HARMLESS_NAME.sub("", os.fsdecode(name))) and not _is_path(text):
         secrets.add(text)
     return frozenset(secrets)
 

@@ -11,7 +11,7 @@ import duckdb
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.tables.rows import (
     MAX_TABLE_BYTES,
-    NumberedCells,
+    NumberedRows,
     Table,
     TableFile,
     table_of,
@@ -39,10 +39,10 @@ def open_parquet(file: File) -> Iterator[Table]:
             relation = connection.execute("FROM read_parquet(?)", [pattern])
         except duckdb.Error as error:
             raise file.problem(f"is no Parquet file that can be read: {error}") from error
-        yield table_of(TableFile(file.path, file.shown), _numbered_cells(relation, file), value_text)
+        yield table_of(TableFile(file.path, file.shown), _numbered_rows(relation, file), value_text)
 
 
-def _numbered_cells(relation: duckdb.DuckDBPyConnection, file: File) -> NumberedCells:
+def _numbered_rows(relation: duckdb.DuckDBPyConnection, file: File) -> NumberedRows:
     yield 1, [column[0] for column in relation.description or ()]
     number = 0
     while True:

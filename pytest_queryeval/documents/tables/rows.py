@@ -21,7 +21,7 @@ MAX_HEADER_CHARACTERS = 80  # in messages
 ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
 # The numbers of rows with their cells; a missing cell is None.
-NumberedCells: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
+NumberedRows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 # Returns a cell as text, "" where it is empty; raises `ValueError` with the problem of a cell.
 CellText: TypeAlias = Callable[[Any], str]
 # Returns the cells of a row, by its number, as many as the header has; raises `CaseError` where they do not fit.
@@ -90,20 +90,20 @@ class Row:
 class Table:
     """An open table. `places` are the positions of columns by header; columns without a header have none.
 
-    `numbered_cells` are the rows below the header, which `fit` makes as wide as the header.
+    `numbered_rows` are the rows below the header, which `fit` makes as wide as the header.
     """
 
     file: TableFile
     header_row: int
     places: dict[str, int]
     cell_text: CellText
-    numbered_cells: NumberedCells
+    numbered_rows: NumberedRows
     fit: FitRow
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header that are not empty, once; raise `CaseError` where reading fails."""
         places, width = self.places.values(), len(self.file.headers)
-        for number, cells in self.numbered_cells:
+        for number, cells in self.numbered_rows:
             fitted = self.fit(number, cells, width)
             if not all(_is_blank(fitted[place]) for place in places):
                 yield Row(number, self, fitted)
@@ -130,7 +130,7 @@ class Table:
         `place` is where the setting `header_row` belongs. This reads the rows, so that `rows` does not yield them.
         """
         lowered = {header.lower() for header in headers}
-        for number, cells in islice(self.numbered_cells, ROWS_SEARCHED):
+        for number, cells in islice(self.numbered_rows, ROWS_SEARCHED):
             if lowered <= {str(cell).strip().lower() for cell in cells}:
                 names = ", ".join(f"'{one_line(header, MAX_HEADER_CHARACTERS)}'" for header in headers)
                 missing = f"there is no column {names}" if len(headers) == 1 else f"there are no columns {names}"
@@ -141,7 +141,7 @@ class Table:
 
 def table_of(
     file: TableFile,
-    numbered_cells: NumberedCells,
+    numbered_rows: NumberedRows,
     cell_text: CellText,
     header_row: int | None = None,
     fit: FitRow = lambda _, cells, __: cells,
@@ -150,7 +150,7 @@ def table_of(
 
     Raise `CaseError` where there is none.
     """
-    fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_cells)
+    fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_rows)
     with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))
     number, cells = next((row for row in with_text if row[0] >= (header_row or 0)), (0, ()))
     if header_row is not None and number != header_row:
@@ -171,7 +171,7 @@ def table_of(
             raise file.problem(f"two columns are called '{name}': rename one", number)
         headers.append(header)
     places = {header: place for place, header in enumerate(headers) if header}
-    return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_cells, fit)
+    return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_rows, fit)
 
 
 def value_text(value: Any) -> str:

@@ -15,7 +15,7 @@ from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.tables.rows import (
     MAX_CELL_CHARACTERS,
     MAX_TABLE_BYTES,
-    NumberedCells,
+    NumberedRows,
     Table,
     TableFile,
     table_of,
@@ -31,10 +31,10 @@ def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row
     table_file = TableFile(file.path, file.shown, numbers_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        yield table_of(table_file, _numbered_cells(lines, table_file), str, header_row, partial(_fit, table_file))
+        yield table_of(table_file, _numbered_rows(lines, table_file), str, header_row, partial(_fit, table_file))
 
 
-def _numbered_cells(lines: Any, file: TableFile) -> NumberedCells:
+def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
     number, next_line = 0, 1
     for last_line, cells in _rows(lines, file):
         number = next_line if file.numbers_lines else number + 1

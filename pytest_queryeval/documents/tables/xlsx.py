@@ -22,7 +22,7 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean, without_advice
 from pytest_queryeval.documents.document import MEBIBYTE, File
 from pytest_queryeval.documents.tables.rows import (
     MAX_TABLE_BYTES,
-    NumberedCells,
+    NumberedRows,
     Table,
     TableFile,
     TableSettingError,
@@ -72,7 +72,7 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int
         table_file = TableFile(file.path, file.shown, name)
         with _workbook_errors(table_file), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place
-        cells = _numbered_cells(sheets[name], table_file)
+        cells = _numbered_rows(sheets[name], table_file)
         yield table_of(table_file, cells, _text, header_row, partial(_fit, problems))
 
 
@@ -171,7 +171,7 @@ class _ProblemCells:
         self.by_place.update(dict.fromkeys(((row, column) for row in rows for column in columns), problem))
 
 
-def _numbered_cells(worksheet: Any, file: TableFile) -> NumberedCells:
+def _numbered_rows(worksheet: Any, file: TableFile) -> NumberedRows:
     # The size that a sheet states may be wrong.
     worksheet.reset_dimensions()
     rows = enumerate(worksheet.iter_rows(max_row=MAX_ROWS), start=1)

@@ -29,7 +29,7 @@ MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_REPAIRS = 12  # of a query that its engine refused
 MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
-DECIDING = "execution_accuracy"
+DECIDING_METRIC = "execution_accuracy"
 Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
 _OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
@@ -62,7 +62,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     `SourceError` where a recording is replayed that does not have the cause, and where it cannot be recorded.
     """
     case, trial = result.case, result.shown
-    if session.cause_mode == "off" or trial.scores.get(DECIDING):
+    if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC):
         return None
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if predicted.error is not None:
@@ -85,7 +85,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
 def _has_search(case: Case, trial: Trial, session: Session) -> bool:
     """Return whether edits of a wrong query are run: its kind has some, and the source is local or all are searched."""
     source = case.settings.source
-    if source is None or case.settings.kind not in EDITS or trial.scores.get(DECIDING, 0.0) != 0.0:
+    if source is None or case.settings.kind not in EDITS or trial.scores.get(DECIDING_METRIC, 0.0) != 0.0:
         return False
     return session.cause_mode == "full" or bool(ENGINES[source.engine].fingerprint.files(source))
 
@@ -183,7 +183,7 @@ def _repaired(
     if gold.answer is None:  # it is no longer cached, and takes longer than a cause may
         return None
     score = _score(case, trial, gold, session)
-    if DECIDING not in trial.scores and score(trial.predicted) != 0.0:
+    if DECIDING_METRIC not in trial.scores and score(trial.predicted) != 0.0:
         return None
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
     causes = (next(_causes(edits, case, gold, score, session), None) for edits in differences.groups)
@@ -262,7 +262,7 @@ def _score(case: Case, trial: Trial, gold: Execution, session: Session) -> Score
     def score(execution: Execution) -> float | None:
         if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
             return 0.0
-        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
+        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING_METRIC)
 
     return score
 

@@ -13,6 +13,7 @@ from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.model import SCORE_TOLERANCE
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.features.check.gold_run import GoldRun
@@ -55,7 +56,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         if score is None and name in gold.case.settings.thresholds:
             why = f" ({reason})" if (reason := gold.scoring.reasons.get(name)) else ""
             yield f"'{name}' has a threshold and does not apply to gold{why}: remove the threshold"
-        elif score is not None and score < metric.max_score - 1e-9:
+        elif score is not None and score < metric.max_score - SCORE_TOLERANCE:
             yield (
                 f"gold scores {format_score(score)} and not {metric.max_score:g} against itself by '{name}': "
                 "correct gold, or the settings by which it is compared"

@@ -175,7 +175,7 @@ class SQLAlchemyEngine:
             host,
             Question(PROBE, settings),
             ambiguous_failures=("timeout", "rejected"),
-            lasting_failures=("rejected",),  # a server that a query brought down starts again
+            retryable_failures=("rejected",),  # a server that a query brought down starts again
         )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:

@@ -42,10 +42,14 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 if int(duckdb.__version__.partition(".")[0]) >= 2:
     CONFIG["async_threads"] = "1"
 # Once the file is open: the time zone needs an extension that comes with DuckDB, and no other file is read after it.
-LOCKS = ("SET GLOBAL TimeZone = 'UTC'", "SET disabled_filesystems = 'LocalFileSystem'", "SET lock_configuration = true")
+LOCK_STATEMENTS = (
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET disabled_filesystems = 'LocalFileSystem'",
+    "SET lock_configuration = true",
+)
 # Functions within a query that change the file, the log or the profile, which the next query may read; that take
 # pointers; or that run a text as SQL, which may call any of these.
-CALL = re.compile(
+FORBIDDEN_CALL = re.compile(
     r"\b(?:arrow_scan(?:_dumb)?|(?:force_)?checkpoint|(?:create|register|deregister|destroy)_external_resource(?:_type)?"
     r"|(?:en|dis)able_(?:logging|profiling)|json_execute_serialized_sql|nextval|setval|pandas_scan|python_arrow_scan"
     r"|python_map_function|query|truncate_duckdb_logs|write_log)\b",
@@ -53,11 +57,11 @@ CALL = re.compile(
 )
 NAME = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 # A PIVOT without IN is several statements to DuckDB, as are writing statements that hold it; these do not match.
-READING = re.compile(r"(?>\s+|\(|--[^\n]*|/\*.*?\*/)*+(?:from|pivot|select|with)\b", re.IGNORECASE | re.DOTALL)
+STARTS_READING = re.compile(r"(?>\s+|\(|--[^\n]*|/\*.*?\*/)*+(?:from|pivot|select|with)\b", re.IGNORECASE | re.DOTALL)
 DAMAGED = ("Corrupt database", "Could not read")
 UNSAFE = ("read-only mode", "configuration has been locked")
 QUOTATION = re.compile(r"\n+LINE \d+:")
-DESCRIBED = """
+LIST_COLUMNS = """
     WITH key AS (
         SELECT schema_name, table_name, constraint_index, referenced_table,
             unnest(constraint_column_names) AS column_name, unnest(referenced_column_names) AS referenced_column
@@ -112,7 +116,7 @@ class Driver(driver.TableDriver):
 
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
-        return self._start(self._new_session(settings), DESCRIBED)
+        return self._start(self._new_session(settings), LIST_COLUMNS)
 
     def ddl(self, settings: Settings) -> Answer:
         """List the statements of all tables and views, those of the schema main first; raises like `run`."""
@@ -224,7 +228,7 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
         return statements[0]
     # A PIVOT: one statement of many parts, or before DuckDB 2 the types that it makes for itself and then the query.
     is_pivot = kinds == ["MULTI"] or (kinds[-1] == "SELECT" and set(kinds[:-1]) == {"CREATE"})
-    if is_pivot and READING.match(query):
+    if is_pivot and STARTS_READING.match(query):
         return query
     if len(statements) > 1 and not is_pivot:
         raise Refused("more than one statement")
@@ -234,7 +238,7 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
 
 def changing_call(query: str) -> str:
     """Return the name of a function that does more than read, where `query` calls one; else nothing."""
-    if not CALL.search(query):
+    if not FORBIDDEN_CALL.search(query):
         return ""
     text = query.encode()  # DuckDB counts bytes
     token_starts = [*duckdb.tokenize(query), (len(text), None)]
@@ -245,7 +249,7 @@ def changing_call(query: str) -> str:
     ]
     for token, next_token in pairwise(tokens):
         name = NAME.match(token)
-        if name and next_token.startswith("(") and CALL.fullmatch(function := name[1] or name[2] or ""):
+        if name and next_token.startswith("(") and FORBIDDEN_CALL.fullmatch(function := name[1] or name[2] or ""):
             return function
     return ""
 
@@ -261,7 +265,7 @@ def connect(path: str) -> duckdb.DuckDBPyConnection:
 def locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Return the connection without access to files, and with settings that stay; raises DuckDB's errors."""
     try:
-        for statement in LOCKS:
+        for statement in LOCK_STATEMENTS:
             connection.execute(statement)
     except BaseException:
         connection.close()

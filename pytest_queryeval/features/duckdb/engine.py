@@ -148,7 +148,7 @@ def files(source: Source) -> Sequence[str]:
 
 FINGERPRINT = SourceFingerprint(
     files=files,
-    log=".wal",
+    wal_suffix=".wal",
     settings=lambda settings: {"tables": list(settings["tables"])} if "tables" in settings else {},
     version=lambda _: f"duckdb {version('duckdb')}",
 )

@@ -14,7 +14,7 @@ from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.cells import abstention_columns, part
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.reports.story import causing_edits, edit_text
-from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.verdict import first_line
 
 ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped", "not_run")
@@ -29,7 +29,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     columns = (*ABOUT, *abstention, *_groups()), TIMES_AND_PLACE
     about, times_and_place = ([column for column in part_ if column not in empty] for part_ in columns)
     run_metrics = reported_run_metrics()  # which no case has a score of
-    lower, headers = costs(report["metrics"]), {column.header for column in chain(*columns)}
+    lower, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
             header=f"score {name}" if name in headers else name,

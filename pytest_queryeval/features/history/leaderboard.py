@@ -14,7 +14,7 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import BaselineReport, Report, ScoreStatistics, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import (
-    costs,
+    lower_is_better,
     metric_statistics,
     shown_interval,
     statistics_of,
@@ -172,7 +172,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     common = [nodeid for nodeid in scored if all(nodeid in case_scores for case_scores in ranked.values())]
     if scored and not common:
         raise ReportError(f"nothing to rank: no case has a score of '{metric}' in all reports: {NO_COMMON_CASE}")
-    is_lower = any(metric in costs(report["metrics"]) for report in reports.values())
+    is_lower = any(metric in lower_is_better(report["metrics"]) for report in reports.values())
     sign = -1.0 if is_lower else 1.0
     values = {name: [case_scores[nodeid] for nodeid in common] for name, case_scores in ranked.items()}
     means = {

@@ -22,7 +22,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.features.history.decisions import decision, trial_decisions
 from pytest_queryeval.features.history.leaderboard import Mean, mean_of
-from pytest_queryeval.results.aggregation import costs, statistics_of
+from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.difference import MET, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
@@ -220,7 +220,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "gates": report["gates"],
         "step": None,
     }
-    return content, run, costs(report["metrics"])
+    return content, run, lower_is_better(report["metrics"])
 
 
 def _moment(created: str) -> datetime:

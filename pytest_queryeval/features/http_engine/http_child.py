@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from pytest_queryeval.core.json_path import kind_of, names_one, selected
+from pytest_queryeval.core.json_path import json_type, names_one, selected
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer
@@ -28,7 +28,10 @@ from pytest_queryeval.text.redaction import register_secrets
 
 # Services also send 404 for an unknown table; where the URL is wrong, the probe gets it too.
 STATUS_POLICY = StatusPolicy(
-    answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 409, 410, 413, 414}, may_leave=False
+    answers=range(200, 300),
+    invalid={400, 404, 422},
+    rejected={403, 405, 409, 410, 413, 414},
+    follows_to_other_origins=False,
 )
 
 
@@ -127,7 +130,7 @@ class Pages:
             raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
         next_urls = [url for url in _select(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
-            raise Fault(f"`next` ({self._settings['next']}) selects {kind_of(next_urls[0])}, not a URL")
+            raise Fault(f"`next` ({self._settings['next']}) selects {json_type(next_urls[0])}, not a URL")
         return Page(rows, self._names(document), next_urls[0] if next_urls else None, shape(document))
 
     def _rows(self, document: Any) -> list[Any] | None:
@@ -136,7 +139,9 @@ class Pages:
             raise Fault(f"`rows` ({path}) must select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
         row_lists = [value for value in _select(path, document) if value is not None]
         if row_lists and not isinstance(row_lists[0], list):
-            raise Fault(f"`rows` ({path}) selects {kind_of(row_lists[0])} and no list: the answer is {shape(document)}")
+            raise Fault(
+                f"`rows` ({path}) selects {json_type(row_lists[0])}, not a list: the answer is {shape(document)}"
+            )
         return row_lists[0] if row_lists else None
 
     def _names(self, document: Any) -> list[str] | None:
@@ -184,7 +189,7 @@ def _align(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], lis
     kind = dict if isinstance(rows[0], dict) else list
     for number, row in enumerate(rows, 1):
         if not isinstance(row, kind):
-            raise Fault(f"row {number} is {kind_of(row)}: rows are all lists, or all objects")
+            raise Fault(f"row {number} is {json_type(row)}: rows are all lists, or all objects")
     names = names or [f"column {number}" for number in range(1, len(rows[0]) + 1)]
     for number, row in enumerate(rows, 1):
         if len(row) != len(names):

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.core.json_path import compiled, kind_of, selected
+from pytest_queryeval.core.json_path import compiled, json_type, selected
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score, Similarity, metric
 from pytest_queryeval.features.json.values import (
@@ -136,7 +136,7 @@ def _level(document: JsonValue, at: str) -> Object | str:
         return f"cannot be searched{there}"
     if len(values) != 1:
         return f"has {len(values):,} values{there} and not one" if values else f"has nothing{there}"
-    return values[0] if isinstance(values[0], dict) else f"is {kind_of(values[0])}{there} and no object"
+    return values[0] if isinstance(values[0], dict) else f"is {json_type(values[0])}{there}, not an object"
 
 
 def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:

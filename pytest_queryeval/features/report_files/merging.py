@@ -12,7 +12,7 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts
-from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
@@ -45,7 +45,7 @@ def report_of_all(
     """Return the report on the cases of several reports, with their gates; see `merge`."""
     about = _facts(reports, cases)
     # A metric may be known only where a part was made.
-    better: dict[str, Better] = {cost: "lower" for report in reports for cost in costs(report["metrics"])}
+    better: dict[str, Better] = {cost: "lower" for report in reports for cost in lower_is_better(report["metrics"])}
     try:
         return gated_report(
             cases,

@@ -8,14 +8,14 @@ from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.reports.story import (
     CELL_CHARACTERS,
-    Answer,
-    Cause,
     Differences,
     Ending,
     Fact,
     Notes,
-    Query,
     Scores,
+    StoryCause,
+    StoryQuery,
+    TableExcerpt,
     Trials,
     answer_of,
     case_story,
@@ -59,17 +59,17 @@ def counterexample_lines(counterexample: CounterexampleReport, width: int) -> It
             yield from _answer_lines(answer, width)
 
 
-def _section(part: Query | Cause | Differences | Notes | Scores | Trials, width: int) -> Iterator[str]:
+def _section(part: StoryQuery | StoryCause | Differences | Notes | Scores | Trials, width: int) -> Iterator[str]:
     """Yield the title of a part, and its lines."""
     match part:
-        case Query(name=name, origin=origin):
+        case StoryQuery(name=name, origin=origin):
             yield one_line(f"{name}{origin and f', {origin}'}")
             yield from [f"{MARGIN}(a stored answer)"] if part.text is None else _text_lines(part.text)
             if part.answer is not None:
                 yield from _answer_lines(part.answer, width)
             if part.failure:
                 yield f"{INDENT}{one_line(part.failure, LINE_CHARACTERS)}"
-        case Cause(edits=edits, repaired_query=repaired_query):
+        case StoryCause(edits=edits, repaired_query=repaired_query):
             yield "cause" if part.is_tested or repaired_query is None else "cause (compared on the source only)"
             yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
             yield from _text_lines(repaired_query) if repaired_query is not None else ()
@@ -96,7 +96,7 @@ def _section(part: Query | Cause | Differences | Notes | Scores | Trials, width:
             yield from _indented([Table(("trial", "", *map(Untrusted, trials[0].scores)), cells)], width)
 
 
-def _answer_lines(answer: Answer, width: int) -> Iterator[str]:
+def _answer_lines(answer: TableExcerpt, width: int) -> Iterator[str]:
     yield f"{INDENT}{answer.shape}, {answer.ran}"
     if answer.rows and answer.columns:
         yield from _rows(answer.columns, answer.rows, width)

@@ -41,7 +41,7 @@ ENVIRONMENT = {
 }
 HEAP = "2g"
 RESULT = "256m"
-MARK = "queryeval"
+JOB_TAG = "queryeval"
 STOP_SECONDS, STOPS = 0.2, 15
 POLL_SECONDS = 0.02
 OPTIONS = " ".join(
@@ -87,7 +87,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # The nodes of plans that read, and relations of our own tables. Whatever is not here is refused.
 LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-READING = frozenset(
+READING_PLANS = frozenset(
     (
         *("Aggregate", "CTERelationDef", "CTERelationRef", "Deduplicate", "Distinct", "Except", "Expand", "Filter"),
         *("Generate", "GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit", "LocalRelation", "Offset"),
@@ -134,10 +134,10 @@ class Driver(driver.TableDriver):
         """Run `query` and fetch the whole answer; raises `Fault`, `Refused` and PySpark's errors."""
         session = self._session(settings)
         if "connect" in settings:
-            session.addTag(MARK)
-            stop: Callable[[], object] = partial(session.interruptTag, MARK)
+            session.addTag(JOB_TAG)
+            stop: Callable[[], object] = partial(session.interruptTag, JOB_TAG)
         else:
-            session.sparkContext.setJobGroup(MARK, MARK, interruptOnCancel=True)
+            session.sparkContext.setJobGroup(JOB_TAG, JOB_TAG, interruptOnCancel=True)
             stop = session.sparkContext.cancelAllJobs
         # Each call ends the jobs of its moment, and a query may be between two.
         self._alarm.set(*((timeout + number * STOP_SECONDS, stop) for number in range(STOPS)))
@@ -264,7 +264,7 @@ def checked(session: SparkSession, query: str) -> DataFrame:
 def require_reading(plan: str) -> None:
     """Raise `Refused` where a plan, as JSON, holds a node that is not known to read only."""
     for name in set(CLASS.findall(plan)):
-        is_known = name.removeprefix(LOGICAL) in READING or name.startswith(OTHERS)
+        is_known = name.removeprefix(LOGICAL) in READING_PLANS or name.startswith(OTHERS)
         if not is_known or REACHING.search(name):
             raise Refused(f"only one query that reads is allowed: {name.rpartition('.')[2]}")
     if METADATA in plan:

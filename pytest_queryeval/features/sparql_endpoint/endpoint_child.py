@@ -36,7 +36,7 @@ GRAPH_FORMATS = {
     "application/rdf+xml": "xml",
 }
 # A SPARQL endpoint answers with 200 (protocol, 2.1.5) and calls a query malformed with 400.
-STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
+STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 422}, follows_to_other_origins=True)
 
 
 class Driver(driver.Driver):

@@ -66,7 +66,7 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
         raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
-def _is_late(execution: Execution) -> bool:
+def _timed_out(execution: Execution) -> bool:
     return execution.error is not None and execution.error.kind == "timeout"
 
 
@@ -174,13 +174,13 @@ class _Search:
                 self.refusals.append(str(error))
                 return set()
             self.is_buildable = True
-            self._timeouts[at] += sum(map(_is_late, golds))
+            self._timeouts[at] += sum(map(_timed_out, golds))
             if any(gold.error is not None for gold in golds):
                 return set()
             for mutant in case_mutants if self._timeouts[at] < MAX_TIMEOUTS else ():
                 execution = self._session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-                self._timeouts[at] += _is_late(execution)
-                if not _is_late(execution) and not is_right(execution, golds, case, self._session):
+                self._timeouts[at] += _timed_out(execution)
+                if not _timed_out(execution) and not is_right(execution, golds, case, self._session):
                     killed.add((at, mutant))
                 elif all_of:
                     return set()

@@ -17,7 +17,7 @@ SHOWN_CHARACTERS = 60
 _CLAUSE = re.compile(
     rf"FROM{BLANK}(?:NAMED{BLANK})?(?:<(?P<iri>[^<>\"{{}}|^`\x00-\x20]*+)>|(?P<name>{NAME}))", re.IGNORECASE
 )
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_IRI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], form: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _iri(clause: re.Match[str], base: str, prefixes: Mapping[str, str]) -> str:
 
 def resolve(iri: str, base: str) -> str:
     """Return an IRI resolved by a base; without one that is a URL, a relative IRI stays so."""
-    if _ABSOLUTE.match(iri):
+    if _IRI_SCHEME.match(iri):
         return iri
     path, mark, fragment = iri.partition("#")  # `urljoin` drops an empty fragment, with which many prefixes end
     try:

@@ -24,7 +24,7 @@ _TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _TRUE = ("true", "1")
 MAX_NESTED = 1_000  # triples in each other; the parser ends the process somewhere above
 # What may hold the signs of a nested triple as text; and these signs.
-_SIGNS = re.compile(
+_NESTING_TOKENS = re.compile(
     r"""\"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     r"|<[^<>\s]*>|#[^\n]*|(?P<open><<)|(?P<close>>>)",
     re.DOTALL,
@@ -76,7 +76,7 @@ def read_rdf_results(text: str, suffix: str) -> Table:
 def refuse_nesting(text: str) -> None:
     """Raise ValueError for Turtle or N-Triples whose triples are nested deeper than MAX_NESTED."""
     depth = 0
-    for sign in _SIGNS.finditer(text) if text.count("<<") > MAX_NESTED else ():
+    for sign in _NESTING_TOKENS.finditer(text) if text.count("<<") > MAX_NESTED else ():
         depth += (sign["open"] is not None) - (sign["close"] is not None)
         if depth > MAX_NESTED:
             raise ValueError(f"is no RDF: triples are nested deeper than {MAX_NESTED:,} levels")

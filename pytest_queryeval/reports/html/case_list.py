@@ -15,7 +15,7 @@ from pytest_queryeval.core.report import EarlierCase, Report
 from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.reports.story import (
     VERDICTS,
-    Answer,
+    TableExcerpt,
     answer_of,
     label_of,
     notes,
@@ -205,7 +205,7 @@ def _whole(text: str) -> str:
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
-def _side(part: QueryReport | PredictionReport | None, answer: Answer | None = None) -> dict[str, object] | None:
+def _side(part: QueryReport | PredictionReport | None, answer: TableExcerpt | None = None) -> dict[str, object] | None:
     """Return an execution or a prediction with a short time; numbers of a database or a system are exact."""
     if part is None:
         return None

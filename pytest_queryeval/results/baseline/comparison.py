@@ -10,7 +10,7 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, CauseChange, EarlierCase, MetricChange, Report, RunResults
 from pytest_queryeval.core.run_metrics import reported_run_metrics
-from pytest_queryeval.results.aggregation import cause_labels, costs
+from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
 from pytest_queryeval.results.baseline.difference import run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
@@ -70,7 +70,9 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "regressions": difference.regressions,
         "errors": difference.errors,
         "metrics": _metric_changes(
-            pairs, costs(before["metrics"]) | {name for name, metric in run_metrics.items() if metric.better == "lower"}
+            pairs,
+            lower_is_better(before["metrics"])
+            | {name for name, metric in run_metrics.items() if metric.better == "lower"},
         ),
         "causes": dict(sorted(causes.items(), key=lambda cause: (-cause[1]["after"], -cause[1]["before"], cause[0]))),
         "changes": changes(difference),

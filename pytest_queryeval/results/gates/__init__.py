@@ -126,19 +126,19 @@ def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_
     """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
     numbers, index = [0] * len(gates), scope_index(gates)
     for number in chain(
-        *(gates_about(index, case) for case in cases if case["outcome"] != "skipped"),
-        *(gates_to_be_about(index, not_run.case, not_run.path) for not_run in left_out),
+        *(gates_of_report(index, case) for case in cases if case["outcome"] != "skipped"),
+        *(gates_of_case(index, not_run.case, not_run.path) for not_run in left_out),
     ):
         numbers[number] += 1
     return numbers
 
 
-def gates_about(index: ScopeIndex, case: CaseReport) -> list[int]:
+def gates_of_report(index: ScopeIndex, case: CaseReport) -> list[int]:
     """Return the numbers of the gates that are about a case."""
     return index.scopes_of(case["path"], partial(group_values, case))
 
 
-def gates_to_be_about(index: ScopeIndex, case: Case, path: str) -> list[int]:
+def gates_of_case(index: ScopeIndex, case: Case, path: str) -> list[int]:
     """Return the numbers of the gates about a case that has not run; `path` is that of its file."""
     return index.scopes_of(path, partial(values_of, case, path))
 
@@ -181,7 +181,7 @@ def evaluate_gates(
     index = scope_index(gate_evidence.gate for gate_evidence in distinct_evidence)
     for case in cases if gates else ():
         existing_values.add(case)
-        for number in gates_about(index, case):
+        for number in gates_of_report(index, case):
             distinct_evidence[number].add(case)
     return [
         evidence[key].result(
@@ -208,7 +208,7 @@ class GroupValues:
 
     def add(self, case: CaseReport) -> None:
         """Add the values of a case."""
-        for number in gates_about(self._index, case):
+        for number in gates_of_report(self._index, case):
             for group, values in self._by_folder[self._folders[number]].items():
                 values.update(dict.fromkeys(group_values(case, group)))
 
@@ -229,7 +229,7 @@ class GateEvidence:
         self._evidence = self._rule.evidence(gate)
         self._has_baseline, self._earlier = earlier is not None, earlier or {}
         self._counts_errors = counts_errors
-        self._ran = self._errors_with_score = 0
+        self._ran = self._error_count = 0
         self._is_evaluated = self._is_cut = False
         self._scores_with_errors = array("d")
 
@@ -240,7 +240,7 @@ class GateEvidence:
         self._is_evaluated |= case["outcome"] not in ("skipped", "error")
         if self._counts_errors and (score := self._rule.score_with_errors(self.gate, case)) is not None:
             self._scores_with_errors.append(score)
-            self._errors_with_score += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
+            self._error_count += case["outcome"] == "error" and self.gate["metric"] != PASS_RATE
         self._evidence.add(case, self._earlier.get(case["nodeid"]) if self._rule.needs_baseline else None)
 
     def result(
@@ -294,7 +294,7 @@ class GateEvidence:
         return {
             "value": math.fsum(scores) / len(scores),
             "n": len(scores),
-            "errors": self._errors_with_score,
+            "errors": self._error_count,
             "decided": {"after": decision.after, "of": decision.of},
         }
 

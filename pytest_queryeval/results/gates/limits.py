@@ -27,7 +27,7 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.baseline.pairs import score_of
 
 
-class Limits(GateRule):
+class LimitsRule(GateRule):
     """The limits of a mean."""
 
     example = "{metric: execution_accuracy, min: 0.9}"
@@ -100,4 +100,4 @@ def greatest_score(metric: str) -> float | None:
     return 1.0 if metric in RUN_METRICS else METRICS[metric].max_score if metric in METRICS else None
 
 
-LIMITS = Limits()
+LIMITS = LimitsRule()

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.gates import GateKey, GateRule, Requirement, requirement
-from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE
+from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, SCORE_TOLERANCE
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
 from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.core.shapes import shape, shape_of
@@ -144,7 +144,7 @@ def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> b
 
     A system that did not change is taken for a worse one in at most `alpha` of all runs.
     """
-    return -pairs.change > max_drop + 1e-9 and p <= alpha
+    return -pairs.change > max_drop + SCORE_TOLERANCE and p <= alpha
 
 
 class MaxRegressions(GateRule):

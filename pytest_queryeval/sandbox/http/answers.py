@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pytest_queryeval.core.json_path import kind_of
+from pytest_queryeval.core.json_path import json_type
 from pytest_queryeval.documents.strict_json import Pairs, StrictJson
 
 DUPLICATE_MARK = "\0"  # between a name that an object repeats and the number of its occurrence
@@ -55,6 +55,6 @@ def dedupe_names(names: list[str]) -> list[str]:
 def shape(document: Any) -> str:
     """Return the kind of a document for messages, and the names and kinds of its members, never their values."""
     if isinstance(document, dict) and document:
-        parts = [f"{name} ({kind_of(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]
+        parts = [f"{name} ({json_type(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]
         return f"an object with {', '.join(parts)}{', …' if len(document) > SHOWN_KEYS else ''}"
-    return kind_of(document)
+    return json_type(document)

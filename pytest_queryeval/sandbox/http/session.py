@@ -123,7 +123,7 @@ class StatusPolicy(NamedTuple):
     answers: Collection[int]
     invalid: Collection[int]
     rejected: Collection[int]  # and all from 500 on
-    may_leave: bool
+    follows_to_other_origins: bool
     meaning: Callable[[int, Mapping[str, str], bytes], Exception | None] = lambda *_: None
     """Return the error that status, headers and body stand for; None where the status says all."""
 
@@ -172,21 +172,21 @@ class RetryingRequest:
         self._settings = settings
         self._policy = policy
         self._deadline = deadline
-        self._room = BODY_BYTES
+        self._bytes_left = BODY_BYTES
         self._auth = auth_of(settings)
-        self._own = origin(settings["url"])
+        self._source_origin = origin(settings["url"])
 
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """Return the headers and the body; raises `QueryFailed` and `Fault`."""
         pause = FIRST_PAUSE
-        earlier = ""
+        first_error_prefix = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._follow(request)
             except Fault as fault:
-                raise Fault(f"{earlier}{fault}") from fault
+                raise Fault(f"{first_error_prefix}{fault}") from fault
             except RetryableError as retryable:
-                earlier = earlier or f"{retryable.error}; asked again: "
+                first_error_prefix = first_error_prefix or f"{retryable.error}; asked again: "
                 pause = max(pause, retryable.pause)
                 if attempt >= retryable.attempts or time.monotonic() + pause > self._deadline:
                     raise retryable.error from None
@@ -198,8 +198,8 @@ class RetryingRequest:
         """Send a request and follow redirects; another origin gets no credentials and no headers of the settings."""
         url = request.url
         for _ in range(REDIRECTS + 1):
-            trusted = origin(url) == self._own
-            if not trusted and not self._policy.may_leave:
+            trusted = origin(url) == self._source_origin
+            if not trusted and not self._policy.follows_to_other_origins:
                 raise Fault("a redirect leads to another origin, which is not followed")
             headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
             auth = self._auth if trusted else NoAuth()
@@ -210,10 +210,10 @@ class RetryingRequest:
         raise Fault(f"more than {REDIRECTS} redirects")
 
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
-        left = self._left()
+        left = self._seconds_left()
         try:
             # Nor does another origin get connections of the session.
-            session = self._session if origin(url) == self._own else requests.Session()
+            session = self._session if origin(url) == self._source_origin else requests.Session()
             return session.request(
                 method,
                 url,
@@ -273,18 +273,18 @@ class RetryingRequest:
 
     def _body(self, response: requests.Response) -> bytes:
         parts = []
-        room = self._room
+        bytes_left = self._bytes_left
         try:
             for chunk in response.raw.stream(CHUNK_BYTES, decode_content=True):
-                room -= len(chunk)
-                if room < 0:
+                bytes_left -= len(chunk)
+                if bytes_left < 0:
                     raise QueryFailed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")
                 parts.append(chunk)
-                self._left()
+                self._seconds_left()
         except urllib3.exceptions.TimeoutError as error:
             raise QueryFailed("timeout") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            read, detail = self._room - room, f" bytes ({reason(error)})"
+            read, detail = self._bytes_left - bytes_left, f" bytes ({reason(error)})"
             for cause in error.args:
                 match cause:
                     case urllib3.exceptions.IncompleteRead():  # of the whole body
@@ -294,10 +294,11 @@ class RetryingRequest:
             problem = f"the answer breaks off after {read:,}{detail}"
             remedy = "the server may have cancelled the query: see its log, raise its limits, or simplify the query"
             raise RetryableError(Fault(f"{problem}; {remedy}")) from error
-        self._room = room
+        self._bytes_left = bytes_left
         return b"".join(parts)
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
+        """Return the seconds until the deadline; raise `QueryFailed` once it has passed."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise QueryFailed("timeout")

@@ -132,7 +132,7 @@ SOURCE_ERRORS = {
     "a list": (says("[[1]]"), "selects nothing: the answer is a list of 1"),
     "null": (says("null"), "selects nothing: the answer is null"),
     "null for rows": (says('{"rows": null}'), r"selects nothing: the answer is an object with rows \(null\)"),
-    "rows as an object": (says('{"rows": {"a": 1}}'), "selects an object and no list"),
+    "rows as an object": (says('{"rows": {"a": 1}}'), "selects an object, not a list"),
     "rows of scalars": (says('{"rows": [1, 2]}'), "row 1 is a number"),
     "lists and objects": (
         says('{"rows": [{"a": 1}, [2]]}'),

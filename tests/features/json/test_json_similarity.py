@@ -225,10 +225,10 @@ def test_only_the_keys_at_that_level_count(at, score):
 @pytest.mark.parametrize(
     ("gold", "at", "reason"),
     [
-        ([1, 2], "", "gold is a list of 2 and no object"),
-        (None, "", "gold is null and no object"),
+        ([1, 2], "", "gold is a list of 2, not an object"),
+        (None, "", "gold is null, not an object"),
         ("{}", "$.query", "gold has nothing at `$.query`"),
-        ({"query": "x"}, "/query", "gold is a text at `/query` and no object"),
+        ({"query": "x"}, "/query", "gold is a text at `/query`, not an object"),
         ({"a": {"x": {}}, "b": {"x": {}}}, "$..x", "gold has 2 values at `$..x` and not one"),
         ({"a": [{}]}, "/a/00", "gold has nothing at `/a/00`"),
         ({"a": [{}]}, "/a/-1", "gold has nothing at `/a/-1`"),
@@ -249,7 +249,7 @@ def test_a_gold_without_an_object_there_is_not_scored_and_a_note_says_why(gold, 
     [
         (["query"], "predicted has nothing at `$.query`"),
         ({}, "predicted has nothing at `$.query`"),
-        ({"query": [{}]}, "predicted is a list of 1 at `$.query` and no object"),
+        ({"query": [{}]}, "predicted is a list of 1 at `$.query`, not an object"),
         ("query", "predicted has nothing at `$.query`"),
     ],
 )

@@ -29,7 +29,7 @@ PLAIN_SHARE = 1 / 3
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
 # Sizes of tables and shares of NULL where few databases have to tell two queries apart, the cheapest first.
-TELLING = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15), (8, 0.3), (30, 0.3), (20, 0.3))
+SIZES_AND_NULL_SHARES = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15), (8, 0.3), (30, 0.3), (20, 0.3))
 
 
 class CandidateDatabases:
@@ -79,7 +79,7 @@ class CandidateDatabases:
             if plain_first and number < PLAIN_SHARE * count:
                 yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
             elif self._is_for_queries:
-                size, null_share = TELLING[number % len(TELLING)]
+                size, null_share = SIZES_AND_NULL_SHARES[number % len(SIZES_AND_NULL_SHARES)]
                 yield generator.rows(random, sizes=(size,), null_shares=(null_share,))
             else:
                 yield generator.rows(random)

@@ -25,7 +25,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 PROGRESS_CASES = 100_000
 COLUMNS_CHARACTERS = 500
-GATES = "single wrong answers do not fail it (`on_miss: xfail`): set the `min` that your system has to reach"
+GATES_HINT = "single wrong answers do not fail it (`on_miss: xfail`): set the `min` that your system has to reach"
 OK, FINDINGS = 0, 1
 
 
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Result:
             *(f"suite: {path}" for path in suites),
             f"{pluralize(written_suites.cases, 'case')}, {len(written_suites.skipped):,} skipped",
             *(
-                [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES}"]
+                [f"a run fails by the gate in {arguments.output / SETTINGS}: {GATES_HINT}"]
                 if "gates" in imported.settings
                 else []
             ),

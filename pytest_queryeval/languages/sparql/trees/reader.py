@@ -73,14 +73,14 @@ def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> Qu
             base = resolve(prologue[place + 1].text.strip("<>"), base)
         if token.is_word("PREFIX") and place + 2 < len(prologue):
             prefixes[prologue[place + 1].text.rstrip(":")] = resolve(prologue[place + 2].text.strip("<>"), base)
-    reader = _Reader(_terms(outline.tokens, {**(source_prefixes or {}), **prefixes}, base))
+    reader = _Reader(_normalized_tokens(outline.tokens, {**(source_prefixes or {}), **prefixes}, base))
     tree = reader.select()
     if reader.next:
         raise UnreadableError(text)
     return Query(tree, prefixes)
 
 
-def _terms(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:
+def _normalized_tokens(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:
     """Return tokens in one spelling; literals with their language or datatype, and operators, as one token."""
     spelled_terms: list[str] = []
     end = -1

@@ -48,24 +48,24 @@ class TreeReader:
         key = (id(node), id(outer))
         if key in self._readings:
             return self._readings[key][1]
-        around = self._with_queries(node, outer)
+        outer_scope = self._with_queries(node, outer)
         match node:
             case exp.SetOperation():
-                reading = self._operation(node, around)
+                reading = self._operation(node, outer_scope)
             case exp.Select():
                 names = self._columns.names(node)
                 reader = SelectReader(
                     names,
-                    around.within(names),
+                    outer_scope.within(names),
                     self._texts,
                     self.read,
-                    lambda query: self._relation(query, around),
+                    lambda query: self._relation(query, outer_scope),
                 )
                 reading = reader.reading()
             case exp.Subquery():
-                reading = self._enclosed(node, around)
+                reading = self._enclosed(node, outer_scope)
             case _:
-                clauses = {node.key: self._texts.arguments(node, around, without=frozenset())}
+                clauses = {node.key: self._texts.arguments(node, outer_scope, without=frozenset())}
                 reading = Reading(view=View(), clauses=clauses)
         self._readings[key] = outer, reading
         return reading
@@ -95,8 +95,8 @@ class TreeReader:
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
         """Read a query in parentheses, which ORDER BY and LIMIT may follow."""
         inner = self.read(node.this, scope)
-        around = Scope(scope, aliases=dict(inner.outputs or {}))
-        last = View(order=ordering(node, self._texts, around), limit=limit(node))
+        outer_scope = Scope(scope, aliases=dict(inner.outputs or {}))
+        last = View(order=ordering(node, self._texts, outer_scope), limit=limit(node))
         if last.order is None and last.limit is None:
             return inner
         clauses = dict(inner.clauses)
