@@ -20,7 +20,7 @@ from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.suites import load_cases
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
@@ -459,7 +459,7 @@ def narrowed(schema):
 SQL_METRICS = [
     name
     for name in METRICS.available()
-    if METRICS[name].applies_to("sql", KINDS["sql"].answer_type) and not METRICS[name].parameter
+    if applies_to(name, "sql", answerable=True) and not METRICS[name].parameter
 ]
 SUITE_SCHEMA, SETTINGS_SCHEMA = editor_schema("suite"), editor_schema("settings")
 
