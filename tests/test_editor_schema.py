@@ -457,9 +457,7 @@ def narrowed(schema):
 
 
 SQL_METRICS = [
-    name
-    for name in METRICS.available()
-    if applies_to(name, "sql", answerable=True) and not METRICS[name].parameter
+    name for name in METRICS.available() if applies_to(name, "sql", answerable=True) and not METRICS[name].parameter
 ]
 SUITE_SCHEMA, SETTINGS_SCHEMA = editor_schema("suite"), editor_schema("settings")
 

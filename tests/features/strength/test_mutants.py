@@ -268,6 +268,15 @@ def test_the_policy_of_the_case_makes_mutants_equivalent():
     }
 
 
+def test_a_mutant_that_drops_the_last_item_of_a_list_leaves_it_to_the_next_ones():
+    query = "SELECT stage_name, count(*) FROM singer GROUP BY stage_name, height"
+
+    assert {mutant.change for mutant in of(query) if "height" not in mutant.query} == {
+        "GROUP BY height dropped",
+        "height → manager",
+    }
+
+
 def test_texts_in_double_quotes_are_no_columns():
     query = 'SELECT id FROM singer WHERE name LIKE "%a%" AND country = "France"'
 

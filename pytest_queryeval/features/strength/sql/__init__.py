@@ -99,14 +99,18 @@ def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
     node, new = edit.node, edit.new
     if node is tree:
         return new.sql(dialect=dialect) if new is not None else ""
-    parent, key, index = node.parent, node.arg_key, node.index
+    parent, key = node.parent, node.arg_key
     assert parent is not None
     assert key is not None
-    parent.set(key, new, index)
+    siblings = parent.args[key]
+    before = [*siblings] if isinstance(siblings, list) else []
+    parent.set(key, new, node.index)
     try:
         return tree.sql(dialect=dialect)
     finally:
-        parent.set(key, node, index, overwrite=new is not None)
+        if isinstance(siblings, list):
+            siblings[:] = before  # in place: `_edits` iterates over this list
+        parent.set(key, siblings)
 
 
 def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
