@@ -108,6 +108,7 @@ def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
     assert service.asked == []
 
 
+@pytest.mark.feature("http_predictor")
 def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
     with Answering(lambda asked: time.sleep(100 if asked["id"] == "hangs" else 0) or GOLD) as service:
         write("conftest.py", TOUCH)
