@@ -100,6 +100,7 @@ def test_cases_that_were_left_out_are_not_asked_for(suite, run_and_parse, servic
     assert sorted(service.asked) == sorted({f"case-{index}" for index in (1, *range(10, 20))} - {"case-11"})
 
 
+@pytest.mark.feature("http_predictor")
 def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
     suite(*cases(), predictor={"http": service.url})
 
@@ -160,6 +161,7 @@ def test_without_a_hook_a_case_needs_a_predictor(suite, run):
     run().stdout.fnmatch_lines(["*no prediction: add `predicted`, or `predictor` to the file*"])
 
 
+@pytest.mark.feature("http_predictor")
 def test_trials_of_the_command_line_are_calls_of_their_own(suite, run_and_parse, service):
     suite(*cases(3), predictor={"http": service.url})
 
@@ -170,6 +172,7 @@ def test_trials_of_the_command_line_are_calls_of_their_own(suite, run_and_parse,
     assert run.report["metrics"]["pass_at_k"]["mean"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.feature("http_predictor")
 def test_a_gate_may_ask_that_all_trials_pass(suite, write, run_and_parse, service):
     write("queryeval.yaml", "gates: [{metric: pass_hat_k, min: 0.9}]\n")
     suite(*cases(3), predictor={"http": service.url}, trials=2, on_miss="xfail")
@@ -204,6 +207,7 @@ def test_numbers_below_1_are_refused(suite, run, option):
     result.stderr.fnmatch_lines([f"*{option.partition('=')[0]}: expected a whole number from 1, found 0"])
 
 
+@pytest.mark.feature("http_predictor")
 def test_no_thread_and_no_process_outlives_a_run(suite, run_and_parse, service):
     import threading
 
