@@ -165,7 +165,7 @@ def test_threads_give_the_report_of_one_process(ugly):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("folder", ["sql", pytest.param(".", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("folder", ["sql", "abstention", pytest.param(".", marks=pytest.mark.slow)])
 def test_processes_give_the_report_of_one_process(folder, ugly, own_processes, registries):
     register_secret("swordfish-77")
     import_conftests(EXAMPLES)

@@ -131,12 +131,17 @@ class _Predictions:
             answers.append(capture_error(partial(self._predictors.prediction, named_case.case, trial), QueryEvalError))
             if trial == named_case.case.settings.trials or isinstance(answers[-1], QueryEvalError):
                 del self._open_cases[key]
-                # Without the predictor, whose settings no worker may see.
-                case_for_worker = named_case._replace(
-                    case=replace(named_case.case, settings=replace(named_case.case.settings, predictor=None))
-                )
+                case_for_worker = named_case._replace(case=_without_predictor_settings(named_case.case))
                 yield PredictedCase(case_for_worker, answers, self._predictors.is_at_hand(named_case.case))
                 return
+
+
+def _without_predictor_settings(case: Case) -> Case:
+    """Return a case without the settings of its predictor, which no worker may see; `abstain` stays."""
+    predictor = case.settings.predictor
+    if predictor is None:
+        return case
+    return replace(case, settings=replace(case.settings, predictor=replace(predictor, settings={})))
 
 
 def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
