@@ -36,7 +36,10 @@ def echoes(status: int):
 # Another call may have an answer.
 TEMPORARY = {
     "time-out": (answers("", 408), "HTTP 408 Request Timeout"),
-    "too many requests": (answers("slow down", 429, "text/plain"), "HTTP 429 Too Many Requests: slow down"),
+    "too many requests": (
+        answers("slow down", 429, "text/plain"),
+        "HTTP 429 Too Many Requests: slow down: lower `concurrency`",
+    ),
     "error": (answers("no memory", 500, "text/plain"), "HTTP 500 Internal Server Error: no memory"),
     "error in HTML": (
         answers("<h1>Oh</h1><script>x</script>", 502, "text/html"),
@@ -74,7 +77,8 @@ FINAL = {
         answers("no\n such \x1b[2J\u202e thing", 400, "text/plain"),
         r"HTTP 400 .*: no such \\x1b\[2J\\u202e",
     ),
-    "not found": (answers("", 404), "HTTP 404 Not Found"),
+    "not found": (answers("", 404), "HTTP 404 Not Found: correct the path of the URL"),
+    "unprocessable": (answers("no text", 422, "text/plain"), "HTTP 422 .*: no text: make `body` what the service asks"),
     "method not allowed": (answers("", 405), "HTTP 405"),
     "redirect without a target": (answers("", 302), "HTTP 302 Found"),
     "redirect to itself": (faults.redirects_to_itself, "more than 5 redirects"),

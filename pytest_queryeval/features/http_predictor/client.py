@@ -33,6 +33,11 @@ ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
 RETRYABLE = (408, 429)  # beside all from 500 on
+REMEDIES = {
+    404: "correct the path of the URL",
+    422: "make `body` what the service asks for",
+    429: "lower `concurrency`, or wait and run again",
+}  # by status
 _RECEIVED = re.compile(r"received (\d+) bytes, expected (\d+)")  # in a message of h11
 AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
@@ -219,6 +224,8 @@ class Client:
         temporary = status in RETRYABLE or status >= 500
         if status >= 500:
             problem += ": the service failed: see its log, then run again"
+        elif status in REMEDIES:
+            problem += f": {REMEDIES[status]}"
         return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:

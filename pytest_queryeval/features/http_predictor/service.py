@@ -182,7 +182,8 @@ class Selector:
             if len(matches) == 1:
                 return matches[0], {}
             many = f"selects {len(matches):,} values, not one," if matches else "selects nothing"
-            raise self._problem(f"`answer` ({self._answer}) {many} of {_shape(document)}")
+            hint = "" if matches else _nested_path(self._answer, document)
+            raise self._problem(f"`answer` ({self._answer}) {many} of {_shape(document)}{hint}")
         if isinstance(document, str):
             return document, {}
         if isinstance(document, dict) and PREDICTED in document:
@@ -204,6 +205,15 @@ class Selector:
 
 def _shape(document: Any) -> str:
     return one_line(shape(document), 300)
+
+
+def _nested_path(path: str, document: Any) -> str:
+    """Return a hint where the member that a path such as `$.sql` names is one level deeper, in one place."""
+    name = path.removeprefix("$.")
+    members = document.items() if isinstance(document, dict) else ()
+    outer_names = [outer for outer, member in members if isinstance(member, dict) and name in member]
+    is_hint = len(outer_names) == 1 and outer_names[0].isidentifier()
+    return f": did you mean '$.{one_line(outer_names[0], 40)}.{name}'?" if is_hint else ""
 
 
 class HTTPService:

@@ -53,11 +53,11 @@ def credentials_remedy(sent: str, challenge: str) -> str:
     `sent` is NOTHING_SENT, "`auth: SCHEME` was sent", or another sentence.
 
     >>> credentials_remedy("`auth: basic` was sent", "Basic realm=private")
-    ' (`auth: basic` was sent, the server asks for basic): check that it is right and has access'
+    ' (`auth: basic` was sent, the server asks for basic): the server does not accept it: correct it, or give it access'
     """
     scheme = one_line(challenge.split(" ")[0].lower(), MAX_SCHEME)
     asked = f", the server asks for {scheme}" if scheme else ""
-    remedy = "check that it is right and has access"
+    remedy = "the server does not accept it: correct it, or give it access"
     if sent == NOTHING_SENT:
         remedy = f"write `auth: {{{scheme if scheme in AUTH_SCHEMES else 'bearer'}: …}}`"
     elif scheme in AUTH_SCHEMES and sent.startswith("`auth: ") and f" {scheme}`" not in sent:

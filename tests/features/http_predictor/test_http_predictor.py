@@ -236,10 +236,11 @@ def test_a_value_is_an_answer_where_answers_are_values(kind, value):
         ("$.rows[*]", r"`answer` (\$\.rows[*]) selects 2 values, not one, of an object"),
         ("$.none", r'`answer` (\$\.none) is null, which is no answer: an empty one is ""'),
         ("$.rows", "returned list, not text"),
+        ("$.query", "did you mean '$.result.query'?"),
     ],
 )
 def test_a_path_that_selects_no_answer_is_named(path, words):
-    with serving(said({"rows": [1, 2], "none": None})) as running:
+    with serving(said({"rows": [1, 2], "none": None, "result": {"query": "x"}})) as running:
         error = fault(running.url, answer=path)
 
     assert words.replace("\\", "") in str(error)
@@ -410,7 +411,8 @@ def test_the_user_that_a_redirect_names_is_not_sent():
     assert [request.headers.get("authorization") for request in running.asked] == [None, None]
 
 
-WRITE, CHECK = "write `auth: {basic: …}`", "check that it is right and has access"
+WRITE = "write `auth: {basic: …}`"
+CHECK = "the server does not accept it: correct it, or give it access"
 
 
 @pytest.mark.parametrize("status", [401, 403])

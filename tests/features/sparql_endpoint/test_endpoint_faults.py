@@ -194,7 +194,7 @@ def test_another_origin_gets_neither_credentials_nor_headers(run, status, auth):
 def test_right_credentials_are_accepted_and_wrong_ones_are_a_source_error_without_them(run, scheme):
     with FaultServer(faults.wants(scheme, SECRET)) as server:
         execution = run(server.url, auth={scheme: SECRET})
-        with pytest.raises(SourceError, match=r"401 Unauthorized.*check that it is right") as caught:
+        with pytest.raises(SourceError, match=r"401 Unauthorized.*the server does not accept it: correct it") as caught:
             run(server.url, auth={scheme: "user:wrong-horse"})
 
     assert execution.answer.rows == ROWS
