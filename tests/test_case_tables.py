@@ -224,7 +224,7 @@ def test_all_problems_of_a_table_come_in_one_error():
         f"q.csv, row 3, column 'tags': {HIDDEN}",
         "q.csv, row 4: duplicate id 'b', first used in row 3: give one of them another id",
         "q.csv, row 4, column 'kind': unknown kind 'sqll': did you mean 'sql'?",
-        "q.csv, row 5, column 'gold_file': gold and gold_file: a case has only one of them",
+        "q.csv, row 5, column 'gold_file': gold and gold_file: a case has only one of them: keep one",
         "q.csv, row 7: duplicate id 'row-6', first used in row 6: give one of them another id",
     ]
 

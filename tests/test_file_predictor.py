@@ -342,7 +342,10 @@ def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite():
     assert predictor.unused() == ()
 
 
-@pytest.mark.parametrize(("text", "lines"), [("", 0), ("x", 1), ("x\n\r\n", 2), ("\ufeffx\r\ny\u2028z\r\nv\r\n", 3)])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("", "0 lines"), ("x", "1 line"), ("x\n\r\n", "2 lines"), ("\ufeffx\r\ny\u2028z\r\nv\r\n", "3 lines")],
+)
 def test_plain_lines_must_be_as_many_as_cases(text, lines):
     Path("p.txt").write_bytes(text.encode())
     predictor, suite = opened(path="p.txt"), cases(*"abcd")
@@ -350,7 +353,7 @@ def test_plain_lines_must_be_as_many_as_cases(text, lines):
     predictor.register_cases(suite)
 
     assert no_answer(predictor, location=suite[0].location) == (
-        f"p.txt: {lines} lines for 4 cases of s.queryeval.yaml: plain lines are one for each case"
+        f"p.txt: {lines} for 4 cases of s.queryeval.yaml: write one line for each case, in their order"
     )
     assert no_answer(predictor, id="e") == "p.txt: plain lines are in the order of cases that are not known"
 
@@ -435,7 +438,7 @@ def test_a_case_without_an_entry_is_told_that_all_are_for_other_cases():
 def test_a_value_is_no_query():
     predictor = predictions("", {"id": "a", "predicted": ["x"]})
 
-    assert no_answer(predictor) == "preds.jsonl:2: the prediction returned list, not text"
+    assert no_answer(predictor) == "preds.jsonl:2: the prediction is not text: write the query in double quotes"
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,12 @@ def test_problems_are_told_once_where_all_cases_share_them():
     ]
 
 
+def test_a_variable_without_its_closing_brace_is_named():
+    assert problems('kind: sql\nsource: "${DB_FILE"\ncases:\n  - {id: a, gold: SELECT 1, predicted: x}\n') == [
+        "s.queryeval.yaml:2: the `${` in '${DB_FILE' is not closed: write `}` behind the variable's name"
+    ]
+
+
 def test_nothing_is_said_of_settings_that_a_problem_hides():
     assert problems("kind: sqll\nsource: a.db\ncases:\n  - {id: a, gold: x}\n") == [
         "s.queryeval.yaml:1: unknown kind 'sqll': did you mean 'sql'?"

@@ -6,6 +6,8 @@ from suites import BLOCK, HEAD, case, enter, problem, problems, write
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Table
 
+COMPLETE = "write one cell for each column, `null` where there is no value"
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
@@ -13,7 +15,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_exactly_one_form_of_gold_is_needed():
-    assert problem("gold: SELECT 1", "gold_any: [a]") == "gold and gold_any: a case has only one of them"
+    assert problem("gold: SELECT 1", "gold_any: [a]") == "gold and gold_any: a case has only one of them: keep one"
     assert problems(HEAD + "  - {id: a, predicted: y}\n") == [
         "s.queryeval.yaml:5: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`"
     ]
@@ -21,7 +23,7 @@ def test_exactly_one_form_of_gold_is_needed():
 
 def test_at_most_one_form_of_predicted_is_allowed():
     assert problem("predicted: x", "predicted_file: a.sql") == (
-        "predicted and predicted_file: a case has only one of them"
+        "predicted and predicted_file: a case has only one of them: keep one"
     )
 
 
@@ -149,8 +151,8 @@ def test_ragged_rows_are_reported_with_their_lines():
     )
 
     assert found == [
-        "s.queryeval.yaml:11: row 2 has 1 cell, the table 2 columns",
-        "s.queryeval.yaml:12: row 3 has 3 cells, the table 2 columns",
+        f"s.queryeval.yaml:11: row 2 has 1 cell, the table 2 columns: {COMPLETE}",
+        f"s.queryeval.yaml:12: row 3 has 3 cells, the table 2 columns: {COMPLETE}",
         "s.queryeval.yaml:13: item of rows: expected a list, found '5': write [5]",
     ]
 
@@ -194,10 +196,18 @@ def test_json_files_hold_columns_and_rows():
     [
         ("a.sql", "  \n", "a.sql: is empty"),
         ("a.csv", "", "a.csv: has no header row: write the names of the columns into the first row"),
-        ("a.csv", "a,b\n1,2\n3\n", "a.csv:3: 1 cell in a table of 2 columns"),
+        (
+            "a.csv",
+            "a,b\n1,2\n3\n",
+            "a.csv:3: 1 cell in a table of 2 columns: quote cells that hold a delimiter or a line end",
+        ),
         ("a.csv", 'a,b\n1,"2"3\n', "a.csv:2: ',' expected after '\"'"),
         ("a.json", "{", "a.json:1:2: not JSON: it ends too early: a value, a `]` or a `}` is missing"),
-        ("a.json", '{"columns": ["a"], "rows": [[1, 2], []]}', "a.json: row 1 has 2 cells, the table 1 column"),
+        (
+            "a.json",
+            '{"columns": ["a"], "rows": [[1, 2], []]}',
+            f"a.json: row 1 has 2 cells, the table 1 column: {COMPLETE}",
+        ),
         ("a.srj", "{}", "a.srj: is no SPARQL JSON result: it lacks 'head'"),
         ("a.txt", "", "unknown suffix of 'a.txt': choose from .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
     ],

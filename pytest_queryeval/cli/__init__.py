@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(
         prog="queryeval",
         description="Works on suites and reports of pytest-queryeval.",
-        epilog="`queryeval COMMAND --help` describes a command",
+        epilog="`queryeval --help` lists the commands, `queryeval COMMAND --help` describes one",
     )
     parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)

@@ -61,7 +61,8 @@ def read_table(node: Node, read_cell: CellReader) -> Table:
 def _row(number: int, node: Node, *, width: int, read_cell: CellReader) -> tuple[Cell, ...]:
     cells = items(node)
     if len(cells) != width:
-        raise node.problem(f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}")
+        counts = f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}"
+        raise node.problem(f"{counts}: write one cell for each column, `null` where there is no value")
     return tuple(map(read_cell, each(cells, scalar)))
 
 
@@ -101,7 +102,7 @@ def _read_separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
         for line in lines:
             if line and len(line) != len(header):
                 counts = f"{pluralize(len(line), 'cell')} in a table of {pluralize(len(header), 'column')}"
-                raise file.problem(counts, lines.line_num)
+                raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", lines.line_num)
             if line:
                 rows.append(tuple(read_cell(scalar(Node(cell, lines.line_num, "plain", file))) for cell in line))
     except csv.Error as error:

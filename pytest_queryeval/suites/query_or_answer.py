@@ -79,5 +79,7 @@ def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | None:
 def _only_form(case_entries: Mapping[str, Node], forms: Iterable[str]) -> str | None:
     stated_forms = [form for form in forms if form in case_entries]
     if len(stated_forms) > 1:
-        raise case_entries[stated_forms[1]].problem(f"{' and '.join(stated_forms)}: a case has only one of them")
+        raise case_entries[stated_forms[1]].problem(
+            f"{' and '.join(stated_forms)}: a case has only one of them: keep one"
+        )
     return stated_forms[0] if stated_forms else None

@@ -105,6 +105,10 @@ def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) 
     if engine is None:
         # The text as written: values from the environment may be secrets.
         source_text = mask_credentials(str(source.node.value))
+        if "${" in source_text and "}" not in source_text.rpartition("${")[2]:
+            raise source.node.problem(
+                f"the `${{` in '{source_text}' is not closed: write `}}` behind the variable's name"
+            )
         raise source.node.problem(
             f"cannot tell which engine '{source_text}' is for, and no source in `sources` has this name"
             f"{_source_hint(source_text, sources)}"

@@ -92,3 +92,13 @@ def test_a_predictor_of_the_command_line_that_is_not_there_is_a_usage_error(suit
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     name = option.partition("=")[2].partition(":")[0]
     result.stderr.fnmatch_lines([f"ERROR: --queryeval-predictor: there is no file {name}*"])
+
+
+def test_a_file_of_predictions_that_is_not_there_is_told_with_the_path_it_leads_to(suite, run):
+    suite(case("a"))
+
+    result = run("--queryeval-predictor=none/gone.jsonl")
+
+    result.stderr.fnmatch_lines(
+        ["*there is no file none/gone.jsonl: correct the path, which leads to /*/none/gone.jsonl"]
+    )

@@ -155,7 +155,12 @@ def _check_patterns(schema: Mapping[str, JsonValue], file: File) -> None:
             with warnings.catch_warnings(action="ignore"):
                 re.compile(pattern if isinstance(pattern, str) else "")
         except (re.error, OverflowError, RecursionError) as error:
-            raise file.problem(f"the pattern '{pattern}' is invalid in Python: {error}") from error
+            remedy = (
+                r"for `\p{L}`, any letter, write `[^\W\d_]`"
+                if "\\p{" in str(pattern).lower()
+                else r'correct it, or write "\\" before a character that is meant literally'
+            )
+            raise file.problem(f"the pattern '{pattern}' is invalid in Python: {error}: {remedy}") from error
 
 
 def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:

@@ -67,6 +67,8 @@ class Recording:
 
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
+        if self.replay and os.path.isfile(self._folder):  # noqa: PTH113 - unlike Path.is_file, for any name
+            raise QueryEvalError(f"{self._folder} is a file: name the folder of a recording, or {RECORD}")
         if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
             raise QueryEvalError(f"there is no folder {self._folder}: {RECORD}")
         if self.replay:

@@ -22,8 +22,10 @@ from pytest_queryeval.core.setting_validators import (
     validate_settings,
 )
 from pytest_queryeval.core.shapes import mapping_shape
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.tables import DELIMITER, is_delimiter
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import PREDICTED, read_answer
 from pytest_queryeval.predictors.file.predictions import (
@@ -39,6 +41,7 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
+from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
 NAMED_ENTRIES = 10
@@ -121,6 +124,8 @@ class PredictionsFile:
         entry = self._entry(case, trial)
         by = f"{entry.location}: the prediction"
         answer = entry.answer
+        if KINDS[case.settings.kind].answer_type is Table and not isinstance(answer, str | Abstention):
+            raise PredictorError(f"{by} is not text: write the query in double quotes")
         content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
         return Prediction(content=content, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
@@ -197,8 +202,8 @@ class PredictedLines:
         if place is None:
             raise PredictorError(str(self._file.problem("plain lines are in the order of cases that are not known")))
         if self._counts[suite] != len(self._lines):
-            counts = f"{len(self._lines):,} lines for {self._counts[suite]:,} cases of {suite}"
-            raise PredictorError(str(self._file.problem(f"{counts}: plain lines are one for each case")))
+            counts = f"{pluralize(len(self._lines), 'line')} for {pluralize(self._counts[suite], 'case')} of {suite}"
+            raise PredictorError(str(self._file.problem(f"{counts}: write one line for each case, in their order")))
         return Prediction(content=QueryOrAnswer(query=self._lines[place]), predictor=_name(self._file))
 
     def close(self) -> None:
@@ -289,7 +294,8 @@ def check_there(spec: PredictorSpec) -> None:
     path = spec.folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
         beside = filter(is_known, names_beside(path, name))
-        raise SettingError("path", f"there is no file {name}{did_you_mean(name, beside)}")
+        hint = did_you_mean(name, beside) or f": correct the path, which leads to {path.absolute()}"
+        raise SettingError("path", f"there is no file {name}{hint}")
 
 
 def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[int, Entry]]:

@@ -986,6 +986,9 @@ def test_a_folder_that_cannot_be_made_is_one_error(tmp_path):
 def test_nothing_to_replay_is_told_at_once(tmp_path):
     with pytest.raises(QueryEvalError, match=r"^there is no folder .*: record it with "):
         replayer(tmp_path / "none").check()
+    (tmp_path / "file").touch()
+    with pytest.raises(QueryEvalError, match=r"/file is a file: name the folder of a recording, or record it with "):
+        replayer(tmp_path / "file").check()
 
 
 def test_a_replay_writes_nothing(tmp_path):

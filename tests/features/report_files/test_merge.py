@@ -532,7 +532,7 @@ def test_a_reader_that_has_gone_changes_nothing(write):
     [
         (
             [],
-            "queryeval: the following arguments are required: COMMAND (`queryeval COMMAND --help` describes a command)",
+            "queryeval: the following arguments are required: COMMAND (`queryeval --help` lists the commands, ",
         ),
         (
             ["merge"],
