@@ -27,7 +27,7 @@ CONTENTS = {
     "a pointer of Git LFS: fetch the file with `git lfs pull`": b"version https://git-lfs.github.com/spec/v1\n",
     "a Parquet file: name it under `duckdb: {tables: {TABLE: FILE}}`": b"PAR1\x15\x04",
 }
-NAMES = [name for name in ENGINES.available() if ENGINES[name].fingerprint.log]
+NAMES = [name for name in ENGINES.available() if ENGINES[name].fingerprint.wal_suffix]
 MAKERS = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
 # More than the driver of an engine keeps open.
 MANY = {"sqlite": 70, "duckdb": 34}

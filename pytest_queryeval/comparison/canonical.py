@@ -101,7 +101,7 @@ def datatype_of(value: Comparable) -> str:
 def tolerance_type(value: Comparable) -> Hashable:
     """Return a key that separates values that are equal by `==` but have different tolerances: type and decimals.
 
-    >>> kind_of(3) == kind_of(3.0), kind_of(Decimal("0.5")) == kind_of(Decimal("0.500000"))
+    >>> tolerance_type(3) == tolerance_type(3.0), tolerance_type(Decimal("0.5")) == tolerance_type(Decimal("0.500000"))
     (False, False)
     """
     number = value.number if isinstance(value, TypedNumber) else value
