@@ -619,7 +619,7 @@ def test_a_clock_that_stands_still_counts_no_time(monkeypatch):
 )
 def test_a_call_is_late_by_its_own_time_only(lines, install, kind, settings):
     def list_tables(source):
-        time.sleep(0.8)
+        time.sleep(2.5)
         return "CREATE TABLE t (n)"
 
     async def reads_async(case, nth):
@@ -633,12 +633,13 @@ def test_a_call_is_late_by_its_own_time_only(lines, install, kind, settings):
 
     system = kind(reads_async if kind is AsyncSystem else reads_and_sleeps)
     calls = PredictorPool(lines.append, schemas=SchemaTexts(list_tables))
-    made = install(system, timeout=0.4, **settings)
+    quick_case = install(system, timeout=2, **settings)  # a busy machine answers a call within two seconds, too
+    slow_case = install(system, name="slow system", timeout=0.4, **settings)
     source = Source(name="music", engine="fake", settings={}, folder=Path())
 
-    assert texts(calls, [made(id="quick", source=source)]) == ["CREATE TABLE t (n)"]
+    assert texts(calls, [quick_case(id="quick", source=source)]) == ["CREATE TABLE t (n)"]
     with pytest.raises(PredictorError, match=r"^no answer within 0\.4 s"):
-        calls.prediction(made(id="slow", source=source), 1)
+        calls.prediction(slow_case(id="slow", source=source), 1)
     calls.close()
 
 
