@@ -122,18 +122,18 @@ def _without_scores(trial: Trial) -> Trial:
 
 def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
     """Return what would have come of the trials of a case as its suite states it, without the decision on its golds."""
-    stated = case.without_review
+    unreviewed_case = case.without_review
     try:
-        golds = [session.execute_cached(content, stated, is_derived=True) for content in stated.golds]
+        golds = [session.execute_cached(content, unreviewed_case, is_derived=True) for content in unreviewed_case.golds]
         if any(gold.error is not None for gold in golds):
             return UnreviewedResult(outcome="error")
         unreviewed_trials = [
-            _score(stated, golds, trial.prediction, trial.predicted, session)
+            _score(unreviewed_case, golds, trial.prediction, trial.predicted, session)
             if case.answerable  # else nothing was executed
-            else score_prediction(stated, golds, trial.prediction, session)
+            else score_prediction(unreviewed_case, golds, trial.prediction, session)
             for trial in trials
         ]
-        result = result_of(stated, unreviewed_trials)
+        result = result_of(unreviewed_case, unreviewed_trials)
     except QueryEvalError:
         return UnreviewedResult(outcome="error")
     return UnreviewedResult(outcome=result.outcome, scores=result.scores)

@@ -181,7 +181,7 @@ def result_json(
     source_state: str | None = None,
 ) -> CaseReport:
     """Return a case that was scored, and where it fails why; the other arguments are those of `case_json`."""
-    case, shown, labels = result.case, result.shown, ShortLabels()
+    case, shown_trial, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
     message = headline(result) if result.fails else message
     case_report = _without_answers(case, nodeid, path, outcome, message, source_state)
@@ -189,15 +189,20 @@ def result_json(
         {
             "scores": dict(result.scores),
             "violations": [_violation(violation) for violation in result.violations],
-            "gold": {**_query_report(shown.gold, case, labels), "index": shown.gold_index} if case.answerable else None,
-            "predicted": {**_query_report(shown.predicted, case, labels), "error": _failure(shown.predicted)},
+            "gold": {**_query_report(shown_trial.gold, case, labels), "index": shown_trial.gold_index}
+            if case.answerable
+            else None,
+            "predicted": {
+                **_query_report(shown_trial.predicted, case, labels),
+                "error": _failure(shown_trial.predicted),
+            },
             "scoring": {"seconds": sum([trial.scoring_seconds for trial in result.trials])},
-            "depends_on_tie": shown.depends_on_tie,
+            "depends_on_tie": shown_trial.depends_on_tie,
             "difference": difference,
             "cause": _cause(result),
-            "prediction": _prediction(shown.prediction),
+            "prediction": _prediction(shown_trial.prediction),
             "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
-            "details": to_jsonable(shown.details, text=str),  # `_redacted` makes texts fit for UTF-8
+            "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
     if (unreviewed := result.unreviewed) is not None:

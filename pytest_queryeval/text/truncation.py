@@ -54,8 +54,8 @@ def one_line_with_end(text: str, characters: int) -> str:
 
 
 def _line(text: str, characters: int) -> str:
-    shown = cut_middle(redact(text), AHEAD * characters)  # the rest costs time and is not shown
-    return terminal_safe(" ".join(shown.split()))
+    excerpt = cut_middle(redact(text), AHEAD * characters)  # the rest costs time and is not shown
+    return terminal_safe(" ".join(excerpt.split()))
 
 
 def cell_text(cell: object, characters: int) -> str:

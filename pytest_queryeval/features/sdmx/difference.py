@@ -57,8 +57,8 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
     differences: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
     extra_datasets, missing_datasets = (
-        [dataset for dataset in these if dataset not in those]
-        for these, those in ((predicted_ids, gold_ids), (gold_ids, predicted_ids))
+        [dataset for dataset in ids if dataset not in opposite_ids]
+        for ids, opposite_ids in ((predicted_ids, gold_ids), (gold_ids, predicted_ids))
     )
     if extra_datasets or missing_datasets:
         differences.append(("wrong-dataset", "", extra_datasets, missing_datasets))

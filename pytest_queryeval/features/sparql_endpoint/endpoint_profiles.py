@@ -89,8 +89,8 @@ def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: 
     name = name or recognised(headers, edges)
     for sign in PROFILES[name].signs if name else ():
         if status in sign.statuses and (match := sign.text.search(edges)):
-            shown = edges[match.start() :] if status == HTTPStatus.OK else edges
-            return sign.meaning, f"HTTP {status}{message(headers.get('Content-Type', ''), shown, SHOWN_BYTES)}"
+            excerpt = edges[match.start() :] if status == HTTPStatus.OK else edges
+            return sign.meaning, f"HTTP {status}{message(headers.get('Content-Type', ''), excerpt, SHOWN_BYTES)}"
     return None
 
 

@@ -81,8 +81,8 @@ def _tie_query(
 def _selected_from(query: exp.Query, name: str, columns: Sequence[str] = ()) -> exp.Select:
     """Return a query of all rows of another one, whose columns are renamed to `columns` if given."""
     alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
-    every = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
-    return exp.select(every).from_(name).with_(alias, as_=query)
+    all_columns = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
+    return exp.select(all_columns).from_(name).with_(alias, as_=query)
 
 
 def _numbered(columns: Sequence[str]) -> list[str]:

@@ -31,8 +31,8 @@ def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.args.get("pivots"):
             return None  # a function that returns rows
-        named = exp.Table(**{name: table.args.get(name) for name in ("this", "db", "catalog")}).copy()
-        empty = exp.select("*").from_(named).where("1 = 0").subquery(table.args.get("alias") or table.this.copy())
+        bare_table = exp.Table(**{name: table.args.get(name) for name in ("this", "db", "catalog")}).copy()
+        empty = exp.select("*").from_(bare_table).where("1 = 0").subquery(table.args.get("alias") or table.this.copy())
         empty.set("joins", table.args.get("joins"))
         table.replace(empty)
     return tree.sql(dialect=dialect) if tables else None

@@ -53,9 +53,9 @@ def nearest_name(query: str, message: str, schema: Schema) -> str:
     about = _TABLE_OR_COLUMN.search(message)
     if about is None or _OWN_HINT.search(message):
         return ""
-    used = {name for path in _NAME.findall(query.lower()) for name in path.split(".")}
-    columns = {name: schema.tables[name] for name in schema.tables if name in used} or schema.tables
-    known = schema.tables if about[1] else dict.fromkeys(chain.from_iterable(columns.values()))
-    named = (path.rpartition(".")[2] for path in _NAME.findall(message.lower()))
-    unknown = next((name for name in named if name in used and name not in known), None)
-    return "" if unknown is None else did_you_mean(unknown, known)
+    names_in_query = {name for path in _NAME.findall(query.lower()) for name in path.split(".")}
+    columns = {name: schema.tables[name] for name in schema.tables if name in names_in_query} or schema.tables
+    schema_names = schema.tables if about[1] else dict.fromkeys(chain.from_iterable(columns.values()))
+    names_in_message = (path.rpartition(".")[2] for path in _NAME.findall(message.lower()))
+    unknown = next((name for name in names_in_message if name in names_in_query and name not in schema_names), None)
+    return "" if unknown is None else did_you_mean(unknown, schema_names)

@@ -56,13 +56,13 @@ def credentials_remedy(sent: str, challenge: str) -> str:
     ' (`auth: basic` was sent, the server asks for basic): the server does not accept it: correct it, or give it access'
     """
     scheme = one_line(challenge.split(" ")[0].lower(), MAX_SCHEME)
-    asked = f", the server asks for {scheme}" if scheme else ""
+    challenge_note = f", the server asks for {scheme}" if scheme else ""
     remedy = "the server does not accept it: correct it, or give it access"
     if sent == NOTHING_SENT:
         remedy = f"write `auth: {{{scheme if scheme in AUTH_SCHEMES else 'bearer'}: …}}`"
     elif scheme in AUTH_SCHEMES and sent.startswith("`auth: ") and f" {scheme}`" not in sent:
         remedy = f"write `auth: {{{scheme}: …}}`"
-    return f" ({sent}{asked}): {remedy}"
+    return f" ({sent}{challenge_note}): {remedy}"
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -175,14 +175,14 @@ class _Reader(Cursor):
 
     def conditions(self, tables: Iterable[str]) -> list[Hashable]:
         """Read conditions and connectors; of two conditions without a connector the second takes its place."""
-        found: list[Hashable] = []
+        parts: list[Hashable] = []
         while self.word != END:
-            found.append(self.condition(tables))
+            parts.append(self.condition(tables))
             if self.word in CONDITION_ENDS:
                 break
             if self.word in ("and", "or"):
-                found.append(self.take())
-        return found
+                parts.append(self.take())
+        return parts
 
     def condition(self, tables: Iterable[str]) -> Condition:
         left = self.expression(tables)
@@ -197,11 +197,11 @@ class _Reader(Cursor):
         return Condition(negated, operator, left, values)
 
     def value(self, tables: Iterable[str]) -> Hashable:
-        blocked = self.took("(")
-        found = self.query() if self.word == "select" else self.plain_value(tables, blocked)
-        if blocked:
+        in_parentheses = self.took("(")
+        value = self.query() if self.word == "select" else self.plain_value(tables, in_parentheses)
+        if in_parentheses:
             self.expect(")")
-        return found
+        return value
 
     def plain_value(self, tables: Iterable[str], blocked: bool) -> Hashable:
         if '"' in self.word:
@@ -258,9 +258,9 @@ def _names(tables: Iterable[Hashable]) -> dict[str, None]:
     return {table: None for table in tables if isinstance(table, str)}
 
 
-def _as_conditions(found: Sequence[Hashable]) -> Conditions:
+def _as_conditions(parts: Sequence[Hashable]) -> Conditions:
     """Split a list whose every other item is a condition."""
-    terms = tuple(term for term in found[::2] if isinstance(term, Condition))
-    if len(terms) < len(found[::2]):
+    terms = tuple(term for term in parts[::2] if isinstance(term, Condition))
+    if len(terms) < len(parts[::2]):
         raise UnreadableQueryError("conditions without a connector")
-    return Conditions(terms, tuple(found[1::2]))
+    return Conditions(terms, tuple(parts[1::2]))

@@ -115,10 +115,10 @@ class PublishedMatch:
     def to_json(self) -> SpiderDetails:
         """Return `details.spider`: of each component the totals of gold and of predicted, and what they share."""
         components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
-        found: SpiderDetails = {"hardness": self.hardness, "exact": self.exact, "components": components}
+        details: SpiderDetails = {"hardness": self.hardness, "exact": self.exact, "components": components}
         if self.rejected:
-            found["rejected"] = self.rejected
-        return found
+            details["rejected"] = self.rejected
+        return details
 
 
 def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch:
@@ -129,9 +129,9 @@ def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMa
         published_view(predicted, schema)
     except UnreadableQueryError as error:
         rejected = str(error)
-    one, other = comparable_view(gold, schema), comparable_view(predicted, schema)
-    components = partial_match(one, other)
-    exact = exact_match(one, other, components)
+    gold_view, predicted_view = comparable_view(gold, schema), comparable_view(predicted, schema)
+    components = partial_match(gold_view, predicted_view)
+    exact = exact_match(gold_view, predicted_view, components)
     return PublishedMatch(exact=exact, hardness=level, components=components, rejected=rejected)
 
 

@@ -52,14 +52,16 @@ class _SchemaNames:
             self._equal.setdefault(column[0], {})[column] = representative
 
     def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
-        return {column: other for table in tables for column, other in self._equal.get(table, {}).items()}
+        return {
+            column: representative for table in tables for column, representative in self._equal.get(table, {}).items()
+        }
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
-        found = _scanned_aliases(tokens)
-        for alias in found:
+        aliases = _scanned_aliases(tokens)
+        for alias in aliases:
             if alias in self.tables:
                 raise UnreadableQueryError(f"the alias {shown(alias)} is a table's name")
-        return found
+        return aliases
 
     def table(self, name: str, aliases: Aliases) -> str:
         table = aliases.get(name, name)
@@ -123,13 +125,13 @@ def names_of(schema: Schema | None) -> Names:
 
 def _scanned_aliases(tokens: Sequence[str]) -> dict[str, str]:
     """Return all aliases, whatever their scope: one of a nested query also counts outside of it."""
-    found = {}
+    aliases = {}
     for at, word in enumerate(tokens):
         if word == "as":
             if tokens[at + 1] == END:
                 raise UnreadableQueryError("nothing after AS")
-            found[tokens[at + 1]] = tokens[at - 1]
-    return found
+            aliases[tokens[at + 1]] = tokens[at - 1]
+    return aliases
 
 
 def _is_name(token: str) -> bool:
@@ -149,7 +151,7 @@ def _representatives(schema: Schema) -> dict[Column, Column]:
         group |= {first: None, second: None}
     columns = ((table, column) for table, columns in schema.tables.items() for column in columns)
     places = {column: place for place, column in enumerate(columns)}
-    found: dict[Column, Column] = {}
+    representatives: dict[Column, Column] = {}
     for group in groups:
-        found |= dict.fromkeys(group, min(group, key=lambda column: places.get(column, len(places))))
-    return found
+        representatives |= dict.fromkeys(group, min(group, key=lambda column: places.get(column, len(places))))
+    return representatives

@@ -55,11 +55,11 @@ def tokens_of(text: str) -> list[str]:
         return placeholder
 
     bare = _QUOTED.sub(replace_literal, text)
-    found = [token.lower() for token in _TOKEN.findall(bare)]
+    words = [token.lower() for token in _TOKEN.findall(bare)]
     if any(word in bare.lower() for word in _CONTRACTIONS):
-        found = [part for token in found for part in _CONTRACTED.sub(_split_contraction, token).split()]
+        words = [part for token in words for part in _CONTRACTED.sub(_split_contraction, token).split()]
     tokens: list[str] = []
-    for word in found:
+    for word in words:
         if word == "=" and tokens and tokens[-1] in ("!", ">", "<"):
             tokens[-1] += word
         else:

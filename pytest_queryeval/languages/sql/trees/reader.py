@@ -76,11 +76,11 @@ class TreeReader:
         if clause is None:
             return outer
         scope = outer.within()
-        for named in clause.expressions:
-            name = named.alias.lower()
+        for cte in clause.expressions:
+            name = cte.alias.lower()
             if clause.args.get("recursive"):
                 scope.queries[name] = Relation("itself")
-            scope.queries[name] = self._relation(named, scope)
+            scope.queries[name] = self._relation(cte, scope)
         return scope
 
     def _relation(self, node: exp.Expr, scope: Scope) -> Relation:
@@ -89,8 +89,10 @@ class TreeReader:
         outputs, names = reading.outputs, node.alias_column_names
         if names and outputs is not None:
             outputs = dict(zip((name.lower() for name in names), outputs.values(), strict=False))
-        rest = self._texts.arguments(node, scope, without=_READ_AROUND) if isinstance(node, exp.Subquery) else ()
-        return Relation(" ".join([f"({reading.text})", *rest]), outputs)
+        clause_texts = (
+            self._texts.arguments(node, scope, without=_READ_AROUND) if isinstance(node, exp.Subquery) else ()
+        )
+        return Relation(" ".join([f"({reading.text})", *clause_texts]), outputs)
 
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
         """Read a query in parentheses, which ORDER BY and LIMIT may follow."""

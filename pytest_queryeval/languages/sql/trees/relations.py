@@ -84,7 +84,7 @@ class FromReader:
 
     def _add_joins(self, joins: Sequence[exp.Join]) -> None:
         for join in joins:
-            before, kept = len(self._scope.relations), len(self._from.conditions)
+            first_relation, first_condition = len(self._scope.relations), len(self._from.conditions)
             self._add(join.this)
             condition = join.args.get("on")
             if condition is not None:
@@ -96,24 +96,24 @@ class FromReader:
             ]
             word = " ".join(filter(None, (join.method, join.side, join.kind))).lower()
             if join.side or join.kind not in _PLAIN_KINDS or join.method not in ("", "NATURAL"):
-                self._outer_join(word.removesuffix(" outer").removeprefix("natural "), before, kept)
+                self._outer_join(word.removesuffix(" outer").removeprefix("natural "), first_relation, first_condition)
 
-    def _outer_join(self, word: str, before: int, kept: int) -> None:
+    def _outer_join(self, word: str, first_relation: int, first_condition: int) -> None:
         """Take the conditions of this join out of those that all rows meet."""
-        both = word in ("right", "full")
-        kept = 0 if both else kept
-        conditions = tuple(self._from.conditions[kept:])
-        del self._from.conditions[kept:]
+        keeps_joined_rows = word in ("right", "full")
+        first_condition = 0 if keeps_joined_rows else first_condition
+        conditions = tuple(self._from.conditions[first_condition:])
+        del self._from.conditions[first_condition:]
         aliases = tuple(self._scope.relations)
-        joined, preserved = aliases[before:], aliases[:before] if both else ()
+        joined, preserved = aliases[first_relation:], aliases[:first_relation] if keeps_joined_rows else ()
         if word == "right" and len(joined) == len(preserved) == 1:
             word, joined, preserved = "left", preserved, ()
         self._from.outer_joins.append(OuterJoin(word, joined, conditions, preserved))
 
     def _keep(self, condition: exp.Expr) -> None:
         """Keep the conditions that AND connects, one by one."""
-        for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
-            inner = part.unnest()
+        for operand in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+            inner = operand.unnest()
             if isinstance(inner, exp.And):
                 self._keep(inner)
             elif not _is_true(inner):
@@ -131,11 +131,11 @@ class JoinedTexts:
 
 def write_joined(from_: From, scope: Scope, texts: Texts) -> JoinedTexts:
     """Return FROM and WHERE as texts; columns that an inner join or WHERE equates are one in `scope` from then on."""
-    rest = [part for part in from_.conditions if not _merge_equal_columns(part, scope)]
-    filters = sorted(text for part in rest for text in texts.parts(part, scope))
+    conditions = [condition for condition in from_.conditions if not _merge_equal_columns(condition, scope)]
+    filters = sorted(text for condition in conditions for text in texts.parts(condition, scope))
     outer_joins = []
     for join in from_.outer_joins:
-        parts = sorted(text for part in join.conditions for text in texts.parts(part, scope))
+        parts = sorted(text for condition in join.conditions for text in texts.parts(condition, scope))
         right, left = (
             ", ".join(sorted(scope.relations[alias].label or scope.relations[alias].name for alias in aliases))
             for aliases in (join.joined, join.preserved)
@@ -145,11 +145,11 @@ def write_joined(from_: From, scope: Scope, texts: Texts) -> JoinedTexts:
     return JoinedTexts(tuple(tables), (*scope.equal_columns(), *sorted(outer_joins)), tuple(filters))
 
 
-def _merge_equal_columns(part: exp.Expr, scope: Scope) -> bool:
+def _merge_equal_columns(condition: exp.Expr, scope: Scope) -> bool:
     """Make columns of two relations one if this condition equates them; return whether it does."""
-    if not isinstance(part, exp.EQ):
+    if not isinstance(condition, exp.EQ):
         return False
-    sides = [side.unnest() for side in (part.this, part.expression)]
+    sides = [side.unnest() for side in (condition.this, condition.expression)]
     columns = [side for side in sides if isinstance(side, exp.Column) and not scope.is_text(side)]
     if len(columns) < 2:
         return False

@@ -102,9 +102,9 @@ class SelectReader:
         where_view = view_of(where.this if where else None)
         on = [view_of(condition) for condition in self._from.on]
         selected = [texts.of(item, scope) for item in node.expressions]
-        named = list(zip(node.expressions, selected, strict=True))
-        items = [self._item(item, text, scope) for item, text in named]
-        scope.aliases = {item.alias.lower(): text for item, text in named if isinstance(item, exp.Alias)}
+        items_and_texts = list(zip(node.expressions, selected, strict=True))
+        items = [self._item(item, text, scope) for item, text in items_and_texts]
+        scope.aliases = {item.alias.lower(): text for item, text in items_and_texts if isinstance(item, exp.Alias)}
 
         # Lists whose order has no meaning are sorted.
         group = node.args.get("group")
@@ -124,22 +124,24 @@ class SelectReader:
         )
         distinct = node.args.get("distinct")  # only DISTINCT ON is compared
         distinct_on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
-        rest = [f"distinct on {texts.of(distinct_on, scope)}"] if distinct_on else []
-        rest += texts.arguments(node, scope, without=_READ)
+        other_clauses = [f"distinct on {texts.of(distinct_on, scope)}"] if distinct_on else []
+        other_clauses += texts.arguments(node, scope, without=_READ)
         if group is not None:
-            rest += texts.arguments(group, scope, without=frozenset(("expressions",)))
+            other_clauses += texts.arguments(group, scope, without=frozenset(("expressions",)))
         clauses = {
-            "select": tuple(sorted(column for item, text in named for column in self._columns(item, text, scope))),
+            "select": tuple(
+                sorted(column for item, text in items_and_texts for column in self._columns(item, text, scope))
+            ),
             "from": joined.tables,
             "join": joined.joins,
             "where": joined.filters,
             "group": tuple(str(key.key) for key in view.group),
             "having": tuple(having_texts),
             **order_clauses(view),
-            "other": tuple(rest),
+            "other": tuple(other_clauses),
         }
         has_star = any(item.is_star for item in node.expressions)
-        outputs = None if has_star else {item.alias_or_name.lower(): short(text) for item, text in named}
+        outputs = None if has_star else {item.alias_or_name.lower(): short(text) for item, text in items_and_texts}
         return Reading(view=view, clauses=clauses, outputs=outputs)
 
     def _columns(self, item: exp.Expr, text: str, scope: Scope) -> Sequence[str]:
