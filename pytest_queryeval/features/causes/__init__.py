@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pytest_queryeval.core.cause import Cause, QueryEdits, SharedPatterns
@@ -16,8 +16,8 @@ class Edits(NamedTuple):
 
     groups: Sequence[QueryEdits] = ()
     """Edits that lead from the predicted query to gold; a group is tried where those before it hold no cause."""
-    fallback: Cause | SharedPatterns | None = None
-    """What to report where no edits are the cause."""
+    fallback: Callable[[], Cause | SharedPatterns | None] = lambda: None
+    """Returns what to report where no edits are the cause."""
 
 
 class EditFinder(Protocol):

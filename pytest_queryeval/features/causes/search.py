@@ -187,7 +187,7 @@ def _repaired(
         return None
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
     causes = (next(_causes(edits, case, gold, score, session), None) for edits in differences.groups)
-    return next(filter(None, causes), differences.fallback)
+    return next(filter(None, causes), None) or differences.fallback()
 
 
 def _causes(

@@ -25,16 +25,16 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     """
     query = predicted.query or ""
     edits = sparql_edits(query, gold.query or "")
-    shared_patterns = None if edits is None else edits.shared_patterns()
+    groups: list[QueryEdits] = [] if edits is None else [edits]
     terms = session.unknown_terms(query, case)
     if not terms:
-        return Edits([] if edits is None else [edits], shared_patterns)
+        return Edits(groups) if edits is None else Edits(groups, edits.shared_patterns)
     prefixes = {} if case.settings.source is None else declared_prefixes(case.settings.source.settings)
     term_edits = UnknownTermEdits(query, terms, prefixes)
-    groups: list[QueryEdits] = [term_edits] if edits is None else [term_edits, LabelledEdits(edits, terms)]
+    groups = [term_edits] if edits is None else [term_edits, LabelledEdits(edits, terms)]
     if finds_nothing(predicted.answer):
-        return Edits(groups, Cause(edits=tuple(term_edits.edits[:MAX_EDITS])))
-    return Edits(groups, shared_patterns)
+        return Edits(groups, lambda: Cause(edits=tuple(term_edits.edits[:MAX_EDITS])))
+    return Edits(groups) if edits is None else Edits(groups, edits.shared_patterns)
 
 
 class UnknownTermEdits:
