@@ -7,46 +7,42 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
-from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Case, Decision
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_mapping
-from pytest_queryeval.features.review.decisions import CaseName, appending, check_reviewer, read_answers, read_decisions
+from pytest_queryeval.features.review.decisions import (
+    CaseName,
+    answer_item,
+    appending,
+    decision_line,
+    read_answers,
+    read_decisions,
+)
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite
-from pytest_queryeval.features.review.reviews_key import Reviews
-from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.answer_text import answer_text
+from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
+from pytest_queryeval.features.review.reviews_key import NoReviewFileError, reviews_of
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.sandbox.host import Hosts
-from pytest_queryeval.suites.settings import FOLDER_FILE
-from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite
+from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval accept report.json shop.queryeval.yaml::cheapest --reviewer anna"
 OK, REFUSED = 0, 1
 SHOWN_CHARACTERS = 1_000
-GIT_SECONDS = 10.0
 BY_HAND = "write the answer into the review file by hand"
-
-
-class NoReviewFileError(ReportError):
-    """A suite names no review file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `ReportError` for a report that cannot be used, for a case that it does not have, for a suite without
     `reviews`, and without the name of a reviewer.
     """
-    reviewer = check_reviewer(arguments.reviewer or _git_user(), lambda problem: ReportError(f"--reviewer: {problem}"))
+    reviewer = check_reviewer(arguments.reviewer or git_user(), lambda problem: ReportError(f"--reviewer: {problem}"))
     report = read_report(arguments.report)
     matches = (find_reported(report, name) for name in arguments.cases)
     reported_cases = {case["nodeid"]: case for case in matches}.values()
@@ -130,21 +126,6 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _git_user() -> str:
-    """Return git's user.name; raise `ReportError` where there is none."""
-    try:
-        output = subprocess.run(
-            ["git", "config", "user.name"],  # noqa: S607 - as a user calls it
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=GIT_SECONDS,
-            check=True,
-        ).stdout
-        return output.decode().strip()
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
-        raise ReportError("who reviewed it? git has no user.name: add --reviewer NAME") from error
-
-
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer: str) -> Acceptance:
     """Return which answer to append where; raise `QueryEvalError` where that is impossible."""
     predicted = reported["predicted"]
@@ -152,13 +133,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
     suite = suites(Path(reported["nodeid"].partition("::")[0]))
     case = case_of(suite, reported["id"])
-    reviews = suite.values.get("reviews")
-    if not isinstance(reviews, Reviews):
-        place = file_at(suite.path).shown
-        place = place.parent / FOLDER_FILE if place.name.endswith(JSONL_SUFFIX) else place
-        raise NoReviewFileError(
-            f"no review file for {file_at(suite.path).shown}: add to {place}: reviews: reviews.jsonl"
-        )
+    reviews = reviews_of(suite)
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
     if not case.answerable:
@@ -175,7 +150,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     _check_unchanged(case, reported)
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.without_review.golds):
         raise ReportError("the query is a gold of the case already")
-    file, answer = reviews.file_of(reviewer), _answer(query, case)
+    file, answer = reviews.file_of(reviewer), answer_item(query, case)
     for answer_of_form in read_answers(parse_json(json.dumps([answer]), file_at(file), line=0)):
         answer_of_form.as_gold(case)  # or the suite could not be read any more
     return Acceptance(reported=reported, case=case, suite=suite, file=file, answer=answer)
@@ -199,19 +174,6 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
         raise ReportError(f"the case has changed since the report ({', '.join(changed_parts)}): run it again")
 
 
-def _answer(query: str, case: Case) -> dict[str, JsonValue]:
-    """Return a prediction as an item of `answers`: a query, a JSON value, or the text of a selection."""
-    if KINDS[case.settings.kind].has_queries:
-        return {"query": query.strip()}
-    unchecked = replace(case, extra={})
-    execution = KINDS[case.settings.kind].read_without_running(QueryOrAnswer(query=query), unchecked, Hosts())
-    if execution is None or not isinstance(execution.answer, JsonAnswer):
-        return {"value": answer_text(query)[0].strip()}
-    value: JsonValue = execution.answer.value
-    # A suite reads a text as JSON, and null as no value.
-    return {"value": json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value}
-
-
 def _line(acceptance: Acceptance, reviewer: str) -> dict[str, JsonValue]:
     """Return the decision as a line; what the reviewer answered before stays, since only the last line counts."""
     digest = gold_digest(acceptance.case.without_review)
@@ -222,13 +184,12 @@ def _line(acceptance: Acceptance, reviewer: str) -> dict[str, JsonValue]:
             earlier = {} if decision.decision == "unsure" else json_mapping(decision.line)
     answers = earlier.get("answers", [])
     assert isinstance(answers, list)  # or it would not have been read
-    return {
-        "suite": Path(os.path.relpath(acceptance.suite.path, acceptance.file.parent)).as_posix(),
-        "case": acceptance.case.id,
-        "gold": digest,
-        "decision": acceptance.decision,
-        "answers": answers if acceptance.answer in answers else [*answers, acceptance.answer],
-        **({"compare": earlier["compare"]} if "compare" in earlier else {}),
-        "reviewer": reviewer,
-        "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-    }
+    return decision_line(
+        name,
+        acceptance.file,
+        digest=digest,
+        decision=acceptance.decision,
+        answers=answers if acceptance.answer in answers else [*answers, acceptance.answer],
+        compare=earlier.get("compare"),
+        reviewer=reviewer,
+    )

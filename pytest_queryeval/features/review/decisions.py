@@ -6,24 +6,26 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.errors import CaseError, Location
-from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
 from pytest_queryeval.documents.values import Reader, choice, entries, flag, known_entries, list_of, unexpected
+from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.answer_text import answer_text
+from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.keys import read_compare
 
 DECISIONS: tuple[Decision, ...] = ("right", "wrong", "ambiguous", "unanswerable", "unsure")
-MAX_NAME_CHARACTERS = 100
 AnswerForm: TypeAlias = Literal["query", "table", "value"]
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -86,10 +88,11 @@ def read_decisions(path: Path) -> Iterator[GoldDecision]:
     for line in read_jsonl(file):
         if isinstance(line, CaseError):
             raise line
-        yield _decision(line)
+        yield read_decision(line)
 
 
-def _decision(line: Node) -> GoldDecision:
+def read_decision(line: Node) -> GoldDecision:
+    """Read a line; raise `CaseError` for one that holds no decision."""
     values = known_entries(line, _READERS)
     if missing_keys := [name for name in REQUIRED if name not in values]:
         raise line.problem(f"a decision needs {', '.join(f'`{name}`' for name in missing_keys)}")
@@ -117,13 +120,6 @@ def _string(node: Node) -> str:
 
 def _name(node: Node) -> str:
     return check_reviewer(_string(node), node.problem)
-
-
-def check_reviewer(name: str, problem: Callable[[str], Exception]) -> str:
-    """Return the name of a reviewer; raise a `problem` for one that reports cannot show in a line."""
-    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
-        raise problem(f"the name of a reviewer has 1 to {MAX_NAME_CHARACTERS} characters that can be printed")
-    return name
 
 
 def _digest(node: Node) -> str:
@@ -195,3 +191,46 @@ def _append(file: int, lines: Iterable[Mapping[str, JsonValue]]) -> None:
     except BaseException:
         os.ftruncate(file, size)
         raise
+
+
+def decision_line(
+    case: CaseName,
+    file: Path,
+    *,
+    digest: str,
+    decision: Decision,
+    answers: Sequence[JsonValue],
+    reviewer: str,
+    compare: JsonValue = None,
+    note: str = "",
+) -> dict[str, JsonValue]:
+    """Return a decision of this second as a line of a review file; the other arguments are what the line has."""
+    return {
+        "suite": Path(os.path.relpath(case.suite, file.parent)).as_posix(),
+        "case": case.id,
+        "gold": digest,
+        "decision": decision,
+        "answers": [*answers],
+        **({"compare": compare} if compare is not None else {}),
+        "reviewer": reviewer,
+        "at": now(),
+        **({"note": note} if note else {}),
+    }
+
+
+def now() -> str:
+    """Return the time as lines have it, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
+    """Return a prediction as an item of `answers`: a query, a JSON value, or the text of a selection."""
+    if KINDS[case.settings.kind].has_queries:
+        return {"query": query.strip()}
+    unchecked = replace(case, extra={})
+    execution = KINDS[case.settings.kind].read_without_running(QueryOrAnswer(query=query), unchecked, Hosts())
+    if execution is None or not isinstance(execution.answer, JsonAnswer):
+        return {"value": answer_text(query)[0].strip()}
+    value: JsonValue = execution.answer.value
+    # A suite reads a text as JSON, and null as no value.
+    return {"value": json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value}

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from pytest_queryeval.core.errors import Location, QueryEvalError
+from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import ABSTENTION, Case, Decision, QueryOrAnswer, Review, Threshold
 from pytest_queryeval.core.shapes import TEXT, shape
@@ -21,8 +21,8 @@ from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, read_decisions
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.suites.keys import Key
-from pytest_queryeval.suites.settings import Values, with_compare
-from pytest_queryeval.suites.suites import Suite, load_suite, suites_below
+from pytest_queryeval.suites.settings import FOLDER_FILE, Values, with_compare
+from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
 from pytest_queryeval.text.truncation import one_line
 
 MAX_CHARACTERS = 200  # of the name of a case in a message
@@ -126,6 +126,22 @@ class Reviews:
             is_gone = name.id not in ids if name.suite == suite.path else name.suite in self.missing_suites
             if is_gone and self.counts[decisions[-1].digest or ""] != 1:
                 yield decisions[-1]
+
+
+class NoReviewFileError(ReportError):
+    """A suite names no review file."""
+
+
+def reviews_of(suite: Suite) -> Reviews:
+    """Return the review files of a suite; raise `NoReviewFileError` with the line to add where it names none."""
+    reviews = suite.values.get("reviews")
+    if not isinstance(reviews, Reviews):
+        place = file_at(suite.path).shown
+        place = place.parent / FOLDER_FILE if place.name.endswith(JSONL_SUFFIX) else place
+        raise NoReviewFileError(
+            f"no review file for {file_at(suite.path).shown}: add to {place}: reviews: reviews.jsonl"
+        )
+    return reviews
 
 
 @shape(TEXT)
