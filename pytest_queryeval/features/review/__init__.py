@@ -1,4 +1,4 @@
-"""The commands `explain` and `accept`, the key `reviews`, and the section on reviewed golds."""
+"""The commands `explain`, `accept` and `review`, the key `reviews`, and the section on reviewed golds."""
 
 from __future__ import annotations
 
@@ -11,4 +11,8 @@ EXPLAIN = Command(
 ACCEPT = Command(
     module=f"{__name__}.accept_command",
     summary="append a reviewed prediction of a report to the review file of its suite",
+)
+REVIEW = Command(
+    module=f"{__name__}.review_command",
+    summary="rank cases by how likely their golds are wrong, with the evidence",
 )

@@ -1,0 +1,75 @@
+"""Reads from reports what systems answered, each report as one system."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.text.redaction import MARK
+from pytest_queryeval.text.truncation import one_line
+
+NAME_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemAnswer:
+    """What a system answered to a case, in the first of several trials."""
+
+    prediction: QueryOrAnswer | Abstention | None
+    """None where the report does not have the whole query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A report as a system, whose answers are known by the node ids of cases."""
+
+    name: str
+    answers: Mapping[str, SystemAnswer]
+    changed: Sequence[str]
+    """The node ids of cases that ask something else since the report."""
+
+
+def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[System]:
+    """Return the systems of reports on `cases`, which have their node ids, by the names of the runs.
+
+    Raise `ReportError` for a report that cannot be read, that is given twice, or that has none of the cases.
+    """
+    if twice := next((path for path, number in Counter(paths).items() if number > 1), None):
+        raise ReportError(f"{twice}: is given twice: give reports of different systems")
+    reports = [read_report(path) for path in paths]
+    names = Counter(report["name"] for report in reports)
+    systems = []
+    for path, report in zip(paths, reports, strict=True):
+        name, answers, changed = report["name"], dict[str, SystemAnswer](), []
+        for reported in report["cases"]:
+            case = cases.get(reported["nodeid"])
+            if case is None:
+                continue
+            if (reported["question"], reported["evidence"]) == (case.question, case.evidence):
+                answers[reported["nodeid"]] = SystemAnswer(prediction=_prediction(reported))
+            else:
+                changed.append(reported["nodeid"])
+        if not answers and not changed:
+            first = next(iter(cases), "there are none")
+            raise ReportError(f"{path}: has none of the cases, such as {one_line(first, NAME_CHARACTERS)}")
+        name = str(path) if not name or names[name] > 1 else name
+        systems.append(System(name=one_line(name, NAME_CHARACTERS), answers=answers, changed=changed))
+    return systems
+
+
+def _prediction(reported: CaseReport) -> QueryOrAnswer | Abstention | None:
+    trial = reported["trials"][0] if reported["trials"] else reported
+    prediction, predicted = trial["prediction"], trial["predicted"]
+    if prediction is not None and prediction.get("abstained"):
+        return Abstention(prediction.get("reason", ""))
+    query = None if predicted is None else predicted["query"]
+    if query is None or MARK in query or len(query) >= QUERY_CHARACTERS:
+        return None
+    return QueryOrAnswer(query=query)
