@@ -509,51 +509,53 @@ def of_gates(before, after):
     ],
 )
 def test_a_gate_that_asks_for_less_or_is_gone_is_named(after, is_named):
-    assert of_gates([gate()], after) == ["gate removed or loosened: f1 in music"] * is_named
+    assert of_gates([gate()], after) == ["gate removed or loosened: f1 (at least 0.5) in music"] * is_named
 
 
 @pytest.mark.parametrize(
-    ("strict", "loose"),
+    ("strict", "loose", "name"),
     [
-        (rule(max_regressions=3), rule(max_regressions=5)),
-        (regression(alpha=0.05), regression(alpha=0.01)),
-        (regression(max_drop=0.0), regression(max_drop=0.02)),
-        (gate(min=None, max=0.5), gate(min=None, max=0.6)),
-        (gate(type="sum", min=None, max=5), gate(type="sum", min=None, max=6)),
+        (rule(max_regressions=3), rule(max_regressions=5), "regressions"),
+        (regression(alpha=0.05), regression(alpha=0.01), "regression of f1"),
+        (regression(max_drop=0.0), regression(max_drop=0.02), "regression of f1"),
+        (gate(min=None, max=0.5), gate(min=None, max=0.6), "f1 (at most 0.5)"),
+        (gate(type="sum", min=None, max=5), gate(type="sum", min=None, max=6), "sum of f1 (at most 5)"),
     ],
     ids=["max_regressions", "alpha", "max_drop", "max", "sum"],
 )
-def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(strict, loose):
-    assert of_gates([strict], [loose]) == ["gate removed or loosened: f1 in music"]
+def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(strict, loose, name):
+    assert of_gates([strict], [loose]) == [f"gate removed or loosened: {name} in music"]
     assert of_gates([strict], [strict]) == of_gates([loose], [strict]) == []
 
 
 def test_a_rule_that_asks_for_less_in_one_thing_is_named_whatever_it_asks_for_in_another():
     one, other = regression(alpha=0.01, max_drop=0.0), regression(alpha=0.05, max_drop=0.1)
 
-    assert of_gates([one], [other]) == of_gates([other], [one]) == ["gate removed or loosened: f1 in music"]
+    changes = ["gate removed or loosened: regression of f1 in music"]
+    assert of_gates([one], [other]) == of_gates([other], [one]) == changes
 
 
 LEAST, MOST = gate(min=0.5), gate(min=None, max=0.99)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_named"),
+    ("before", "after", "names"),
     [
-        ([LEAST, MOST], [LEAST, MOST], False),
-        ([LEAST, MOST], [MOST, LEAST], False),
-        ([LEAST, MOST], [gate(min=0.5, max=0.99)], False),
-        ([gate(min=0.5, max=0.99)], [LEAST, MOST], False),
-        ([LEAST, MOST], [LEAST], True),
-        ([LEAST, MOST], [LEAST, LEAST], True),
-        ([LEAST, MOST], [gate(min=0.4), MOST], True),
-        ([LEAST, MOST], [LEAST, gate(min=None, max=1.0)], True),
-        ([LEAST, MOST], [], True),
-        ([gate(type="sum", min=None, max=5)], [gate(min=None, max=5)], True),
+        ([LEAST, MOST], [LEAST, MOST], []),
+        ([LEAST, MOST], [MOST, LEAST], []),
+        ([LEAST, MOST], [gate(min=0.5, max=0.99)], []),
+        ([gate(min=0.5, max=0.99)], [LEAST, MOST], []),
+        ([LEAST, MOST], [LEAST], ["f1 (at most 0.99)"]),
+        ([LEAST, MOST], [LEAST, LEAST], ["f1 (at most 0.99)"]),
+        ([LEAST, MOST], [gate(min=0.4), MOST], ["f1 (at least 0.5)"]),
+        ([LEAST, MOST], [LEAST, gate(min=None, max=1.0)], ["f1 (at most 0.99)"]),
+        ([LEAST, MOST], [], ["f1 (at least 0.5)", "f1 (at most 0.99)"]),
+        ([LEAST, LEAST], [], ["f1 (at least 0.5)"]),
+        ([gate(type="sum", min=None, max=5)], [gate(min=None, max=5)], ["sum of f1 (at most 5)"]),
     ],
 )
-def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, after, is_named):
-    assert of_gates(before, after) == ["gate removed or loosened: f1 in music"] * is_named
+def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, after, names):
+    assert of_gates(before, after) == [f"gate removed or loosened: {name} in music" for name in names]
 
 
 UNKNOWN = gate(type="max_seconds", settings={"percentile": 95})
@@ -564,7 +566,7 @@ UNKNOWN = gate(type="max_seconds", settings={"percentile": 95})
     [([UNKNOWN], False), ([UNKNOWN | {"max": 0.9}], True), ([UNKNOWN | {"settings": {}}], True), ([], True)],
 )
 def test_any_change_of_a_gate_whose_rule_is_not_known_here_is_named(after, is_named):
-    assert of_gates([UNKNOWN], after) == ["gate removed or loosened: f1 in music"] * is_named
+    assert of_gates([UNKNOWN], after) == ["gate removed or loosened: max_seconds of f1 in music"] * is_named
 
 
 def test_a_gate_of_a_folder_that_was_not_run_is_not_named():

@@ -112,7 +112,7 @@ def test_max_rows_is_the_most_that_is_allowed(run):
     numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
 
     assert len(run(numbers, max_rows=300).answer.rows) == 300
-    assert run(numbers, max_rows=299).error.message == "more than 299 rows"
+    assert run(numbers, max_rows=299).error.message == "more than 299 rows: raise `max_rows` if there may be more"
 
 
 def test_replaced_database_is_opened_again(name, run, tmp_path):

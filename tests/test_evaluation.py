@@ -70,6 +70,18 @@ def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, en
     assert "same" not in engine.executed
 
 
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [("timeout", ": raise `timeout`, or write a faster query"), ("unsafe", ": write one query that only reads")],
+)
+def test_the_error_of_a_gold_that_fails_says_what_to_do(session, monkeypatch, kind, remedy):
+    execution = Execution(query="gold", error=Failure(kind=kind, message="why"))
+    monkeypatch.setattr(session, "execute", lambda stated, case, **_: execution)
+
+    with pytest.raises(GoldError, match=rf"^gold query failed \({kind}\): why{re.escape(remedy)}"):
+        evaluate_case(run_case("gold"), session)
+
+
 def test_a_gold_that_fails_has_the_time_of_its_attempt(session, monkeypatch):
     late = Execution(query="gold", error=Failure(kind="timeout", message="no answer within 1 s"), seconds=1.2)
     monkeypatch.setattr(session, "execute", lambda stated, case, **_: late)

@@ -142,7 +142,10 @@ def test_one_row_more_than_allowed_is_too_large(run, engine):
 
     assert len(allowed.answer.rows) == 4
     assert refused.answer is None
-    assert (refused.error.kind, refused.error.message) == ("too_large", "more than 3 rows")
+    assert (refused.error.kind, refused.error.message) == (
+        "too_large",
+        "more than 3 rows: raise `max_rows` if there may be more",
+    )
 
 
 @pytest.mark.parametrize("engine", ALL)

@@ -555,7 +555,9 @@ def test_what_is_no_prose_is_kept_before_a_query(said):
         (SPARQL, "ASK { ?x a <http://e/\u2013> } # \u2013", ""),
         (SQL, "SELECT 'open \u2019", ""),
         (SQL, "SELECT name FRM t", ""),
+        (SPARQL, "SELECT ?x {\n  ?x ?p (1 2)", "the { at 1:11 is not closed: add `}`"),
+        (SPARQL, "ASK { ?x a '{' }", ""),
     ],
 )
-def test_characters_that_look_like_others_are_named_with_their_place(kind, query, hint):
+def test_characters_that_look_like_others_and_open_brackets_are_named_with_their_place(kind, query, hint):
     assert kind.text_hint(query) == hint

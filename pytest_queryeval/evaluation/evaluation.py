@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -23,6 +23,7 @@ from pytest_queryeval.core.model import (
     CaseResult,
     Execution,
     Failure,
+    FailureKind,
     Prediction,
     QueryOrAnswer,
     Trial,
@@ -58,6 +59,11 @@ class Analysis(Protocol):
     def __call__(self, result: CaseResult, session: Session) -> CaseResult:
         """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
 
+
+GOLD_REMEDIES: Mapping[FailureKind, str] = {
+    "timeout": ": raise `timeout`, or write a faster query",
+    "unsafe": ": write one query that only reads",
+}
 
 ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
 
@@ -208,7 +214,8 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     name = f"gold_any[{index}]" if len(golds) > 1 else "gold"
     if content not in golds:
         name = "a reviewer's"
-    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", content.location)
+    remedy = GOLD_REMEDIES.get(error.kind, "")
+    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}{remedy}", content.location)
 
 
 def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:

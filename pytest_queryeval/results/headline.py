@@ -7,13 +7,17 @@ from pytest_queryeval.text.formatting import format_score, limits_text, pluraliz
 from pytest_queryeval.text.truncation import one_line
 
 LINE_CHARACTERS = 160
+REMEDIES = {
+    "timeout": ": raise `timeout` if a right query may take longer",
+    "empty": ": check why the system returned no text",
+}  # by the kind of the failure
 
 
 def failure_text(kind: str, message: str) -> str:
     """Return why a prediction has no answer."""
     if kind == "abstained":
         return f"the system abstained from a question that has an answer: {message}"
-    return f"prediction failed ({kind}): {message}"
+    return f"prediction failed ({kind}): {message}{REMEDIES.get(kind, '')}"
 
 
 def headline(result: CaseResult) -> str:

@@ -13,11 +13,13 @@ from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, load_suite
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.settings import Folder, FolderCache
+from pytest_queryeval.text.formatting import pluralize
 
 NEVER_FAILS = (
     "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
@@ -66,8 +68,19 @@ class RunSuites:
         place = suite.cases[0].settings.on_miss_location
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
             self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
+        self._warn_of_questions(self.cases[name])
         self._warn_of(suite.findings)
         return self.cases[name]
+
+    def _warn_of_questions(self, cases: Iterable[Case]) -> None:
+        """Warn of the first case that asks its predictor nothing, and count the others."""
+        silent_cases = [case for case in cases if _asks_nothing(case)]
+        if silent_cases:
+            first_case, *others = silent_cases
+            verb = "does" if len(others) == 1 else "do"
+            more = f" (so {verb} {pluralize(len(others), 'more case')})" if others else ""
+            message = f"case '{first_case.id}' asks the predictor nothing{more}: add `question`"
+            self._warn(message, first_case.row or first_case.location)
 
     def _warn_of(self, findings: Iterable[Finding]) -> None:
         """Warn of the first new finding of each rule that is not ignored, and count the others."""
@@ -114,6 +127,12 @@ class RunSuites:
         """Return the gates of all folders that have a suite below them."""
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [{**gate.required, "folder": self.relative(gate.folder)} for gate in gates]
+
+
+def _asks_nothing(case: Case) -> bool:
+    predictor = case.settings.predictor
+    is_called = predictor is not None and case.predicted is None and PREDICTORS[predictor.kind].calls
+    return is_called and case.skip is None and not (case.question.strip() or case.evidence or case.metadata)
 
 
 def _gate_metric(case: Case) -> str:

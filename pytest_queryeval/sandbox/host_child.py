@@ -62,7 +62,7 @@ class Stream:
             self._rows_left -= len(rows)
             self._cells_left -= len(rows) * len(columns)
             if self._rows_left < 0:
-                raise TooLarge(f"more than {self._limits[0]:,} rows")
+                raise TooLarge(f"more than {self._limits[0]:,} rows: raise `max_rows` if there may be more")
             if self._cells_left < 0:
                 raise TooLarge(f"more than {MAX_CELLS:,} cells")
             if len(rows) < self._count:

@@ -298,7 +298,7 @@ def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confu
 
     assert changes(stricter) == {}
     assert list(changes(looser)) == [
-        "gate removed or loosened: execution_accuracy",
+        "gate removed or loosened: regression of execution_accuracy",
         "gate removed or loosened: regressions",
     ]
 

@@ -155,6 +155,15 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
     assert "pytest_queryeval_predict raised OSError: no model (conftest.py:2)" in run.case("a")["message"]
 
 
+def test_cases_that_ask_their_predictor_nothing_warn_once_for_each_file(suite, write, run):
+    write("predict.py", "def predict(case):\n    return 'SELECT 1'\n")
+    asked = unpredicted("c", question="How many?")
+    suite(unpredicted("a"), unpredicted("b"), asked, predictor="predict.py:predict")
+
+    message = "*case 'a' asks the predictor nothing (so does 1 more case): add `question`*"
+    run("-Wdefault").stdout.fnmatch_lines([message])
+
+
 def test_without_a_hook_a_case_needs_a_predictor(suite, run):
     suite(unpredicted("a"))
 

@@ -46,6 +46,8 @@ from pytest_queryeval.text.truncation import one_line
 
 MODES = ("each", "lines")
 SCHEMA = "{schema}"  # a placeholder within arguments
+_INTERPRETER = re.compile(r"python[\d.]*|bash|sh|node")
+_SCRIPT = re.compile(r"[^-].*\.(?:py|sh|js)")
 _VARIABLE = re.compile(r"[^=\0]+")
 
 
@@ -244,7 +246,13 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
     if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
         raise PredictorError(f"the command's folder is not there: {mask_credentials(str(work))}")
-    return Command((_program(program, folder, environment), *arguments), work, environment)
+    executable = _program(program, folder, environment)
+    if arguments and _INTERPRETER.fullmatch(Path(program).name) and _SCRIPT.fullmatch(arguments[0]):
+        script = Path(os.path.abspath(work / arguments[0]))  # noqa: PTH100 - see above
+        if not _is_file(script):
+            problem = f"there is no file {one_line(mask_credentials(arguments[0]))} for {Path(program).name}"
+            raise PredictorError(f"{problem}: correct the path, which leads to {mask_credentials(str(script))}")
+    return Command((executable, *arguments), work, environment)
 
 
 def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:

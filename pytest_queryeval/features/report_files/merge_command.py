@@ -46,7 +46,9 @@ def run(arguments: argparse.Namespace) -> Result:
     report = merge(parts, None if base is None else (str(base), read_report(base)))
     written_files = write_files(files, partial(write_report, report))
     line, _ = verdict_line(report, written_files.problems, command="merge")
-    lines = [*_summary(report, parts), *written_files.lines(), line]
+    repeated_paths = (path for path in paths if arguments.parts.count(path) > 1)
+    notes = [f"{path} is given more than once: it counts once" for path in repeated_paths]
+    lines = [*_summary(report, parts), *notes, *written_files.lines(), line]
     merged_verdict = verdict(report)
     if merged_verdict.is_faulty:
         status = FAILED

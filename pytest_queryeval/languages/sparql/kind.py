@@ -12,6 +12,7 @@ from pytest_queryeval.languages.sparql.order import order_plan, with_empty_datas
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, csv_term, graph_table, stated_term
+from pytest_queryeval.languages.sparql.tokens import unclosed_bracket
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
@@ -41,6 +42,9 @@ class Sparql(QueryLanguage):
     def read_file(self, node: Node) -> QueryOrAnswer:
         readers = table_readers(self.stated_cell, self.csv_cell)
         return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
+
+    def text_hint(self, query: str) -> str:
+        return super().text_hint(query) or unclosed_bracket(query)
 
     def parses(self, query: str, dialect: str) -> bool:
         from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree

@@ -68,6 +68,26 @@ def _character(match: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF else match[0]
 
 
+def unclosed_bracket(query: str) -> str:
+    r"""Return the bracket that the query opens last and does not close, with its place; empty where there is none.
+
+    >>> unclosed_bracket("SELECT ?s {\n?s ?p (1")
+    'the ( at 2:7 is not closed: add `)`'
+    """
+    open_brackets: list[Token] = []
+    for token in tokens(query):
+        if token.text in BRACKETS:
+            open_brackets.append(token)
+        elif token.text in _CLOSING and open_brackets:
+            open_brackets.pop()
+    if not open_brackets:
+        return ""
+    bracket = open_brackets[-1]
+    line, line_start = query.count("\n", 0, bracket.start) + 1, query.rfind("\n", 0, bracket.start) + 1
+    place = f"{line}:{bracket.start - line_start + 1}"
+    return f"the {bracket.text} at {place} is not closed: add `{BRACKETS[bracket.text]}`"
+
+
 def tokens(query: str) -> tuple[Token, ...]:
     """Return all tokens except white space and comments; each character outside the grammar is a `mark`."""
     query_tokens = []

@@ -12,8 +12,9 @@ from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
 from pytest_queryeval.core.gates import Requirement, limit_requirements
 from pytest_queryeval.core.report import BaselineReport, PendingGate, RunFacts, RunResults, SuiteChange
 from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope
-from pytest_queryeval.results.gates.text import rule_of
+from pytest_queryeval.results.gates.text import gate_subject, rule_of
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
+from pytest_queryeval.text.formatting import limits_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
 
@@ -223,15 +224,23 @@ def _smaller_files(difference: RunDifference) -> Iterator[str]:
 
 def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     """Name gates of folders with cases in the run which require less than before, or are gone."""
-    relaxed_requirements = _relaxed(_gate_requirements(before["gates"]), _gate_requirements(after["gates"]))
-    paths = {case["path"] for case in after["cases"]} if relaxed_requirements else ()
-    for folder, metric, condition_text in dict.fromkeys(name[:3] for name in relaxed_requirements):
-        if any(is_below(path, folder) for path in paths):
-            yield f"{LOOSENED}: {metric}{condition_text}{folder_text(folder)}"
+    requirements = list(_gate_requirements(after["gates"]))
+    loosened_gates = [gate for gate in before["gates"] if _relaxed(_gate_requirements([gate]), requirements)]
+    paths = {case["path"] for case in after["cases"]} if loosened_gates else ()
+    names = (
+        f"{gate_subject(gate)}{_limits(gate)}{folder_text(gate['folder'])}"
+        for gate in loosened_gates
+        if any(is_below(path, gate["folder"]) for path in paths)
+    )
+    yield from (f"{LOOSENED}: {name}" for name in dict.fromkeys(names))
+
+
+def _limits(gate: PendingGate) -> str:
+    return f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
-    """Yield what gates require; those of the same folder, metric and `where` are about the same."""
+    """Yield what gates require; those with the same folder, metric and `where` are compared with each other."""
     for gate in gates:
         subject = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
         yield from (((*subject, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))

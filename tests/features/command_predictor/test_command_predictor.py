@@ -609,6 +609,10 @@ def test_arguments_are_not_told_since_they_may_be_secrets(tmp_path):
             {"run": ["./ask"]},
             "'./ask' is not executable: make it so (chmod +x), or name what runs it: [python3, ./ask]",
         ),
+        (
+            {"run": ["python3", "absent.py"]},
+            "there is no file absent.py for python3: correct the path, ",
+        ),
         ({"run": ["sh"], "cwd": "absent"}, "the command's folder is not there: "),
         ({"run": []}, "the predictor 'command' needs `run`"),
     ],

@@ -217,7 +217,7 @@ def test_max_rows_is_the_most_that_is_allowed(run):
     numbers = "select * from generate_series(1, 300)"
 
     assert len(run(numbers, max_rows=300).answer.rows) == 300
-    assert run(numbers, max_rows=299).error.message == "more than 299 rows"
+    assert run(numbers, max_rows=299).error.message == "more than 299 rows: raise `max_rows` if there may be more"
 
 
 def test_many_rows_come_in_order(run):

@@ -147,7 +147,10 @@ def test_one_row_more_than_allowed_is_too_large_on_every_service(execute, databa
         refused = execute(running.url, QUERIES["all"], max_rows=6, **SETTINGS[name])
 
     assert len(allowed.answer.rows) == 7
-    assert (refused.error.kind, refused.error.message) == ("too_large", "more than 6 rows")
+    assert (refused.error.kind, refused.error.message) == (
+        "too_large",
+        "more than 6 rows: raise `max_rows` if there may be more",
+    )
 
 
 def test_pages_are_fetched_as_each_names_the_next(execute, database):

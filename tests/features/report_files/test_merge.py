@@ -155,6 +155,7 @@ def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):
     old, new = write("old.json", part(case("a", 0.0))), write("new.json", part(case("a", 1.0)))
 
     assert main(["merge", old, new, old, "-o", "all.json"]) == 0
+    assert f"{old} is given more than once: it counts once\n" in capsys.readouterr().out
     assert read_report(Path("all.json"))["metrics"]["f1"]["mean"] == 0.0
 
 
