@@ -87,6 +87,7 @@ OWNERS = {
         "features.causes.sql.other_names",
         "features.causes.sql.parts",
         "features.causes.sql.respelling",
+        "features.causes.sql.shared_parts",
         "features.causes.sql.sql_edits",
         "features.causes.sql.writing",
         "languages.sql.order",

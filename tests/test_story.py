@@ -15,6 +15,7 @@ from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.review.explanation import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.html.case_list import details
+from pytest_queryeval.reports.story import notes
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json
@@ -28,7 +29,7 @@ DETAILS = {
     "violations": ["x is no number"],
     "exact_set_match": {"unreadable": "the end", "differs": ["where"]},
     "notes": ["gold was cut"],
-    "cause": {"shared": 1, "of": 2, "only_gold": ["?x a :Singer"], "only_predicted": []},
+    "cause": {"shared": 1, "of": 2, "only_gold": ["FROM singer", "LIMIT 3"], "only_predicted": ["FROM a"]},
 }
 
 
@@ -52,6 +53,18 @@ def wrong():
     return result, result_json(result, nodeid="s.queryeval.yaml::a", path="s.queryeval.yaml", outcome="failed")
 
 
+def test_of_sparql_triple_patterns_are_shared(wrong):
+    _, report = wrong
+    patterns = {"shared": 1, "of": 3, "only_gold": ["?x a :Singer", "?x :age 3"], "only_predicted": []}
+
+    share, *_ = notes({**report, "kind": "sparql", "details": {"cause": patterns}})
+
+    assert share.text == (
+        "no small edit repairs the answer: predicted has 1 of gold's 3 triple patterns; "
+        "only in gold: ?x a :Singer . ?x :age 3"
+    )
+
+
 def words(lines):
     """Lines of a text, without its layout."""
     return [" ".join(line.split()) for line in lines]
@@ -66,13 +79,13 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
     for text in ("WHERE: 30 → 40 (wrong-value)", "SELECT (missing-distinct)"):
         assert f"cause {text}" in failure
         assert text in explanation
-    share = "1 of gold's 2 triple patterns"
+    share = "1 of gold's 2 parts; only in gold: FROM singer, LIMIT 3; only in predicted: FROM a"
     for line in (
         "question Who is old?",
         "violation x is no number",
         "texts predicted cannot be read: the end; differ in where",
         "note gold was cut",
-        f"note no small edit repairs the answer: predicted has {share}; only in gold: ?x a :Singer",
+        f"note no small edit repairs the answer: predicted has {share}",
     ):
         assert line in failure
         assert line in explanation

@@ -185,7 +185,7 @@ class DetailsReport(TypedDict, total=False):
 
     notes: list[str]
     cause: JsonValue
-    """Of a wrong SPARQL answer that no small edit repairs: the fields of `SharedPatterns`."""
+    """Of a wrong answer that no small edit repairs: the fields of `SharedPatterns`."""
     empty_gold: bool
     spider: SpiderDetails
     dimensions: JsonValue

@@ -89,10 +89,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPatterns:
-    """What the triple patterns of two SPARQL queries have in common, by the best alignment of their variables."""
+    """What the parts of two SQL queries, or the triple patterns of two SPARQL queries, have in common."""
 
     shared: int
-    """How many triple patterns of gold predicted has, too."""
+    """How many of gold predicted has, too."""
     of: int
     """How many gold has."""
     only_gold: tuple[str, ...]

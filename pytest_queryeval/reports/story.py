@@ -295,11 +295,12 @@ def notes(case: CaseReport) -> Iterator[Note]:
     patterns: object = details.get("cause")
     if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
         share = f"{patterns['shared']} of gold's {patterns['of']}"
-        text = f"no small edit repairs the answer: predicted has {share} triple patterns"
+        name, separator = ("triple patterns", " . ") if case["kind"] == "sparql" else ("parts", ", ")
+        text = f"no small edit repairs the answer: predicted has {share} {name}"
         sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
         yield Note(
             "note",
-            "; ".join((text, *(f"only in {side}: {' . '.join(map(str, only))}" for side, only in sides if only))),
+            "; ".join((text, *(f"only in {side}: {separator.join(map(str, only))}" for side, only in sides if only))),
         )
     yield from (Note("note", str(note)) for note in details.get("notes", ()))
 

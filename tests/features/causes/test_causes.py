@@ -219,10 +219,19 @@ def test_two_edits_where_one_is_not_enough(cause_of):
     assert cause.repaired_query == "SELECT country FROM singer WHERE age > 45"
 
 
-def test_three_differences_have_no_cause(cause_of):
+def test_three_differences_have_no_cause_but_are_listed(database, session):
     predicted = "SELECT name FROM singer WHERE age > 30 ORDER BY name LIMIT 1"
+    gold = "SELECT id FROM singer WHERE age > 45 ORDER BY name LIMIT 3"
 
-    assert cause_of(predicted, "SELECT id FROM singer WHERE age > 45 ORDER BY name LIMIT 3") is None
+    result = evaluate_case(make_case(source=database, golds=(query(gold),), predicted=query(predicted)), session)
+
+    assert result.cause is None
+    assert result.shown.details["cause"] == {
+        "shared": 2,
+        "of": 5,
+        "only_gold": ("SELECT id", "WHERE age > 45", "LIMIT 3"),
+        "only_predicted": ("SELECT name", "WHERE age > 30", "LIMIT 1"),
+    }
 
 
 def test_of_several_edits_that_repair_it_the_first_clause_counts(cause_of, monkeypatch):

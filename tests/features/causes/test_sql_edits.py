@@ -279,6 +279,8 @@ def test_any_edit_and_any_pair_leave_a_query_that_can_be_read(dialect, predicted
     for numbers in edits.combinations():
         text = edits.applied(numbers)
         assert text is None or parse_one(text, dialect=dialect).sql(dialect=dialect)
+    shared = edits.shared_parts()
+    assert (shared.shared == shared.of) is not bool(shared.only_gold)
 
 
 def test_edits_do_not_change_the_tree_that_all_share():
@@ -300,3 +302,93 @@ def test_a_name_in_double_quotes_is_a_text_where_databases_read_it_so(dialect, i
     )
 
     assert bool(edits.edits) is not is_text
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "only_predicted", "only_gold", "share"),
+    [
+        # Tables have their own names, whatever their aliases.
+        (
+            "SELECT T1.name FROM singer AS T1 JOIN concert AS T2 ON T1.id = T2.id WHERE T2.year = 3",
+            "SELECT DISTINCT a.name, age FROM concert b JOIN singer a ON a.id = b.singer_id WHERE year = 4 LIMIT 2",
+            ("ON singer.id = concert.id", "WHERE concert.year = 3"),
+            ("SELECT singer.age", "DISTINCT", "ON singer.id = concert.singer_id", "WHERE concert.year = 4", "LIMIT 2"),
+            (3, 8),
+        ),
+        # Joins in WHERE are joins.
+        (
+            "SELECT singer.name FROM singer, concert WHERE singer.id = singer_id AND year = 3 ORDER BY age",
+            f"{JOINED} WHERE year = 3 ORDER BY age DESC",
+            ("ORDER BY singer.age",),
+            ("ORDER BY singer.age DESC",),
+            (5, 6),
+        ),
+        # A table that is read twice keeps its aliases.
+        (
+            "SELECT a.name FROM singer a JOIN singer b ON a.id = b.age",
+            "SELECT a.name FROM singer a LEFT JOIN singer b ON a.id = b.id",
+            ("JOIN singer AS b", "ON a.id = b.age"),
+            ("LEFT JOIN singer AS b", "ON a.id = b.id"),
+            (2, 4),
+        ),
+        # Columns that one query selects or groups by are in one line.
+        (
+            "SELECT name FROM singer",
+            "SELECT id, age, count(*) FROM singer GROUP BY id, age HAVING count(*) > 1",
+            ("SELECT name",),
+            ("SELECT id, age, COUNT(*)", "GROUP BY id, age", "HAVING COUNT(*) > 1"),
+            (1, 7),
+        ),
+        # Queries within conditions and in set operations are compared part by part.
+        (
+            "SELECT name FROM singer WHERE id NOT IN (SELECT singer_id FROM concert WHERE year = 3)",
+            "SELECT name FROM singer WHERE id NOT IN (SELECT singer_id FROM concert WHERE year = 4)",
+            ("subquery: WHERE year = 3",),
+            ("subquery: WHERE year = 4",),
+            (5, 6),
+        ),
+        (
+            "SELECT id FROM singer UNION SELECT id FROM concert WHERE year = 3",
+            "SELECT id FROM singer EXCEPT SELECT id FROM concert",
+            ("second query: UNION", "second query: WHERE year = 3"),
+            ("second query: EXCEPT",),
+            (5, 6),
+        ),
+        (
+            "SELECT id FROM singer",
+            "SELECT id FROM singer UNION SELECT id FROM concert",
+            (),
+            ("UNION SELECT id FROM concert",),
+            (2, 6),
+        ),
+        (
+            "SELECT name FROM singer WHERE id IN (SELECT singer_id FROM concert WHERE year = 3)",
+            f"{JOINED} WHERE concert.year = 4",
+            ("WHERE concert.year = 3", "id IN (SELECT …) where gold joins"),
+            ("WHERE concert.year = 4",),
+            (4, 5),
+        ),
+        # What differs in letter case comes first.
+        (
+            "SELECT name FROM singer WHERE country = 'fr' AND age > 3",
+            "SELECT age FROM singer WHERE country = 'FR'",
+            ("WHERE country = 'fr'", "SELECT name", "WHERE age > 3"),
+            ("WHERE country = 'FR'", "SELECT age"),
+            (1, 3),
+        ),
+    ],
+)
+def test_what_two_queries_share_is_told_clause_by_clause(predicted, gold, only_predicted, only_gold, share):
+    shared = found(predicted, gold).shared_parts()
+
+    assert (shared.only_predicted, shared.only_gold) == (only_predicted, only_gold)
+    assert (shared.shared, shared.of) == share
+
+
+def test_of_long_queries_a_few_short_lines_are_told():
+    conditions = " AND ".join(f"age <> '{number}{'x' * 300}'" for number in range(40))
+
+    shared = found(f"SELECT name FROM singer WHERE {conditions}", "SELECT name FROM singer").shared_parts()
+
+    assert len(shared.only_predicted) == 20
+    assert max(map(len, shared.only_predicted)) == 200

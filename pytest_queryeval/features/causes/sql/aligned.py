@@ -112,7 +112,8 @@ def _qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Exp
         if (match := columns.find(column)) is not None:
             names, alias = match
             owner = names.sources[alias].node
-            column.set("table", exp.to_identifier(owner.alias_or_name))
+            if owner.alias_or_name:
+                column.set("table", exp.to_identifier(owner.alias_or_name))
             owners.append((column, owner))
     return owners
 

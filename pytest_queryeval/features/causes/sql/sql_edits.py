@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import overload
 
 from sqlglot import exp
 
-from pytest_queryeval.core.cause import NOTHING, CausingEdit
+from pytest_queryeval.core.cause import NOTHING, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.table import Table
@@ -22,6 +22,7 @@ from pytest_queryeval.features.causes.sql.across import edits_across
 from pytest_queryeval.features.causes.sql.aligned import align, query_within
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
 from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, rank
+from pytest_queryeval.features.causes.sql.shared_parts import shared_parts
 from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.truncation import one_line
@@ -129,6 +130,10 @@ class SqlEdits:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree
 
+    def shared_parts(self, remarks: Mapping[str, str] | None = None) -> SharedPatterns:
+        """Return what predicted and gold have in common; `remarks` are what to say about texts."""
+        return shared_parts(self._root.this, self._gold, self._write, remarks or {})
+
     def shown(self, edit: Edit) -> CausingEdit:
         """Return an edit as reports have it."""
         word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
@@ -147,7 +152,10 @@ class SqlEdits:
         for column in columns if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
-        return write(shown, self._writer) or shown.key
+        return self._write(shown)
+
+    def _write(self, tree: exp.Expr) -> str:
+        return write(tree, self._writer) or tree.key
 
 
 class _ShownEdits(Sequence[CausingEdit]):
@@ -201,7 +209,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         widths = range(width, width + 1 if policy.extra_columns == "reject" else sys.maxsize)
     schema, dialect = session.schema(case), case.settings.dialect
     edits = sql_edits(predicted.query or "", gold.query or "", schema, dialect, widths)
-    return Edits([] if edits is None else [edits])
+    return Edits() if edits is None else Edits([edits], edits.shared_parts)
 
 
 def sql_edits(
