@@ -148,6 +148,8 @@ OWNERS = {
     "jsonpath": {"core.json_path"},
     "jinja2": {"reports.html"},
     "markupsafe": {"reports.html"},
+    "starlette": {"features.review.page.server"},
+    "uvicorn": {"features.review.page.server"},
     "jsonschema": {"features.json.schema_child", "features.json.schema_file"},
     "msgspec": {"results.report_schema"},
     "referencing": {"features.json.schema_child", "features.json.schema_file"},

@@ -144,7 +144,7 @@ COLUMNS = (
         style="query",
         lines=20,
         note="indicator selection details: per dimension its recall and precision, and the terms that were found, "
-        "not found, and selected though they are not targets.",
+        "not found, and selected though they are no target.",
     ),
     Column(header="dataset recall", read=at("scores", "dataset_recall"), style="score"),
     Column(header="dataset precision", read=at("scores", "dataset_precision"), style="score"),

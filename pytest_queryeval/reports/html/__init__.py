@@ -123,16 +123,20 @@ def cell(text: str) -> str:
     return line(text)
 
 
-def assets(*scripts: Path) -> dict[str, str]:
-    """Return the style and the script of a page, and the content policy that allows only these and loads nothing."""
+def assets(*scripts: Path, styles: Sequence[Path] = (), connects: bool = False) -> dict[str, str]:
+    """Return the style and the script of a page, and the content policy that allows only these and loads nothing.
+
+    `styles` come after the style of all pages. A page that `connects` may ask the server that it comes from.
+    """
     from markupsafe import Markup
 
-    style = (HERE / "style.css").read_text(encoding="utf-8")
+    style = "\n".join(path.read_text(encoding="utf-8") for path in (HERE / "style.css", *styles))
     script = "\n".join(path.read_text(encoding="utf-8") for path in scripts)
+    connections = "connect-src 'self'; " if connects else ""
     # The icon, the one picture, is in the page.
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"{connections}base-uri 'none'; form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - our own
 

@@ -1,0 +1,198 @@
+"""Golds on the page: cases in the order of their ranking, and decisions for the review files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.values import json_mapping
+from pytest_queryeval.features.review.decisions import (
+    CaseName,
+    GoldDecision,
+    answer_item,
+    appending,
+    decision_line,
+    read_answers,
+    read_decision,
+)
+from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.features.review.page.review import JsonObject
+from pytest_queryeval.features.review.page.runner import Runner, shown_answer
+from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
+from pytest_queryeval.features.review.ranking import RankedCase
+from pytest_queryeval.features.review.reviewer import check_reviewer
+from pytest_queryeval.features.review.reviews_key import Reviews, reviews_of
+from pytest_queryeval.suites.suites import Suite
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import MARK
+
+CHOICES = (
+    {"name": "right", "key": "r", "words": "Gold is right", "hint": "and so are the answers that are marked"},
+    {"name": "wrong", "key": "w", "words": "Gold is wrong", "hint": "and the answers that are marked are right"},
+    {"name": "ambiguous", "key": "a", "words": "Ambiguous", "hint": "gold is one of several right answers"},
+    {"name": "unanswerable", "key": "x", "words": "Unanswerable", "hint": "no answer is right"},
+    {"name": "unsure", "key": "u", "words": "Unsure", "hint": "seen, without an effect"},
+)
+KEPT = ("decision", "answers", "compare", "note")  # of a line, which the page shows or sends back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldCase:
+    """A case whose gold is reviewed."""
+
+    ranked: RankedCase
+    case: Case
+    """The case as its suite states it."""
+    name: CaseName
+    digest: str
+    reviews: Reviews
+    """The review files of its suite, as they were when the server started."""
+
+
+class GoldReview:
+    """Review of the golds of ranked cases, which have their suites by node id; a `server.Review`.
+
+    Raise `NoReviewFileError` for a suite that names no review file.
+    """
+
+    def __init__(self, ranking: Sequence[RankedCase], suites: Mapping[str, Suite]) -> None:
+        self._runner = Runner()
+        self._cases: list[GoldCase] = []
+        self._appended: Counter[Path] = Counter()
+        for ranked in ranking:
+            suite, case = suites[ranked.nodeid], replace(ranked.case, review=None)
+            self._cases.append(
+                GoldCase(
+                    ranked=ranked,
+                    case=case,
+                    name=CaseName(suite.path, case.id),
+                    digest=gold_digest(case),
+                    reviews=reviews_of(suite),
+                )
+            )
+
+    def close(self) -> None:
+        """Stop all queries."""
+        self._runner.close()
+
+    def overview(self, reviewer: str) -> JsonObject:
+        """Return all cases with the last decision of this reviewer; those of others are not shown.
+
+        Raise `CaseError` for a damaged line of a review file.
+        """
+        reviews_now = {case.reviews: replace(case.reviews) for case in self._cases}  # which reads their files again
+        cases = []
+        for case in self._cases:
+            decisions = reviews_now[case.reviews].of_case(case.name, case.digest)
+            last = next((decision for decision in reversed(decisions) if decision.reviewer == reviewer), None)
+            is_stale = last is not None and last.digest not in (None, case.digest)
+            cases.append(
+                {
+                    **listed_case(case.case, case.ranked.nodeid),
+                    "reasons": list(dict.fromkeys(evidence["kind"] for evidence in case.ranked.evidence)),
+                    "mine": _kept(last) if last is not None and not is_stale else None,
+                    "stale": last.decision if last is not None and is_stale else None,
+                }
+            )
+        return {"choices": CHOICES, "cases": cases}
+
+    def case(self, place: int) -> JsonObject:
+        """Return the question, the schema, the golds, and the other answers with those who gave them."""
+        item = self._at(place)
+        answers = [
+            {
+                "systems": group.systems,
+                "query": group.execution.query,
+                "queries": [query for query in group.queries if query != group.execution.query],
+                "item": None if group.execution.query is None else answer_item(group.execution.query, item.case),
+            }
+            for group in item.ranked.answers
+            if not group.is_gold
+        ]
+        agreeing = [system for group in item.ranked.answers if group.is_gold for system in group.systems]
+        return {
+            **case_facts(item.case, item.ranked.nodeid, self._runner),
+            "reasons": item.ranked.evidence,
+            "golds": [gold.query for gold in item.case.golds],
+            "agreeing": agreeing,
+            "answers": answers,
+        }
+
+    def answer(self, place: int, request: JsonObject) -> JsonObject:
+        """Run a `gold` or an answer by its place, an `item` of an earlier decision, or a `query` that was written."""
+        case, item = self._at(place).case, request.get("item")
+        match request:
+            case {"gold": int(at)} if at in range(len(case.golds)):
+                content = case.golds[at]
+            case {"query": str(text)}:
+                item = answer_item(text, case)
+                content = QueryOrAnswer(query=text)
+            case {"item": dict()}:
+                content = _contents([item], case)[0]
+            case _:
+                raise ReportError("there is nothing to run")
+        return {**shown_answer(self._runner.compare(content, case)), "item": item}
+
+    def append(self, place: int, decision: JsonObject) -> None:
+        """Append a decision to the review file of its reviewer.
+
+        Raise `ReportError` or `CaseError` for a decision that a suite could not be read with.
+        """
+        item, answers = self._at(place), decision.get("answers", [])
+        if not isinstance(answers, list):
+            raise ReportError("`answers` is a list")
+        if MARK in json.dumps(answers, ensure_ascii=False):
+            raise ReportError("secrets were removed from an answer: write it into the review file by hand")
+        reviewer = check_reviewer(str(decision.get("reviewer", "")), ReportError)
+        file = item.reviews.file_of(reviewer)
+        line = decision_line(
+            item.name,
+            file,
+            digest=item.digest,
+            decision=cast("Any", decision.get("decision")),  # which is read below
+            answers=answers,
+            compare=decision.get("compare"),
+            reviewer=reviewer,
+            note=cast("Any", decision.get("note", "")),
+        )
+        try:
+            json.dumps(line, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ReportError("a text is no Unicode: it holds half of a character") from error
+        read_decision(parse_json(json.dumps(line), file_at(file), line=0))
+        contents = _contents(answers, item.case)
+        if contents and not item.case.answerable:
+            raise ReportError(f"'{item.case.id}' has `answerable: false`: change the suite before it has an answer")
+        with appending(file) as append:
+            append([line])
+        self._appended[file] += 1
+
+    def appended_lines(self) -> list[str]:
+        """Return a line for each review file on how many decisions were appended."""
+        return [
+            f"{file_at(file).shown}: {pluralize(number, 'decision')}" for file, number in sorted(self._appended.items())
+        ]
+
+    def _at(self, place: int) -> GoldCase:
+        if place >= len(self._cases):
+            raise ReportError("there is no such case")
+        return self._cases[place]
+
+
+def _kept(decision: GoldDecision) -> Mapping[str, JsonValue]:
+    line = json_mapping(decision.line)
+    return {key: line[key] for key in KEPT if key in line}
+
+
+def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
+    """Return items of `answers` as answers to a case; raise `CaseError` for one that is none."""
+    return [answer.as_gold(case) for answer in read_answers(parse_json(json.dumps(items), file_at("answers"), line=0))]

@@ -1,0 +1,426 @@
+// Reviewing: cases one after the other, each decision a line of the reviewer's file. All of it works by keyboard.
+
+const LISTED = 60; // cases around the one that is shown
+const OPEN_ANSWERS = 4; // others are folded
+const DIGITS = 9;
+const at = (id) => document.getElementById(id);
+const page = { reviewer: "", choices: [], cases: [], place: null, shown: null, answers: [], decided: [], isAudit: false };
+
+async function ask(path, body) {
+  let response;
+  try {
+    const options = body && { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("The server does not answer: start `queryeval review` again. What was decided is in the review file.");
+  }
+  if (response.status === 403) throw new Error("Open the page by the address that `queryeval review` printed.");
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.problem ?? `The server answers with status ${response.status}.`);
+  return answer;
+}
+
+function plural(count, noun) {
+  return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function say(text, isProblem = false) {
+  at("status").className = isProblem ? "fault" : "";
+  at("status").textContent = shown(text);
+}
+
+// Runs something that the server may refuse, and shows why; false where it was.
+async function attempt(action) {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    say(error.message, true);
+    return false;
+  }
+}
+
+function remembered(name, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(`queryeval-review-${name}`, value);
+    return localStorage.getItem(`queryeval-review-${name}`) ?? "";
+  } catch {
+    return ""; // a browser may keep pages from storing anything
+  }
+}
+
+// The list
+
+function matches(item, place) {
+  const [show, reason, search] = ["show", "reason", "search"].map((id) => at(id).value);
+  if (place === page.place) return true;
+  if (show === "open" && item.mine) return false;
+  if (show === "decided" && !item.mine) return false;
+  if (show === "unsure" && item.mine?.decision !== "unsure") return false;
+  if (reason && !item.reasons?.includes(reason)) return false;
+  return `${item.nodeid} ${item.question}`.toLowerCase().includes(search.toLowerCase());
+}
+
+function listed() {
+  return page.cases.flatMap((item, place) => (matches(item, place) ? [place] : []));
+}
+
+function showList() {
+  const places = listed();
+  const around = Math.max(0, places.indexOf(page.place));
+  const first = Math.max(0, Math.min(around - LISTED / 2, places.length - LISTED));
+  const entry = (place) => {
+    const item = page.cases[place];
+    const words = item.mine?.decision ?? (item.stale ? "changed" : null);
+    const inside = [make("span", { class: "rank" }, number(place + 1)), make("span", { class: "id" }, oneLine(item.id, 80)), words ? chip(words) : null];
+    return make("li", {}, make("a", { href: `#case=${place}`, title: oneLine(item.question, 160), "aria-current": place === page.place && "true" }, inside));
+  };
+  at("list").replaceChildren(...places.slice(first, first + LISTED).map(entry));
+  at("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  at("count").textContent = places.length > LISTED ? `${number(first + 1)} to ${number(Math.min(first + LISTED, places.length))} of ${number(places.length)} cases` : plural(places.length, "case");
+  const done = page.cases.filter((item) => item.mine).length;
+  at("bar").max = page.cases.length || 1;
+  at("bar").value = done;
+  at("progress").textContent = `${number(done)} of ${number(page.cases.length)} decided`;
+}
+
+// One case
+
+function answerOf(words, { who = "", query = null, others = [], item = null, request, isGold = false, isRight = false, isOpen = true }) {
+  return { words, who, query, others, item, request, isGold, isRight, isOpen, result: null, element: make("section", { class: "answer" }) };
+}
+
+// What stands on the page for a case: golds first, then the answers of systems, then those of the reviewer.
+function answersOf(details, mine) {
+  const golds = details.golds.map((query, gold) => answerOf(details.golds.length > 1 ? `Gold ${gold + 1}` : "Gold", { who: gold || !details.agreeing.length ? "" : `also of ${plural(details.agreeing.length, "system")}: ${details.agreeing.join(", ")}`, query, request: { gold }, isGold: true }));
+  const others = details.answers.map(({ systems: names, query, queries, item }, place) =>
+    answerOf(plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request: item && { item }, isOpen: place < OPEN_ANSWERS }),
+  );
+  for (const item of mine?.answers ?? []) {
+    const same = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
+    if (same) same.isRight = same.isOpen = true;
+    else others.push(answerOf("Your answer", { query: item.query ?? null, item, request: { item }, isRight: true }));
+  }
+  return [...golds, ...others];
+}
+
+function markable() {
+  return page.isAudit ? [] : page.answers.filter((answer) => !answer.isGold && answer.item);
+}
+
+function queryPane(answer) {
+  const kind = page.shown.kind;
+  if (answer.query === null) return make("p", { class: "quiet" }, answer.isGold || answer.item ? "a stored answer, no query" : "no query: the system abstained");
+  const own = tokens(withoutMargins(answer.query), kind);
+  const gold = page.answers.find((one) => one.isGold)?.query;
+  if (!answer.isGold && gold) markDifferences(tokens(withoutMargins(gold), kind), own);
+  return coloured(laidOut(own, kind) ?? own, "mark");
+}
+
+function answerPane(answer) {
+  if (!answer.request) return null;
+  if (!answer.result) return make("p", { class: "quiet" }, "running …");
+  if (answer.result instanceof Error) return make("p", { class: "fault" }, answer.result.message);
+  const { predicted, difference, message, outcome } = answer.result;
+  if (!predicted) return outcome === "error" ? make("p", { class: "fault" }, message) : make("p", { class: "quiet" }, "not run");
+  if (predicted.error) return failure(predicted.error);
+  if (!predicted.columns) return null;
+  const { extra = [], changed = [] } = exact(answer.isGold ? {} : (difference ?? {}));
+  const marks = { word: "only", tag: "mark", lone: extra, changed: changed.map(({ gold, predicted: row }) => [row, gold]), caption: `Answer: ${answer.words}` };
+  const terms = page.shown.kind === "sparql" ? new Terms(...page.answers.map(({ query }) => query)) : undefined;
+  const sample = exact(predicted.sample ?? []);
+  return [make("p", { class: "quiet shape" }, predicted.shape), sample.length ? sampleTable(predicted.columns, sample, marks, terms) : null, predicted.more ? make("p", { class: "quiet more" }, predicted.more) : null];
+}
+
+// How an answer differs from gold's, in a line and in rows.
+function comparison(answer) {
+  const { result } = answer;
+  if (answer.isGold || page.isAudit || !result || result instanceof Error || result.predicted?.error) return [null, null];
+  if (result.outcome === "passed") return ["gives gold's answer", null];
+  const words = result.difference?.summary ?? result.why ?? "";
+  const difference = exact(result.difference ?? {});
+  const rows = page.shown.kind === "json" ? pathTable(difference) : page.shown.kind === "sdmx" ? selections(difference) : differenceTable(difference, result.gold?.columns);
+  return [words, rows ? make("details", { class: "others" }, make("summary", {}, "Rows that differ from gold's"), rows) : null];
+}
+
+function showAnswer(answer) {
+  const digit = markable().indexOf(answer) + 1;
+  const [words, rows] = comparison(answer);
+  const id = `answer-${page.answers.indexOf(answer)}`;
+  const title = make("h3", { id }, answer.words);
+  let mark = null;
+  if (digit) {
+    const box = make("input", { type: "checkbox", "aria-describedby": id });
+    box.checked = answer.isRight;
+    box.addEventListener("change", () => markRight(answer, box.checked));
+    mark = make("label", { class: "mark" }, digit <= DIGITS ? make("kbd", {}, String(digit)) : null, " ", box, " right");
+  }
+  const folded = make("details", {}, make("summary", {}, words ?? (answer.isGold ? "Query and answer" : "Query and answer")));
+  folded.open = answer.isOpen;
+  folded.addEventListener("toggle", () => (answer.isOpen = folded.open));
+  const others = answer.others.length
+    ? make("details", { class: "others" }, make("summary", {}, `${number(answer.others.length)} other ${answer.others.length === 1 ? "query" : "queries"} with this answer`), answer.others.map((query) => coloured(tokens(withoutMargins(query), page.shown.kind), "mark")))
+    : null;
+  folded.append(make("div", { class: "body" }, make("div", { class: "sides" }, make("div", {}, queryPane(answer), others), make("div", {}, answerPane(answer), rows))));
+  const focused = answer.element.contains(document.activeElement) && document.activeElement.matches("input[type=checkbox]");
+  answer.element.classList.toggle("is-right", answer.isRight);
+  answer.element.setAttribute("aria-labelledby", id);
+  answer.element.replaceChildren(make("header", {}, title, answer.who ? make("span", { class: "who" }, answer.who) : null, mark), folded);
+  if (focused) answer.element.querySelector("input")?.focus();
+}
+
+function markRight(answer, isRight) {
+  answer.isRight = isRight;
+  showAnswer(answer);
+  showDecision();
+  say(`Answer ${markable().indexOf(answer) + 1} is ${isRight ? "marked right" : "no longer marked"}.`);
+}
+
+// Runs the queries of a case one after the other, while that case is shown.
+async function runAll(place) {
+  for (const answer of page.answers.filter(({ request, result }) => request && !result)) {
+    answer.result = await ask(`cases/${place}/answer`, answer.request).catch((error) => error);
+    if (place !== page.place) return;
+    showAnswer(answer);
+  }
+}
+
+async function runWritten(field, button) {
+  if (!field.value.trim()) return;
+  const place = page.place;
+  button.disabled = true;
+  say("Running …");
+  await attempt(async () => {
+    const result = await ask(`cases/${place}/answer`, { query: field.value });
+    if (place !== page.place) return;
+    const answer = answerOf("Your query", { query: field.value, item: result.item, request: { item: result.item } });
+    const earlier = page.answers.find(({ words, isRight }) => words === "Your query" && !isRight);
+    if (earlier) {
+      page.answers.splice(page.answers.indexOf(earlier), 1);
+      earlier.element.remove();
+    }
+    answer.result = result;
+    if (result.predicted?.error) answer.item = null; // what fails cannot be right
+    page.answers.push(answer);
+    at("written").append(answer.element);
+    showAnswer(answer);
+    const digit = markable().indexOf(answer) + 1;
+    const words = result.predicted?.error?.message ?? comparison(answer)[0] ?? result.predicted?.shape ?? "";
+    say(digit ? `${words}. To mark it as right: leave the box by Escape, then press ${digit}.` : words, Boolean(result.predicted?.error));
+  });
+  button.disabled = false;
+}
+
+function queryBox() {
+  const isQuery = page.shown.kind === "sql" || page.shown.kind === "sparql";
+  const what = isQuery ? "query" : "answer";
+  const field = make("textarea", { id: "query", "aria-label": `Your ${what}`, "aria-keyshortcuts": "q", spellcheck: "false", placeholder: `Write a ${what} to see ${isQuery ? "its answer" : "how it differs"} (press q; Ctrl+Enter runs it)` });
+  const button = make("button", { type: "button" }, "Run");
+  button.addEventListener("click", () => runWritten(field, button));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) runWritten(field, button);
+  });
+  return make("section", { class: "write", "aria-label": `Write a ${what}` }, make("div", { id: "written" }), field, make("div", { class: "beside" }, button, make("span", { class: "quiet" }, make("kbd", {}, "Ctrl"), " + ", make("kbd", {}, "Enter"), " runs it, ", make("kbd", {}, "Esc"), " leaves the box")));
+}
+
+function schemaOf({ schema, kind }) {
+  if (!schema) return null;
+  const folded = make("details", { class: "schema" }, make("summary", { "aria-keyshortcuts": "s" }, make("kbd", {}, "s"), " Schema"), coloured(tokens(schema, kind), "mark"));
+  folded.open = remembered("schema") !== "closed";
+  folded.addEventListener("toggle", () => remembered("schema", folded.open ? "open" : "closed"));
+  return folded;
+}
+
+async function showPlace(place) {
+  const details = await ask(`cases/${place}`);
+  const item = page.cases[place];
+  Object.assign(page, { place, shown: details });
+  page.answers = answersOf(details, item.mine);
+  const title = make("h2", { id: "title", tabindex: -1 }, oneLine(details.id, 200));
+  at("case").replaceChildren(
+    ...content([
+      make("header", {}, title, make("span", {}, `${number(place + 1)} of ${number(page.cases.length)}`), details.source ? make("span", {}, details.source) : null, item.mine ? chip(item.mine.decision) : null),
+      make("p", { class: "question" }, details.question),
+      details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
+      conversation(details.conversation),
+      item.stale ? make("p", { class: "fault" }, `You decided “${item.stale}”, but the question or gold has changed since: decide again.`) : null,
+      details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map(({ text }) => make("li", {}, text))) : null,
+      schemaOf(details),
+      page.answers.map(({ element }) => element),
+      page.isAudit ? null : queryBox(),
+    ]),
+  );
+  page.answers.forEach(showAnswer);
+  at("note").value = item.mine?.note ?? "";
+  showList();
+  showDecision();
+  scrollTo(0, 0);
+  title.focus({ preventScroll: true });
+  runAll(place);
+}
+
+// Deciding
+
+function showDecision() {
+  const { mine } = page.cases[page.place] ?? {};
+  const numbers = markable().flatMap(({ isRight }, place) => (isRight ? [place + 1] : []));
+  at("marked").textContent = numbers.length ? `Marked right: ${numbers.join(", ")}` : "";
+  for (const button of at("choices").children) button.setAttribute("aria-pressed", String(button.name === mine?.decision));
+  at("undo").disabled = !page.decided.length;
+}
+
+async function decide(name) {
+  const place = page.place;
+  const { mine } = page.cases[place];
+  const decision = { decision: name, note: at("note").value.trim() };
+  if (!page.isAudit) decision.answers = markable().filter(({ isRight }) => isRight).map(({ item }) => item);
+  if (mine?.compare) decision.compare = mine.compare;
+  if (!(await append(place, decision))) return;
+  page.decided.push([place, mine]);
+  const words = `${page.cases[place].id}: ${name}${decision.answers?.length ? `, ${plural(decision.answers.length, "right answer")}` : name === "wrong" && !page.isAudit ? ", no right answer is known" : ""}.`;
+  const next = nextPlace(place);
+  if (next === null) {
+    showList();
+    showDecision();
+    say(`${words} No other case is to be decided here.`);
+  } else if (await attempt(() => open(next))) say(words);
+}
+
+// The next case of the list that is to be decided, from this one on and then from the first; else the next one.
+function nextPlace(place) {
+  const places = listed();
+  const order = [...places.filter((other) => other > place), ...places.filter((other) => other < place)];
+  return order.find((other) => !page.cases[other].mine) ?? null;
+}
+
+function append(place, decision) {
+  return attempt(async () => {
+    await ask(`cases/${place}/decision`, { ...decision, reviewer: page.reviewer });
+    Object.assign(page.cases[place], { mine: decision, stale: null });
+  });
+}
+
+// One more line: the decision that stood before; without one, that this reviewer is not sure.
+async function undo() {
+  if (!page.decided.length) return;
+  const [place, before] = page.decided.at(-1);
+  const unsure = page.choices.at(-1).name;
+  if (!(await append(place, before ?? { decision: unsure }))) return;
+  page.decided.pop();
+  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before?.decision ?? unsure} again.`);
+}
+
+// Moving and keys
+
+function open(place) {
+  if (location.hash !== `#case=${place}`) history.replaceState(null, "", `#case=${place}`);
+  return showPlace(place);
+}
+
+function move(step) {
+  const places = listed();
+  const next = places[places.indexOf(page.place) + step];
+  if (next !== undefined) attempt(() => open(next));
+}
+
+function toggle(selector) {
+  const folded = document.querySelector(selector);
+  if (folded) folded.open = !folded.open;
+}
+
+const KEYS = [
+  ["j", "next case", () => move(1)],
+  ["k", "previous case", () => move(-1)],
+  ["n", "write a note", () => at("note").focus()],
+  ["q", "write a query", () => at("query")?.focus()],
+  ["o", "open or fold all answers", () => unfold()],
+  ["s", "show or hide the schema", () => toggle(".schema")],
+  ["z", "undo the last decision", undo],
+  ["/", "search the cases", () => at("search").focus()],
+  ["?", "this list", () => at("keys").showModal()],
+];
+
+function unfold() {
+  const isOpen = page.answers.some((answer) => !answer.isOpen);
+  for (const answer of page.answers) answer.element.querySelector("details").open = isOpen;
+}
+
+function pressed(event) {
+  const inField = event.target.matches("input:not([type=checkbox]), textarea, select");
+  if (event.key === "Escape" && inField) return at("title")?.focus();
+  if (inField || event.ctrlKey || event.altKey || event.metaKey || document.querySelector("dialog[open]") || !at("use-keys").checked || !page.shown) return;
+  const choice = page.choices.find(({ key }) => key === event.key);
+  const [, , act] = KEYS.find(([key]) => key === event.key) ?? [];
+  const answer = /^[1-9]$/.test(event.key) && markable()[Number(event.key) - 1];
+  if (!choice && !act && !answer) return;
+  event.preventDefault();
+  if (choice && !event.repeat) decideOnce(choice.name);
+  else if (act) act();
+  else if (answer) markRight(answer, !answer.isRight);
+}
+
+// One decision at a time: a second key before the first is written would meet the case before or after.
+let isDeciding = false;
+async function decideOnce(name) {
+  if (isDeciding) return;
+  isDeciding = true;
+  await decide(name).finally(() => (isDeciding = false));
+}
+
+async function nameReviewer() {
+  const dialog = at("name");
+  at("name-field").value = page.reviewer || remembered("name") || document.body.dataset.reviewer;
+  dialog.showModal();
+  at("name-field").select();
+  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+  const name = at("name-field").value.trim();
+  if (!name) return page.reviewer || nameReviewer();
+  remembered("name", name);
+  return name;
+}
+
+async function load(reviewer) {
+  const { choices, cases, audit } = await ask(`cases?reviewer=${encoded(reviewer)}`);
+  Object.assign(page, { reviewer, choices, cases, isAudit: Boolean(audit), decided: [] });
+  at("reviewer").textContent = shown(reviewer);
+  at("choices").replaceChildren(
+    ...choices.map(({ name, key, words, hint }) => {
+      const button = make("button", { type: "button", name, title: hint, "aria-keyshortcuts": key }, make("kbd", {}, key), words);
+      button.addEventListener("click", () => decideOnce(name));
+      return button;
+    }),
+  );
+  const reasons = [...new Set(cases.flatMap((item) => item.reasons ?? []))];
+  at("reason").replaceChildren(make("option", { value: "" }, "Any reason"), ...reasons.map((reason) => make("option", { value: reason }, reason)));
+  at("reason").hidden = !reasons.length;
+  const entries = [...choices.map(({ key, words, hint }) => [key, hint ? `${words}, ${hint}` : words]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"qo".includes(key))];
+  at("key-list").replaceChildren(...entries.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words))));
+  const wanted = Number(stateOf(location.hash).get("case"));
+  const first = Math.max(0, cases.findIndex((item) => !item.mine));
+  page.place = null;
+  if (cases.length) await open(location.hash.includes("case=") && wanted in cases ? wanted : first);
+}
+
+async function start() {
+  themes();
+  at("use-keys").checked = remembered("keys") !== "off";
+  at("use-keys").addEventListener("change", () => remembered("keys", at("use-keys").checked ? "on" : "off"));
+  at("show-keys").addEventListener("click", () => at("keys").showModal());
+  at("undo").addEventListener("click", undo);
+  at("reviewer").addEventListener("click", async () => {
+    const name = await nameReviewer();
+    if (name !== page.reviewer) attempt(() => load(name));
+  });
+  for (const id of ["show", "reason", "search"]) at(id).addEventListener("input", showList);
+  for (const id of ["filters", "decision"]) at(id).addEventListener("submit", (event) => event.preventDefault());
+  addEventListener("keydown", pressed);
+  addEventListener("hashchange", () => {
+    const place = Number(stateOf(location.hash).get("case"));
+    if (place in page.cases && place !== page.place) attempt(() => showPlace(place));
+  });
+  const name = remembered("name") || (await nameReviewer());
+  await attempt(() => load(name));
+  performance.mark("queryeval-ready");
+}
+
+start();

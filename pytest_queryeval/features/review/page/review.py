@@ -1,0 +1,35 @@
+"""What the page reviews, as its server sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+JsonObject: TypeAlias = Mapping[str, Any]
+
+
+class Review(Protocol):
+    """What is reviewed: golds, or the answers that an audit drew. Its methods are called from several threads.
+
+    A case is known by its place in the list. All raise `QueryEvalError` for what cannot be done.
+    """
+
+    def overview(self, reviewer: str) -> JsonObject:
+        """Return all cases in their order, with what this reviewer decided on each, and what can be decided."""
+        ...
+
+    def case(self, place: int) -> JsonObject:
+        """Return all of a case but the answers of its queries."""
+        ...
+
+    def answer(self, place: int, request: JsonObject) -> JsonObject:
+        """Run the query that a request names or holds, and return its answer."""
+        ...
+
+    def append(self, place: int, decision: JsonObject) -> None:
+        """Append a decision to the file of its reviewer."""
+        ...
+
+    def close(self) -> None:
+        """Stop all queries."""
+        ...

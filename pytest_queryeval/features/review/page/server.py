@@ -1,0 +1,196 @@
+"""The server of the page: on loopback only, and only for those who have the token of its address.
+
+The token moves from the address into a cookie. `Host` must be a loopback name, so that no other name can be made to
+lead here, and `Origin` must be the page itself, so that no other page can decide anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pytest_queryeval.core.errors import QueryEvalError, ReportError, SuiteError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.features.review.page.review import JsonObject, Review
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import one_line
+
+ADDRESS = "127.0.0.1"
+USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer
+LOOPBACK_NAMES = frozenset({ADDRESS, "localhost", "::1"})
+MAX_BODY_BYTES = 4 * 2**20
+PROBLEM_CHARACTERS = 2_000
+NO_TOKEN = "Open the address that `queryeval review` printed: it ends in a token."  # noqa: S105 - it is none
+HEADERS = (
+    ("cache-control", "no-store"),
+    ("content-security-policy", "frame-ancestors 'none'"),  # the rest stands in the page
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+)
+
+
+class Guard:
+    """Refuses requests that do not come from the page, or from somebody who has the token."""
+
+    def __init__(self, app: ASGIApp, *, token: str, cookie: str) -> None:
+        self._app = app
+        self._token = token
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with headers that keep the answer to this page."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.encode(), value.encode()) for name, value in HEADERS),
+                ]
+            await send(message)
+
+        if scope["type"] != "http":
+            raise RuntimeError(f"no answer to {scope['type']}")
+        answer = self._refusal(Request(scope)) or self._app
+        await answer(scope, receive, send_with_headers)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Return what a request is answered that goes no further; None for one from the page."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if _name_of(host) not in LOOPBACK_NAMES:
+            return PlainTextResponse("Host must be a name of this machine.", status_code=403)
+        if origin != f"http://{host}" and (origin is not None or request.method not in ("GET", "HEAD")):
+            return PlainTextResponse("Origin must be this page.", status_code=403)
+        if request.url.path == "/" and self._is_token(request.query_params.get("token", "")):
+            response = RedirectResponse("/", status_code=303)
+            response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
+            return response
+        if not self._is_token(request.cookies.get(self._cookie, "")):
+            return PlainTextResponse(NO_TOKEN, status_code=403)
+        return None
+
+    def _is_token(self, text: str) -> bool:
+        return secrets.compare_digest(text.encode(errors="replace"), self._token.encode())
+
+
+def _name_of(host: str) -> str:
+    with suppress(ValueError):
+        return urlsplit(f"//{host}").hostname or ""
+    return ""
+
+
+def application(review: Review, page: str, *, token: str, port: int) -> Starlette:
+    """Return the application of the page, whose HTML is `page`, on a port."""
+
+    async def show_page(_: Request) -> Response:
+        return HTMLResponse(page)
+
+    async def list_cases(request: Request) -> Response:
+        return await _json(review.overview, request.query_params.get("reviewer", ""))
+
+    async def show_case(request: Request) -> Response:
+        return await _json(review.case, request.path_params["place"])
+
+    async def run_query(request: Request) -> Response:
+        return await _json(review.answer, request.path_params["place"], await _body(request))
+
+    async def decide(request: Request) -> Response:
+        return await _json(review.append, request.path_params["place"], await _body(request))
+
+    return Starlette(
+        routes=[
+            Route("/", show_page),
+            Route("/cases", list_cases),
+            Route("/cases/{place:int}", show_case),
+            Route("/cases/{place:int}/answer", run_query, methods=["POST"]),
+            Route("/cases/{place:int}/decision", decide, methods=["POST"]),
+        ],
+        # A cookie belongs to all ports of a name.
+        middleware=[Middleware(Guard, token=token, cookie=f"queryeval-review-{port}")],
+        exception_handlers={QueryEvalError: _problem, OSError: _problem},
+    )
+
+
+async def _json(function: Callable[..., JsonObject | None], *arguments: object) -> Response:
+    """Call a function in a thread, and return its value as JSON without secrets."""
+    text = json.dumps(await run_in_threadpool(function, *arguments), ensure_ascii=False, allow_nan=False)
+    return Response(utf8_safe(redact(text)).encode(), media_type="application/json")
+
+
+async def _body(request: Request) -> JsonObject:
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MAX_BODY_BYTES:
+            raise HTTPException(413)
+    try:
+        body: JsonValue = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400) from error
+    if not isinstance(body, dict):
+        raise HTTPException(400)
+    return body
+
+
+async def _problem(_: Request, error: Exception) -> Response:
+    """Return the message of an error, as the page shows it."""
+    problems = error.problems if isinstance(error, SuiteError) else (error,)
+    text = one_line("; ".join(map(str, problems)), PROBLEM_CHARACTERS)
+    return JSONResponse({"problem": text}, status_code=409)
+
+
+def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
+    """Serve the page until Ctrl-C or SIGTERM; `tell` gets its address. Without a port it is USUAL_PORT, or a free one.
+
+    Raise `ReportError` where the port is taken.
+    """
+    with _listener(port) as listener:
+        port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
+        app = application(review, page, token=token, port=port)
+        # What is not needed is off: any log of requests, too, since the token stands in an address.
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        tell(f"open http://{ADDRESS}:{port}/?token={token} (Ctrl-C ends it)")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(port: int | None) -> socket.socket:
+    if port is None:
+        try:
+            return socket.create_server((ADDRESS, USUAL_PORT))
+        except OSError:
+            port = 0
+    try:
+        return socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise ReportError(f"--serve {port}: {os.strerror(error.errno or 0)}: name another port") from error
+    except OverflowError as error:
+        raise ReportError(f"--serve {port}: a port is a number up to 65535") from error

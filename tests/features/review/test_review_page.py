@@ -1,0 +1,367 @@
+"""The server of the page on which golds are reviewed, in this process."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from features.review.review_pages import ADDRESS, CHEAPEST, DEAREST, PORT, TOKEN, client_of, gold_review, write_shop
+from suites import write
+
+from pytest_queryeval import load_cases
+from pytest_queryeval.cli import main
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.review.decisions import read_decisions
+from pytest_queryeval.features.review.page import html, serve_review
+from pytest_queryeval.features.review.page.server import serve
+
+QUESTION = {"id": "cheapest", "question": "Which products are cheapest?"}
+WRONG = {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"}
+MARKUP = "<img src=//host.test/x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder):
+    """A client of the review of one gold, to which two systems have another answer."""
+    write_shop([QUESTION])
+    with client_of(gold_review(CHEAPEST)) as client:
+        yield client
+
+
+def decisions(name="reviews/anna.jsonl"):
+    return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
+
+
+def files():
+    return {path.as_posix(): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_and_no_other_site_gets(folder):
+    write_shop([QUESTION])
+    with client_of(gold_review(), has_token=False) as client:
+        response = client.get("/", params={"token": TOKEN}, follow_redirects=False)
+
+        assert response.status_code == 303
+        assert response.headers["location"] == "/"
+        cookie = response.headers["set-cookie"]
+        assert cookie.startswith(f"queryeval-review-{PORT}={TOKEN};")
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+        assert client.get("/").text == "<p>page</p>"
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/?token=%ff", "/cases", "/cases/0", "/nothing"])
+def test_nothing_is_told_without_the_token(folder, path):
+    write_shop([QUESTION])
+    with client_of(gold_review(), has_token=False) as client:
+        response = client.get(path)
+
+    assert response.status_code == 403
+    assert "cheapest" not in response.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": f"evil.test:{PORT}"},
+        {"host": "127.0.0.1.evil.test"},
+        {"host": "[::1"},
+        {"host": ""},
+        {"origin": "http://evil.test"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": f"https://127.0.0.1:{PORT}"},
+        {"cookie": "queryeval-review-8778=wrong"},
+        {"cookie": ""},
+    ],
+    ids=str,
+)
+def test_requests_of_other_pages_and_to_other_names_are_refused(client, headers):
+    before = files()
+
+    responses = [
+        client.get("/cases", headers=headers),
+        client.post("/cases/0/answer", json={"query": "SELECT 1"}, headers=headers),
+        client.post("/cases/0/decision", json=WRONG, headers=headers),
+    ]
+
+    assert [response.status_code for response in responses] == [403, 403, 403]
+    assert files() == before
+
+
+def test_a_decision_without_an_origin_is_refused(client):
+    del client.headers["origin"]
+
+    assert client.get("/cases").status_code == 200
+    assert client.post("/cases/0/decision", json=WRONG).status_code == 403
+
+
+@pytest.mark.parametrize("host", [f"localhost:{PORT}", "localhost:9999", f"[::1]:{PORT}"])
+def test_all_names_of_this_machine_lead_to_the_page(client, host):
+    response = client.post("/cases/0/decision", json=WRONG, headers={"host": host, "origin": f"http://{host}"})
+
+    assert response.status_code == 200
+
+
+def test_answers_are_for_this_page_only(client):
+    response = client.get("/cases")
+
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["cross-origin-resource-policy"] == "same-origin"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+
+
+def test_the_page_loads_nothing_and_asks_its_own_server_only():
+    page = html("Review of golds")
+    policy = page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
+
+    assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "connect-src &#39;self&#39;; " in policy
+    assert " src=" not in page.partition("<script")[0]
+
+
+def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client):
+    (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    case = client.get("/cases/0").json()
+
+    assert listed == {
+        "id": "cheapest",
+        "nodeid": "s.queryeval.yaml::cheapest",
+        "question": "Which products are cheapest?",
+        "reasons": [],
+        "mine": None,
+        "stale": None,
+    }
+    assert case["schema"] == "CREATE TABLE product (name TEXT, price REAL);"
+    assert case["golds"] == [DEAREST]
+    (answer,) = case["answers"]
+    assert answer["systems"] == ["model a", "model b"]
+    assert answer["item"] == {"query": CHEAPEST}
+
+
+@pytest.mark.parametrize(
+    ("request_", "rows", "outcome"),
+    [
+        ({"gold": 0}, [["fig"]], "passed"),
+        ({"item": {"query": CHEAPEST}}, [["pear"], ["plum"]], "failed"),
+        ({"query": f"```sql\n{CHEAPEST};\n```"}, [["pear"], ["plum"]], "failed"),
+        ({"item": {"table": {"columns": ["n"], "rows": [["fig"]]}}}, [["fig"]], "passed"),
+    ],
+)
+def test_a_query_is_run_as_a_prediction_is(client, request_, rows, outcome):
+    answer = client.post("/cases/0/answer", json=request_).json()
+
+    assert answer["predicted"]["sample"] == rows
+    assert answer["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("DELETE FROM product", "unsafe"),
+        ("ATTACH 'other.db' AS o", "unsafe"),
+        ("SELECT writefile('x', 'y')", "invalid"),
+        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", "timeout"),
+        ("", "empty"),
+    ],
+)
+def test_a_written_query_only_reads_within_the_limits_of_the_case(folder, query, kind):
+    write_shop([{**QUESTION, "timeout": 0.2}])
+    before = files()
+    with client_of(gold_review()) as client:
+        answer = client.post("/cases/0/answer", json={"query": query}).json()
+
+    assert answer["predicted"]["error"]["kind"] == kind
+    assert files() == before
+
+
+def test_a_source_that_cannot_be_used_is_told(folder):
+    write_shop([QUESTION])
+    write("CREATE TABLE", "shop.sql")
+    with client_of(gold_review()) as client:
+        case, answer = client.get("/cases/0"), client.post("/cases/0/answer", json={"gold": 0})
+
+    assert "incomplete input" in case.json()["schema"]
+    assert answer.json()["outcome"] == "error"
+    assert "incomplete input" in answer.json()["message"]
+
+
+def test_a_decision_is_a_line_that_the_next_run_applies(client):
+    status = client.post("/cases/0/decision", json={**WRONG, "note": "there are two"}).status_code
+
+    assert status == 200
+    (line,) = decisions()
+    assert line["suite"] == "../s.queryeval.yaml"
+    assert (line["case"], line["decision"], line["reviewer"], line["note"]) == (
+        *("cheapest", "wrong"),
+        *("anna", "there are two"),
+    )
+    (case,) = load_cases(".", require_prediction=False)
+    assert [gold.query for gold in case.golds] == [CHEAPEST]
+
+
+def test_each_reviewer_sees_only_what_they_decided(client):
+    client.post("/cases/0/decision", json=WRONG)
+    client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
+    responses = {name: client.get("/cases", params={"reviewer": name}).json() for name in ("anna", "ben", "cleo")}
+
+    mine = {name: response["cases"][0]["mine"] for name, response in responses.items()}
+    assert mine["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
+    assert mine["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
+    assert mine["cleo"] is None
+    assert "of ben" not in json.dumps([responses["anna"], responses["cleo"], client.get("/cases/0").json()])
+
+
+def test_the_last_decision_counts_and_what_stood_before_stays_in_the_file(client):
+    for decision in (WRONG, {"decision": "unsure", "reviewer": "anna"}):
+        client.post("/cases/0/decision", json=decision)
+
+    assert [line["decision"] for line in decisions()] == ["wrong", "unsure"]
+    assert client.get("/cases", params={"reviewer": "anna"}).json()["cases"][0]["mine"]["decision"] == "unsure"
+
+
+def test_a_decision_on_another_question_is_stale(folder):
+    suite = write_shop([QUESTION])
+    with client_of(gold_review()) as client:
+        client.post("/cases/0/decision", json=WRONG)
+    suite.write_text(suite.read_text(encoding="utf-8").replace("cheapest?", "dearest?"), encoding="utf-8")
+    with client_of(gold_review()) as client:
+        (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+
+    assert (listed["mine"], listed["stale"]) == (None, "wrong")
+
+
+def test_settings_of_the_comparison_that_a_line_has_stay(client):
+    client.post("/cases/0/decision", json={**WRONG, "compare": {"case": "ignore"}})
+
+    (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
+    assert listed["mine"]["compare"] == {"case": "ignore"}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"decision": "maybe"}, "decision"),
+        ({"decision": None}, "decision"),
+        ({"reviewer": ""}, "the name of a reviewer"),
+        ({"reviewer": "a\nb"}, "the name of a reviewer"),
+        ({"reviewer": "\ud800"}, "the name of a reviewer"),
+        ({"answers": "SELECT 1"}, "`answers` is a list"),
+        ({"answers": [{"file": "/etc/passwd"}]}, "a right answer is an object with one key"),
+        ({"answers": [{"query": "SELECT '\ud800'"}]}, "half of a character"),
+        ({"answers": [{"value": 1}]}, "a right answer of the kind 'sql'"),
+        ({"answers": [{"query": "SELECT '[redacted]'"}]}, "secrets were removed"),
+        ({"decision": "unanswerable"}, "what is unanswerable has no `answers`"),
+        ({"compare": {"case": "maybe"}}, "case"),
+        ({"note": 5}, "note"),
+    ],
+    ids=str,
+)
+def test_a_decision_that_a_suite_could_not_be_read_with_is_refused(client, change, problem):
+    before = files()
+
+    response = client.post("/cases/0/decision", content=json.dumps({**WRONG, **change}))
+
+    assert response.status_code == 409
+    assert problem in response.json()["problem"]
+    assert files() == before
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 100_000], ids=repr)
+def test_a_body_that_is_no_object_is_refused(client, body):
+    assert client.post("/cases/0/decision", content=body[:200_000]).status_code == 400
+
+
+def test_a_body_that_is_too_large_is_refused(client):
+    body = json.dumps({**WRONG, "note": "x" * 5_000_000})
+
+    assert client.post("/cases/0/decision", content=body).status_code == 413
+
+
+def test_a_case_that_there_is_not_is_a_problem(client):
+    assert client.get("/cases/1").json() == {"problem": "there is no such case"}
+    assert client.get("/cases/-1").status_code == 404
+
+
+@pytest.mark.parametrize("reviewer", ["../../etc/anna", "/anna", "anna/../../x", "..", "a*b", "Anna B"])
+def test_only_a_file_of_the_reviewer_is_written(client, folder, reviewer):
+    before = files()
+
+    response = client.post("/cases/0/decision", json={**WRONG, "reviewer": reviewer})
+
+    assert response.status_code == 200
+    (new,) = files().keys() - before.keys()
+    assert Path(new).parent == Path("reviews")
+    assert {name: content for name, content in files().items() if name != new} == before
+    assert [decision.reviewer for decision in read_decisions(Path(new))] == [reviewer]
+    assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
+
+
+def test_a_damaged_line_is_told_with_its_place(client):
+    client.post("/cases/0/decision", json=WRONG)
+    path = Path("reviews/anna.jsonl")
+    path.write_text(path.read_text(encoding="utf-8") + '{"suite": "s"', encoding="utf-8")
+
+    response = client.get("/cases", params={"reviewer": "anna"})
+
+    assert response.status_code == 409
+    assert response.json()["problem"].startswith("reviews/anna.jsonl:2:14: ")
+
+
+def test_texts_of_suites_systems_and_review_files_are_data(folder):
+    write_shop([{"id": "a", "question": MARKUP, "evidence": MARKUP, "gold": f"SELECT '{MARKUP}'"}])
+    evidence = [{"kind": "systems", "text": MARKUP}]
+    with client_of(gold_review(f"SELECT '</script>{MARKUP}'", systems=(MARKUP,), evidence=evidence)) as client:
+        client.post("/cases/0/decision", json={"decision": "right", "reviewer": MARKUP, "note": MARKUP})
+        responses = [
+            client.get("/cases", params={"reviewer": MARKUP}),
+            client.get("/cases/0"),
+            client.post("/cases/0/answer", json={"gold": 0}),
+        ]
+
+    assert all(response.headers["content-type"] == "application/json" for response in responses)
+    assert responses[0].json()["cases"][0]["mine"]["note"] == MARKUP
+
+
+def test_a_suite_without_review_files_is_refused_before_any_query_runs(folder, capsys):
+    write_shop([QUESTION], head="kind: sql\nsource: {sqlite: {script: nothing.sql}}\n")
+
+    with pytest.raises(SystemExit) as exit_:
+        main(["review", ".", "--serve"])
+
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.endswith("add to s.queryeval.yaml: reviews: reviews.jsonl\n")
+
+
+def test_without_the_extra_the_command_names_it(folder, monkeypatch, capsys):
+    write_shop([QUESTION])
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "pytest_queryeval.features.review.page.server")
+
+    with pytest.raises(SystemExit) as exit_:
+        main(["review", ".", "--serve"])
+
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.endswith("--serve needs uvicorn: pip install 'pytest-queryeval[review]'\n")
+
+
+def test_a_port_that_is_taken_is_a_problem(folder):
+    write_shop([QUESTION])
+    messages = []
+
+    def serve_again(message):
+        messages.append(message)
+        port = int(message.partition("127.0.0.1:")[2].partition("/")[0])
+        serve_review(gold_review(), title="", port=port, tell=messages.append)
+
+    with pytest.raises(ReportError, match=r"--serve \d+: Address already in use: name another port"):
+        serve(gold_review(), "", port=None, tell=serve_again)
+    assert len(messages) == 1
+    assert messages[0].startswith("open http://127.0.0.1:")
+    assert ADDRESS.rpartition(":")[0] in messages[0]
