@@ -212,6 +212,80 @@ def test_no_edit_multiplies_tables():
     assert not any("," in text.partition("FROM")[2] for text in texts if text)
 
 
+def applied(edits, *labels):
+    """Predicted after the first edit of each label."""
+    numbers = [next(number for number, edit in enumerate(edits.edits) if edit.label == label) for label in labels]
+    return edits.applied(sorted(numbers))
+
+
+def test_columns_follow_a_table_that_takes_the_place_of_another_one():
+    gold = (
+        "SELECT T1.name FROM stadium AS T1 WHERE T1.name = 'Ann' AND 1 IN (SELECT year FROM concert WHERE id = T1.id)"
+    )
+
+    repaired = applied(found(gold.replace("stadium", "singer").replace("T1", "singer"), gold), "wrong-table")
+
+    assert repaired == gold
+
+
+def test_columns_that_a_nested_query_is_compared_by_are_those_that_gold_joins():
+    predicted = "SELECT name FROM stadium WHERE id IN (SELECT id FROM concert WHERE year = 3)"
+    gold = "SELECT s.name FROM stadium AS s JOIN concert AS c ON s.concert_id = c.id WHERE c.year = 3"
+
+    edits = found(predicted, gold)
+
+    assert ("wrong-column", "WHERE", "id → concert_id") in told(edits)
+    assert applied(edits, "wrong-column") == predicted.replace("WHERE id", "WHERE concert_id")
+
+
+def test_columns_that_a_nested_query_is_compared_by_are_those_of_the_right_table():
+    predicted = "SELECT name FROM singer WHERE id IN (SELECT id FROM concert WHERE year = 3)"
+    gold = "SELECT s.name FROM stadium AS s JOIN concert AS c ON s.concert_id = c.id WHERE c.year = 3"
+
+    assert applied(found(predicted, gold), "wrong-table", "wrong-column") == (
+        "SELECT s.name FROM stadium AS s WHERE s.concert_id IN (SELECT id FROM concert WHERE year = 3)"
+    )
+
+
+def test_the_order_of_a_nested_query_is_that_of_the_tables_that_gold_joins():
+    predicted = (
+        "SELECT name FROM singer WHERE id = "
+        "(SELECT singer_id FROM concert GROUP BY singer_id ORDER BY count(year) DESC LIMIT 1)"
+    )
+    gold = "SELECT a.name FROM singer a JOIN concert b ON a.id = b.singer_id ORDER BY b.year DESC LIMIT 1"
+
+    edits = found(predicted, gold)
+
+    order = told(edits).index(("wrong-grouping", "GROUP", "singer_id ORDER BY COUNT(year) DESC → ORDER BY year DESC"))
+    assert edits.applied([order]) == (
+        "SELECT name FROM singer WHERE id = (SELECT singer_id FROM concert ORDER BY year DESC LIMIT 1)"
+    )
+
+
+def test_tables_are_joined_before_conditions_name_them_and_each_condition_stands_once():
+    predicted = "SELECT stadium.name FROM stadium JOIN singer ON stadium.id = singer.id"
+    gold = "SELECT s.name FROM stadium s JOIN concert c ON s.concert_id = c.id JOIN singer ON c.singer_id = singer.id"
+
+    assert applied(found(predicted, gold), "missing-join", "wrong-join-condition") == (
+        "SELECT stadium.name FROM stadium JOIN concert AS c ON stadium.concert_id = c.id "
+        "JOIN singer ON c.singer_id = singer.id"
+    )
+
+
+def test_a_table_is_dropped_with_the_conditions_in_where_that_join_it():
+    predicted = "SELECT concert.singer_id FROM singer, concert WHERE singer.id = singer_id AND age > 3"
+
+    assert applied(found(predicted, "SELECT id FROM singer WHERE age > 3"), "extra-join") == (
+        "SELECT id FROM singer WHERE age > 3"
+    )
+
+
+def test_a_nested_query_without_an_alias_keeps_none():
+    predicted = "SELECT count(*) FROM (SELECT id FROM singer WHERE age > 3)"
+
+    assert applied(found("SELECT count(*) FROM concert", predicted), "nesting") == predicted.replace("count", "COUNT")
+
+
 def test_common_queries_of_gold_come_with_what_reads_them():
     old = "WITH old AS (SELECT id FROM singer WHERE age > 60)"
     gold = f"{old} SELECT 1 FROM concert WHERE singer_id IN (SELECT id FROM old)"

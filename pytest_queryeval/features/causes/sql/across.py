@@ -12,15 +12,20 @@ from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.aligned import key, query_within, sources
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
-from pytest_queryeval.features.causes.sql.edit import Edit, Make, Side, Size
+from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, Step
 
 _TOGETHER = (("ORDER", "LIMIT"), ("GROUP", "HAVING"))  # clauses that are missing or wrong together
+_GROUP: tuple[CauseLabel, str] = ("wrong-grouping", "GROUP")
+_ORDER: tuple[CauseLabel, str] = ("wrong-order", "ORDER")
+_GROUPS_AND_ORDER = ("group", "having", "order")
 _FIRST = ("order", "limit", "offset")  # what takes the first rows
 
 
 def edits_across(found: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
     """Yield edits of several clauses, made of those that were `found` clause by clause where that is possible."""
     yield from _letter_case(found.edits)
+    yield from _joined_columns(predicted, gold, found)
+    yield from _order_of_nested(predicted, gold, found)
     for select, gold_select in found.pairs:
         edits = [edit for edit in found.edits if edit.within is select]
         yield from _clauses_together(edits)
@@ -78,10 +83,9 @@ def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
 
 def _extreme_conditions(select: exp.Select) -> list[exp.Expr]:
     """Return the conditions of WHERE that a value is the largest or the smallest one of a query."""
-    where = select.args.get("where")
     return [
         condition
-        for condition in (parts.operands(where.this, exp.And) if where is not None else ())
+        for condition in parts.clause_operands(select, "where")
         if isinstance(condition, exp.EQ)
         and isinstance(query := query_within(condition.right) or query_within(condition.left), exp.Select)
         and len(query.expressions) == 1
@@ -91,8 +95,8 @@ def _extreme_conditions(select: exp.Select) -> list[exp.Expr]:
 
 def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
     """Yield edits that join the tables of `IN (SELECT …)` where gold joins them."""
-    where, joined = select.args.get("where"), _table_names(gold)
-    for condition in parts.operands(where.this, exp.And) if where is not None else ():
+    joined = _table_names(gold)
+    for condition in parts.clause_operands(select, "where"):
         query = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
         if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("limit"):
             continue
@@ -100,6 +104,60 @@ def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
         if is_clear and _table_names(query) <= joined:
             change: tuple[Side, Side] = (condition, ["JOIN", tuple(sources(query).values())])
             yield _edit("nesting", "WHERE", change, select, (condition, changes.join_nested))
+
+
+def _joined_columns(predicted: exp.Expr, gold: exp.Expr, found: ClauseEdits) -> Iterator[Edit]:
+    """Yield edits of the columns by which predicted nests a query, where gold joins its tables by other columns."""
+    replacements = {
+        id(sources(select)[alias]): sources(gold_select)[gold_alias]
+        for select, gold_select in found.pairs
+        for alias, gold_alias in parts.replaced_sources(select, gold_select)
+    }
+    gold_pairs = [pair for columns in parts.joined_columns(gold) for pair in (columns, columns[::-1])]
+    for columns in parts.joined_columns(predicted):
+        tables = [parts.table_of(column) for column in columns]
+        if columns[0].find_ancestor(exp.Join) or not all(isinstance(table, exp.Table) for table in tables):
+            continue
+        names = [replacements.get(id(table), table).name.lower() for table in tables]  # type: ignore[union-attr]
+        ways = [
+            pair for pair in gold_pairs if [table.name.lower() for table in map(parts.table_of, pair) if table] == names
+        ]
+        if len({" ".join(column.name.lower() for column in way) for way in ways}) != 1:
+            continue
+        for column, gold_column, table in zip(columns, ways[0], tables, strict=True):
+            if column.name.lower() != gold_column.name.lower():
+                owner = replacements.get(id(table))
+                new = exp.column(
+                    gold_column.this.copy(), table=owner.alias_or_name if owner is not None else column.table
+                )
+                within = column.find_ancestor(exp.Select) or predicted
+                step = column, partial(changes.replace, new=new)
+                yield replace(_edit("wrong-column", "WHERE", (column, new), within, step), size=Size.PART)
+
+
+def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, found: ClauseEdits) -> Iterator[Edit]:
+    """Yield edits of the groups and the order of nested queries that take first rows, where gold joins their tables."""
+    if not isinstance(gold, exp.Select) or not gold.args.get("limit") or not gold.args.get("order"):
+        return
+    compared = {id(select) for select, _ in found.pairs}
+    aliases = {source.name.lower(): alias for alias, source in sources(gold).items() if isinstance(source, exp.Table)}
+    for select in predicted.find_all(exp.Select):
+        own = {source.name.lower(): source.alias_or_name for source in sources(select).values()}
+        if id(select) in compared or not select.args.get("limit") or not own.keys() <= aliases.keys():
+            continue
+        first = exp.Select()
+        changes.copy_arguments(first, gold=gold, names=_GROUPS_AND_ORDER)
+        for column in first.find_all(exp.Column):
+            names = [name for table, name in own.items() if aliases[table] == column.table.lower()]
+            if names:
+                changes.rename_table(column, name=names[0])
+        old, new = (
+            [query.args[name] for name in _GROUPS_AND_ORDER if query.args.get(name)] for query in (select, first)
+        )
+        if [*map(key, old)] != [*map(key, new)]:
+            step = select, partial(changes.copy_arguments, gold=first, names=_GROUPS_AND_ORDER)
+            is_grouped_alike = parts.clause_key(select, "group") == parts.clause_key(first, "group")
+            yield _edit(*(_ORDER if is_grouped_alike else _GROUP), (old, new), select, step)
 
 
 def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
@@ -120,9 +178,7 @@ def _table_names(select: exp.Select) -> set[str]:
     return {source.name.lower() for source in sources(select).values() if isinstance(source, exp.Table)}
 
 
-def _edit(
-    label: CauseLabel, clause: str, change: tuple[Side, Side], within: exp.Expr, *steps: tuple[exp.Expr, Make]
-) -> Edit:
+def _edit(label: CauseLabel, clause: str, change: tuple[Side, Side], within: exp.Expr, *steps: Step) -> Edit:
     return Edit(label=label, clause=clause, change=change, within=within, size=Size.SEVERAL, steps=steps)
 
 

@@ -94,11 +94,11 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
         _match_sources(select, gold_select, names)
     for source in [*gold.find_all(exp.Table), *gold.find_all(exp.Subquery)]:
         name = names.get(id(source))
-        if name is not None:
+        if name:
             is_own_name = isinstance(source, exp.Table) and source.name.lower() == name.lower()
             source.set("alias", None if is_own_name else exp.TableAlias(this=exp.to_identifier(name)))
     for column, owner in owners:
-        if id(owner) in names:
+        if names.get(id(owner)):
             column.set("table", exp.to_identifier(names[id(owner)]))
 
 
@@ -187,7 +187,7 @@ def _match_sources(predicted: exp.Select, gold: exp.Select, names: dict[int, str
     for alias, source in members.items():
         if alias not in matched:
             name = source.alias_or_name
-            free = (name, *(f"{name}_{number}" for number in range(2, len(members) + len(taken) + 2)))
+            free = (name, source.name, *(f"{name}_{number}" for number in range(2, len(members) + len(taken) + 2)))
             matched[alias] = next(candidate for candidate in free if candidate.lower() not in taken)
             taken.add(matched[alias].lower())
     names_in_predicted = {alias: source.alias_or_name for alias, source in sources(predicted).items()}

@@ -8,7 +8,11 @@ from sqlglot import exp
 
 from pytest_queryeval.features.causes.sql.aligned import key, query_within, sources
 from pytest_queryeval.features.causes.sql.parts import (
+    clause_operands,
+    is_join_condition,
+    join_condition,
     join_conditions,
+    join_type,
     joined_name,
     only_table,
     without_not,
@@ -63,31 +67,14 @@ def _wrap(node: exp.Expr, new: exp.Expr) -> None:
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
     """Join tables of gold, with the conditions that name them and nothing that is not joined then."""
     joins = {joined_name(join): join for join in gold.args.get("joins") or ()}
-    available = {*sources(select)}
-    conditions = [(part, _tables(part)) for part in join_conditions(gold) if isinstance(part, exp.Condition)]
-    pending = list(aliases)
-    while pending:
-        joinable = {
-            alias: [part for part, tables in conditions if alias in tables and tables <= available | {alias}]
-            for alias in pending
-        }
-        # The next one whose conditions name joined tables only, else the first.
-        alias = next((name for name in pending if joinable[name]), pending[0])
-        pending.remove(alias)
-        join = joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy())
-        if conditions_of_join := joinable[alias]:
-            join.set("using", None)
-            join.set("on", exp.and_(*conditions_of_join, copy=True))
-            if join.args.get("kind") == "CROSS":
-                join.set("kind", None)
-        elif join.args.get("on"):
-            join.set("on", None)
+    added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
+    conditions = [part for part in _joining(gold) if _tables(part) & {*aliases}]
+    for join in _in_order(added, {*sources(select)}, conditions):
         select.append("joins", join)
-        available.add(alias)
 
 
 def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
-    """Take tables out of FROM, with the conditions of joins that name them; other columns take the place of theirs.
+    """Take tables out of FROM, with the conditions that join them; other columns take the place of theirs.
 
     Those are the columns that the joins compare them with.
     """
@@ -95,28 +82,65 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     kept = [join for join in joins if joined_name(join) not in aliases]
     if not kept and first.this.alias_or_name.lower() in aliases:
         return  # together with another edit that took the others
+    joining = [part for part in clause_operands(select, "where") if is_join_condition(part)]
+    dropped = [part for part in joining if _tables(part) & {*aliases}]
     _replace_columns(select, aliases)
-    conditions = [
-        part.copy()
-        for part in join_conditions(select)
-        if isinstance(part, exp.Condition) and not _tables(part) & {*aliases}
-    ]
+    for condition in dropped:
+        drop_condition(condition)
+    conditions = [part for part in _joining(select) if not _tables(part) & {*aliases}]
     if first.this.alias_or_name.lower() in aliases:
         first.set("this", kept.pop(0).this.copy())
-    available = {first.this.alias_or_name.lower()}
-    for join in kept:
-        available.add(joined_name(join))
-        joinable = [part for part in conditions if _tables(part) <= available]
-        conditions = [part for part in conditions if part not in joinable]
-        if join.args.get("on"):
-            join.set("on", exp.and_(*joinable, copy=True) if joinable else None)
-    select.set("joins", [join.copy() for join in kept])
+    select.set("joins", _in_order(kept, {first.this.alias_or_name.lower()}, conditions))
+
+
+def arrange_joins(select: exp.Expr) -> None:
+    """Join tables in an order in which each condition stands once, after the tables that it names."""
+    joins, conditions = select.args.get("joins") or [], _joining(select)
+    if any(join_type(join) != "JOIN" or join.args.get("using") for join in joins):
+        return
+    reachable = {*sources(select)} - {joined_name(join) for join in joins}
+    first, is_arranged = {*reachable}, len({*map(key, conditions)}) == len(conditions)
+    for join in joins:
+        reachable.add(joined_name(join))
+        condition = join_condition(join)
+        is_arranged &= condition is None or _tables(condition) <= reachable
+    if not is_arranged:
+        select.set("joins", _in_order(joins, first, list({key(part): part for part in conditions}.values())))
+
+
+def _in_order(joins: Sequence[exp.Expr], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """Return copies of joins in an order in which their conditions name only what is joined before, or available."""
+    ordered, pending, unused = list[exp.Expr](), list(joins), list(conditions)
+    while pending:
+        names = [joined_name(join) for join in pending]
+        joinable = (
+            place
+            for place, name in enumerate(names)
+            if any(name in _tables(part) and _tables(part) <= available | {name} for part in unused)
+        )
+        place = next(joinable, 0)
+        join, available = pending.pop(place).copy(), available | {names[place]}
+        usable = [part for part in unused if _tables(part) <= available]
+        unused = [part for part in unused if part not in usable]
+        if usable:
+            join.set("using", None)
+            join.set("on", exp.and_(*usable, copy=True))
+            if join.args.get("kind") == "CROSS":
+                join.set("kind", None)
+        elif join.args.get("on"):
+            join.set("on", None)
+        ordered.append(join)
+    return ordered
+
+
+def _joining(select: exp.Expr) -> list[exp.Expr]:
+    return [part for part in join_conditions(select) if isinstance(part, exp.Condition)]
 
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
     """Put the columns that joins compare with those of the tables `aliases` in their place, but for FROM."""
     partners: dict[str, exp.Expr] = {}
-    for condition in join_conditions(select):
+    for condition in [*join_conditions(select), *filter(is_join_condition, clause_operands(select, "where"))]:
         if isinstance(condition, exp.EQ):
             for column, partner in ((condition.left, condition.right), (condition.right, condition.left)):
                 if not isinstance(column, exp.Column) or not isinstance(partner, exp.Column):
@@ -210,6 +234,11 @@ def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
 def drop_item(item: exp.Expr) -> None:
     """Take an item out of what a SELECT returns."""
     item.pop()
+
+
+def rename_table(column: exp.Expr, *, name: str) -> None:
+    """Give a column another name of its table."""
+    column.set("table", exp.to_identifier(name))
 
 
 def drop_table_names(columns: Iterable[exp.Column]) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.aligned import common_queries, key, key_of_parts, query_within, sources
-from pytest_queryeval.features.causes.sql.edit import Edit, Make, Side, Size, rank
+from pytest_queryeval.features.causes.sql.edit import Edit, Make, Side, Size, Step, rank
 
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {
@@ -115,14 +115,18 @@ class ClauseEdits:
         members, gold_members = sources(predicted), sources(gold)
         missing = [alias for alias in gold_members if alias not in members]
         extra = [alias for alias in members if alias not in gold_members]
-        for alias, gold_alias in zip(extra, missing, strict=False):
-            old, new = members[alias], gold_members[gold_alias].copy()
-            new.set("alias", exp.TableAlias(this=exp.to_identifier(old.alias_or_name)))
+        renaming: list[Step] = []
+        for alias, gold_alias in parts.replaced_sources(predicted, gold):
+            old, new = members[alias], gold_members[gold_alias]
             is_nested = bool(query_within(old) or query_within(new))
             label: CauseLabel = "nesting" if is_nested else "wrong-table"
             change = (old, new) if is_nested else (old.name, new.name)
-            make = partial(changes.replace, new=new)
-            self._add(label, "FROM", change, old, make, within=predicted)
+            renaming_columns = _renaming(predicted, alias, new.alias_or_name)
+            renaming += renaming_columns
+            steps: tuple[Step, ...] = ((old, partial(changes.replace, new=new)), *renaming_columns)
+            self.edits.append(
+                Edit(label=label, clause="FROM", change=change, within=predicted, size=Size.PART, steps=steps)
+            )
         for aliases in [missing] if len(missing) < 2 else [missing, *([alias] for alias in missing)]:
             if aliases:
                 text = tuple(gold_members[alias] for alias in aliases)
@@ -153,7 +157,7 @@ class ClauseEdits:
             self._queries(query_within(members[alias]), query_within(gold_members.get(alias)), clause="FROM")
         self._joins(predicted, gold)
         if parts.tables_content(predicted) != parts.tables_content(gold):
-            self._whole(before, "FROM", predicted, gold, ("from_", "joins"))
+            self._whole(before, "FROM", predicted, gold, ("from_", "joins"), renaming)
 
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of joins that both queries have."""
@@ -179,7 +183,13 @@ class ClauseEdits:
                 self._add("wrong-join-condition", "FROM", conditions, join, make, within=predicted)
 
     def _whole(
-        self, before: int, clause: str, predicted: exp.Select, gold: exp.Select, arguments: Sequence[str]
+        self,
+        before: int,
+        clause: str,
+        predicted: exp.Select,
+        gold: exp.Select,
+        arguments: Sequence[str],
+        further_steps: Sequence[Step] = (),
     ) -> None:
         """Add the replacement of a clause in which several things differ, under the label of the first of them."""
         clause_edits = sorted(self.edits[before:], key=rank)
@@ -188,8 +198,11 @@ class ClauseEdits:
             return
         first: CauseLabel = clause_edits[0].label if clause_edits else _OTHERWISE[clause]
         texts = self._clause_parts(predicted, arguments), self._clause_parts(gold, arguments)
-        make = partial(changes.copy_arguments, gold=gold, names=arguments)
-        self._add(first, clause, texts, predicted, make, within=predicted, size=Size.CLAUSE)
+        copying: Step = predicted, partial(changes.copy_arguments, gold=gold, names=arguments)
+        steps = *further_steps, copying
+        self.edits.append(
+            Edit(label=first, clause=clause, change=texts, within=predicted, size=Size.CLAUSE, steps=steps)
+        )
 
     def _clause_parts(self, query: exp.Expr, arguments: Sequence[str]) -> Side:
         clauses = [query.args.get(name) for name in arguments]
@@ -410,3 +423,18 @@ class ClauseEdits:
             texts = self._clause_parts(predicted, names), self._clause_parts(gold, names)
             make = partial(changes.copy_arguments, gold=gold, names=names)
             self._add("wrong-limit", "LIMIT", texts, predicted, make, within=predicted)
+
+
+def _renaming(select: exp.Select, alias: str, name: str) -> list[Step]:
+    """Return the steps that give the columns of one of the tables of a SELECT another name of it."""
+    make = partial(changes.rename_table, name=name)
+    columns = (column for column in select.find_all(exp.Column) if column.table.lower() == alias)
+    return [(column, make) for column in columns if _reads(select, column, alias)]
+
+
+def _reads(select: exp.Select, column: exp.Column, alias: str) -> bool:
+    """Return whether a column is of this SELECT, not of a nested one that has the same name for a table."""
+    around = column.find_ancestor(exp.Select)
+    while around is not None and around is not select and alias not in sources(around):
+        around = around.find_ancestor(exp.Select)
+    return around is select

@@ -13,6 +13,7 @@ from pytest_queryeval.core.cause import CauseLabel
 
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
 Make: TypeAlias = Callable[[exp.Expr], object]
+Step: TypeAlias = tuple[exp.Expr, Make]
 Side: TypeAlias = "exp.Expr | str | tuple[Side, ...] | list[Side] | None"  # tuples are shown with commas
 
 
@@ -40,13 +41,13 @@ class Edit:
     within: exp.Expr
     """The query with the clause."""
     size: Size
-    steps: tuple[tuple[exp.Expr, Make], ...]
+    steps: tuple[Step, ...]
     """The nodes, each with the function that changes its copy."""
 
     @property
     def area(self) -> tuple[int, str]:
-        """Return what the edit changes: a clause of a query."""
-        return id(self.within), self.clause
+        """Return what the edit changes: a clause of a query, or its DISTINCT."""
+        return id(self.within), "DISTINCT" if "DISTINCT" in self.change else self.clause
 
 
 def rank(edit: Edit) -> tuple[Size, int]:

@@ -82,8 +82,7 @@ def _with_having(tree: exp.Expr) -> bool:
     """Move the conditions on aggregates from WHERE to HAVING."""
     moved = False
     for select in list(tree.find_all(exp.Select)):
-        where = select.args.get("where")
-        for condition in parts.operands(where.this, exp.And) if where is not None else ():
+        for condition in parts.clause_operands(select, "where"):
             aggregate = condition.find(exp.AggFunc)
             if aggregate is not None and aggregate.find_ancestor(exp.Select) is select:
                 add_condition(select, clause="having", condition=condition)

@@ -52,6 +52,39 @@ def tables_content(select: exp.Expr) -> list[str]:
     return [*sorted(map(key, sources(select).values())), *sorted(map(key, join_conditions(select)))]
 
 
+def replaced_sources(predicted: exp.Select, gold: exp.Select) -> list[tuple[str, str]]:
+    """Return the names of what only predicted has in FROM, each with that of what only gold has in its place."""
+    names, gold_names = sources(predicted), sources(gold)
+    extra, missing = (
+        [name for name in side if name not in rest] for side, rest in ((names, gold_names), (gold_names, names))
+    )
+    return list(zip(extra, missing, strict=False))
+
+
+def table_of(column: exp.Column) -> exp.Expr | None:
+    """Return the item of FROM that a column names, in its SELECT or around it."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        source = sources(select).get(column.table.lower())
+        if source is not None:
+            return source
+        select = select.find_ancestor(exp.Select)
+    return None
+
+
+def joined_columns(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
+    """Yield the columns by which a query joins tables, in ON or in WHERE, or nests a query: `a IN (SELECT b …)`."""
+    for select in query.find_all(exp.Select):
+        for condition in (*join_conditions(select), *clause_operands(select, "where")):
+            condition = without_not(condition)
+            nested = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
+            items = nested.expressions if isinstance(nested, exp.Select) else []
+            if is_join_condition(condition):
+                yield condition.this, condition.expression
+            elif len(items) == 1 and isinstance(condition.this, exp.Column) and isinstance(items[0], exp.Column):
+                yield condition.this, items[0]
+
+
 def set_operation(query: exp.Expr) -> str:
     """Return the name of a set operation.
 
@@ -106,6 +139,22 @@ def join_conditions(select: exp.Expr) -> list[exp.Expr]:
     """Return the conditions of all joins, those that AND connects one by one."""
     conditions = [join_condition(join) for join in select.args.get("joins") or ()]
     return [part for condition in conditions if condition is not None for part in operands(condition, exp.And)]
+
+
+def is_join_condition(condition: exp.Expr) -> bool:
+    """Return whether a condition equates columns of two tables."""
+    return (
+        isinstance(condition, exp.EQ)
+        and isinstance(condition.left, exp.Column)
+        and isinstance(condition.right, exp.Column)
+        and condition.left.table.lower() != condition.right.table.lower()
+    )
+
+
+def clause_operands(select: exp.Expr, name: str) -> list[exp.Expr]:
+    """Return the conditions that AND connects in WHERE, HAVING or QUALIFY; none where there is no such clause."""
+    clause = select.args.get(name)
+    return operands(clause.this, exp.And) if clause is not None else []
 
 
 def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:

@@ -76,7 +76,7 @@ def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[tuple[str, _Part]
     """Join the tables of `IN (SELECT …)` in predicted that gold joins; return a part for each that may change rows."""
     joined = {alias for alias, item in sources(gold).items() if isinstance(item, exp.Table)}
     nested = []
-    pending = _operands(predicted, "where")
+    pending = parts.clause_operands(predicted, "where")
     while pending:
         condition = pending.pop()
         query = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
@@ -91,7 +91,7 @@ def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[tuple[str, _Part]
             word = f"{condition.this.name} IN (SELECT …) where gold joins"
             nested.append(("", _Part(key=word, word=word)))
             changes.join_nested(condition)
-            pending = _operands(predicted, "where")
+            pending = parts.clause_operands(predicted, "where")
     return nested if not gold.args.get("distinct") else []
 
 
@@ -173,18 +173,13 @@ def _parts_of_select(select: exp.Select) -> Iterator[_Part]:
         join_type = joins.get(alias, "FROM")
         yield _part(join_type, source, clause="FROM" if join_type == "JOIN" else join_type)
     yield from (_part("ON", condition) for condition in parts.join_conditions(select))
-    for condition in _operands(select, "where"):
-        yield _part("ON" if _is_join_condition(condition) else "WHERE", condition)
+    for condition in parts.clause_operands(select, "where"):
+        yield _part("ON" if parts.is_join_condition(condition) else "WHERE", condition)
     group = select.args.get("group")
     for item in (group.expressions or [group]) if group is not None else ():
         yield _part("GROUP BY" if item is not group else "", item)
     for name in ("having", "qualify"):
-        yield from (_part(name.upper(), condition) for condition in _operands(select, name))
-
-
-def _operands(select: exp.Expr, clause: str) -> list[exp.Expr]:
-    condition = select.args.get(clause)
-    return parts.operands(condition.this, exp.And) if condition is not None else []
+        yield from (_part(name.upper(), condition) for condition in parts.clause_operands(select, name))
 
 
 def _part(word: str, node: exp.Expr, *, clause: str = "") -> _Part:
@@ -206,16 +201,6 @@ def _part(word: str, node: exp.Expr, *, clause: str = "") -> _Part:
 def _outermost_queries(node: exp.Expr) -> list[exp.Expr]:
     queries = exp.Select | exp.SetOperation
     return [part for part in node.dfs(prune=lambda part: isinstance(part, queries)) if isinstance(part, queries)]
-
-
-def _is_join_condition(condition: exp.Expr) -> bool:
-    """Return whether a condition equates columns of two tables."""
-    return (
-        isinstance(condition, exp.EQ)
-        and isinstance(condition.left, exp.Column)
-        and isinstance(condition.right, exp.Column)
-        and condition.left.table.lower() != condition.right.table.lower()
-    )
 
 
 def _with_table_names(tree: exp.Expr) -> exp.Expr:

@@ -126,6 +126,9 @@ class SqlEdits:
             for node, make in self._edits[number].steps:
                 make(nodes[self._numbers[id(node)]])
         tree: exp.Expr = root.this
+        if any(self._edits[number].clause == "FROM" for number in numbers):
+            for select in tree.find_all(exp.Select):
+                changes.arrange_joins(select)
         if self._gold.args.get("with_") is not None:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree
