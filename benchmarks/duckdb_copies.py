@@ -19,7 +19,7 @@ from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 def copy_to_duckdb(database: Path, copy: Path) -> None:
     """Copy all tables; values that do not fit the declared type become NULL.
 
-    Foreign keys that DuckDB cannot have are left out: those that rows break, to columns that are no key or have another
+    Foreign keys that DuckDB cannot have are left out: those that rows break, to columns that are not a key or have another
     type, to the table itself, and to tables that come later in a circle.
     """
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as source, duckdb.connect(copy) as target:

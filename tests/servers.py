@@ -236,7 +236,7 @@ class Request:
 
 @dataclass
 class Exchange:
-    """A request, its number among those that are no probes, and the means to answer it."""
+    """A request, its number among those that are not probes, and the means to answer it."""
 
     request: Request
     number: int
@@ -294,7 +294,7 @@ class FaultServer:
 
     @property
     def queries(self) -> list[Request]:
-        """The requests that are no probes."""
+        """The requests that are not probes."""
         return [request for request in self.requests if not request.is_probe]
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:

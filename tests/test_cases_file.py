@@ -238,7 +238,7 @@ def test_cases_of_another_report_are_refused(written, tmp_path, damage):
             change(written, count=7)
 
     assert refusal(written) == (
-        f"{file}: is no file of cases: not the one that was written with report.json: copy both of one run"
+        f"{file}: is not a file of cases: not the one that was written with report.json: copy both of one run"
     )
 
 
@@ -277,7 +277,7 @@ def test_of_two_wrong_lines_the_first_is_named(tmp_path):
     lines[29], lines[33] = lines[29].replace(b'"scores"', b'"score"'), b"{"
     file.write_bytes(b"".join(lines))
 
-    assert refusal(path) == f"{file}: is no file of cases: line 30: 'scores' is missing"
+    assert refusal(path) == f"{file}: is not a file of cases: line 30: 'scores' is missing"
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_cases_are_read_from_a_regular_file_only(written, tmp_path, what):
         case _:
             pytest.skip("there are no pipes here")
 
-    assert "a symbolic link may lead anywhere" in refusal(written) or "no regular file" in refusal(written)
+    assert "a symbolic link may lead anywhere" in refusal(written) or "not a regular file" in refusal(written)
 
 
 def test_a_report_whose_cases_cannot_be_written_leaves_the_earlier_one_whole(written, tmp_path, monkeypatch):

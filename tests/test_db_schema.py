@@ -109,9 +109,9 @@ def test_of_several_databases_one_has_to_be_named():
         (b"\xff", "byte 0xff is not UTF-8: save the file as UTF-8"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
         (b"[]", "it lists no database"),
-        (b"5", "entry 1 is not as in Spider's tables.json (it is no object)"),
-        (b"null", "entry 1 is not as in Spider's tables.json (it is no object)"),
-        (b'["a"]', "entry 1 is not as in Spider's tables.json (it is no object)"),
+        (b"5", "entry 1 is not as in Spider's tables.json (it is not an object)"),
+        (b"null", "entry 1 is not as in Spider's tables.json (it is not an object)"),
+        (b'["a"]', "entry 1 is not as in Spider's tables.json (it is not an object)"),
         (b"{}", "entry 1 is not as in Spider's tables.json (no 'db_id')"),
         (b'[{"db_id": "a"}]', "entry 1 is not as in Spider's tables.json (no 'table_names_original')"),
     ],
@@ -131,8 +131,8 @@ def test_a_file_that_holds_no_schema_is_one_problem_at_the_key(content, expected
         ({"foreign_keys": [[1, -1]]}, "a column that is not listed"),
         ({"foreign_keys": [[1, 9]]}, "a column that is not listed"),
         ({"column_names_original": [[1, "Name"]]}, "a table that is not listed"),
-        ({"column_names_original": [[0, 7]]}, "a name that is no text"),
-        ({"table_names_original": [7]}, "a name that is no text"),
+        ({"column_names_original": [[0, 7]]}, "a name that is not text"),
+        ({"table_names_original": [7]}, "a name that is not text"),
     ],
 )
 def test_an_entry_that_contradicts_itself_is_told_by_its_number(changes, expected):

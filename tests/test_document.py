@@ -267,7 +267,7 @@ IN_BLOCK = f"{CASES}    gold: |\n      SELECT a\n"
             "1:9: the { that opens here is not closed by line 2, column 3: close it by }, or quote the text in it",
         ),
         ("tags: [a, , b]\n", "1:11: a value is missing before ,: add it, or quote the text"),
-        ("```yaml\nkind: sql\n```\n", "1:1: a code fence is no part of the file: delete this line"),
+        ("```yaml\nkind: sql\n```\n", "1:1: a code fence is not part of the file: delete this line"),
     ],
 )
 def test_syntax_errors_say_what_to_do_at_the_place_where_to_do_it(text, message):

@@ -219,7 +219,7 @@ def test_a_report_is_no_file_of_predictions():
         opened(path="report.json")
 
     assert str(caught.value) == (
-        "report.json: is a report, and no file of predictions:"
+        "report.json: is a report, not a file of predictions:"
         " name its report.csv or report.xlsx instead, which `queryeval render` writes"
     )
 

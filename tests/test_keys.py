@@ -242,7 +242,7 @@ def test_options_are_checked_against_what_the_metric_takes():
         "metric 'only_sql' has no option 'alfa': did you mean 'alpha'?"
     )
     assert problem("options: {only_sq: {}}") == (
-        "options for 'only_sq', which is no metric and no kind: did you mean 'only_sql'?"
+        "options for 'only_sq', which is neither a metric nor a kind: did you mean 'only_sql'?"
     )
     assert problem("options: {only_sql: 5}") == "only_sql: expected a mapping, found '5': write `key: value`"
 

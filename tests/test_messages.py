@@ -85,7 +85,10 @@ def said(text, name="s.queryeval.yaml"):
         ("thresholds: {soft_f1: {max: 1.5}}", "expected a limit from 0 to 1 for 'soft_f1', found 1.5"),
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
         ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
-        ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),
+        (
+            "options: {alpha: 1}",
+            "options for 'alpha', which is neither a metric nor a kind: write {METRIC: {alpha: …}}",
+        ),
         (
             "metrics: [exact_match]",
             f"unknown metric 'exact_match': did you mean {EXACT}?",
@@ -372,4 +375,4 @@ def test_a_file_that_is_no_suite():
         load_cases("report.json")
 
     names = "expected files named *.queryeval.yaml or *.queryeval.jsonl"
-    assert str(caught.value) == f"report.json: is no suite: {names}"
+    assert str(caught.value) == f"report.json: is not a suite: {names}"

@@ -58,7 +58,7 @@ def problem(tmp_path):
         "try: from os.path import *\nexcept ImportError: pass",
         "import sys\nsetattr(sys.modules[__name__], 'pre' + 'dict', print)",
         "import sys\nsys.modules[__name__] = object()",
-        # What is no mistake either
+        # What is not a mistake either
         '"\\d"\ndef predict(case): ...',
         b"# coding: latin-1\n# \xe9\ndef predict(case): ...",
         b"\xef\xbb\xbfdef predict(case): ...\r\n",

@@ -107,8 +107,8 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
         ("{'sql': 'SELECT 1'}", "sql", "dict, not text: return its `['sql']`, or a `Prediction`"),
         ("Answer()", "sql", "Answer, not text: return its `.query`, or a `Prediction`"),
         ("{1, 2}", "json", "set, neither text nor a dict, a list or a number: return one of them"),
-        ("{'a': [1, {'b': {2}}]}", "json", "dict that is no JSON at $.a[1].b (set): "),
-        ("{'a': 10 ** 5000}", "json", "dict that is no JSON at $.a (int): a number has too many digits"),
+        ("{'a': [1, {'b': {2}}]}", "json", "dict that is not JSON at $.a[1].b (set): "),
+        ("{'a': 10 ** 5000}", "json", "dict that is not JSON at $.a (int): a number has too many digits"),
         ("nested()", "json", "list that nests too deep"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_
 def test_a_value_whose_type_raises_is_an_error_of_the_predictor(tmp_path):
     code = "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n" + PREDICT + "Odd(a=1)"
 
-    with pytest.raises(PredictorError, match=r"^predict\.py:predict returned Odd that is no JSON: gone$"):
+    with pytest.raises(PredictorError, match=r"^predict\.py:predict returned Odd that is not JSON: gone$"):
         function(tmp_path, code).predict(make_view(kind="json"), 1)
 
 

@@ -59,20 +59,23 @@ def test_anything_else_is_a_graph():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<http://e/a> <http://e/p>", "is no RDF: "),
+        ("<http://e/a> <http://e/p>", "is not RDF: "),
         (f"{PREFIXES} [] a rs:ResultSet . [] a rs:ResultSet .", "has 2 result sets: expected one"),
-        (f"{PREFIXES} [] a rs:ResultSet ; rs:resultVariable :x .", "is no result set: expected a literal, found <http"),
+        (
+            f"{PREFIXES} [] a rs:ResultSet ; rs:resultVariable :x .",
+            "is not a result set: expected a literal, found <http",
+        ),
         (
             f"{PREFIXES} [] a rs:ResultSet ; rs:solution [ {binding('x', 1)} ] .",
-            "is no result set: rs:resultVariable does not name 'x'",
+            "is not a result set: rs:resultVariable does not name 'x'",
         ),
         (
             f'{PREFIXES} [] a rs:ResultSet ; rs:resultVariable "x" ; rs:solution [ rs:binding [ rs:variable "x" ] ] .',
-            "is no result set: expected one rs:value",
+            "is not a result set: expected one rs:value",
         ),
         (
             f'{PREFIXES} [] a rs:ResultSet ; rs:resultVariable "x" ; rs:solution [ rs:index "a" ] .',
-            "is no result set: rs:index is no whole number: a",
+            "is not a result set: rs:index is not a whole number: a",
         ),
     ],
 )

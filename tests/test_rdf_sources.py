@@ -67,7 +67,10 @@ def test_a_graph_that_the_files_lack_is_the_sources_fault(execute, engine):
             "(the prefix : is not declared: add `PREFIX : <…>` to the query)",
         ),
         ("PREFIX ex: <http://e/> ASK { ?s exx:p ?o }", "(the prefix exx: is not declared: did you mean 'ex:'?)"),
-        ("SELET ?s { ?s ?p ?o }", "the text is no query of SELECT, ASK, CONSTRUCT, DESCRIBE: it begins with 'SELET ?s"),
+        (
+            "SELET ?s { ?s ?p ?o }",
+            "the text is not a query of SELECT, ASK, CONSTRUCT, DESCRIBE: it begins with 'SELET ?s",
+        ),
         ("```sparql\nSELECT ?s {}\n```", "it begins with '```sparql SELECT"),
         (f"ASK {'{' * 600}{'}' * 600}", "the query nests brackets more than 500 deep"),
     ],
@@ -306,9 +309,11 @@ def test_prefixes_that_are_none_are_refused(execute, prefixes):
 
 
 def test_the_parts_of_prefixes_and_graphs_that_are_wrong_are_named(execute):
-    with pytest.raises(SourceError, match=r"or a list of these: 'commons' is unknown, 'ex\.org' of 'ex' is no IRI$"):
+    with pytest.raises(
+        SourceError, match=r"or a list of these: 'commons' is unknown, 'ex\.org' of 'ex' is not an IRI$"
+    ):
         execute(EVERYTHING, prefixes=["commons", {"ex": "ex.org"}])
-    with pytest.raises(SourceError, match=r"names of files: 'loans' is no IRI such as http://example\.org/loans$"):
+    with pytest.raises(SourceError, match=r"names of files: 'loans' is not an IRI such as http://example\.org/loans$"):
         execute(EVERYTHING, graphs={"loans": "data.ttl"})
 
 

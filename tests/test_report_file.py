@@ -165,8 +165,8 @@ def test_a_table_that_would_leave_its_fence_in_markdown_is_refused(full, read):
     taken = changed(full, ("spider_table", "all", "count"), "1\n```\n</details>\n# Passed @octocat")
 
     added = changed(full, ("spider_table", "# Passed"), full["spider_table"]["all"])
-    assert refusal(read, taken) == "is no report: spider_table.all.count: expected a whole number"
-    assert refusal(read, added) == "is no report: spider_table: expected one of easy, medium, hard, extra, all"
+    assert refusal(read, taken) == "is not a report: spider_table.all.count: expected a whole number"
+    assert refusal(read, added) == "is not a report: spider_table: expected one of easy, medium, hard, extra, all"
 
 
 @pytest.mark.parametrize("schema", [True, 1, 2.0, "2", None, [2]])
@@ -178,13 +178,13 @@ def test_a_schema_is_a_whole_number(full, read, schema):
 def test_a_key_that_stands_twice_is_refused(full, read, place):
     doubled = json.dumps(changed(full, (*place, "first"), 1)).replace('"first": 1', '"first": 1, "first": 2')
 
-    assert refusal(read, doubled) == "is no report: duplicate key 'first'"
+    assert refusal(read, doubled) == "is not a report: duplicate key 'first'"
 
 
 def test_a_number_that_python_does_not_read_is_refused_with_its_line(full, read):
     text = json.dumps(full | {"schema": "LONG"}, indent=1).replace('"LONG"', "9" * 100_000)
 
-    assert refusal(read, text) == "is no report: a number of 100,000 digits is too large (line 2)"
+    assert refusal(read, text) == "is not a report: a number of 100,000 digits is too large (line 2)"
 
 
 def nested(levels):
@@ -195,8 +195,8 @@ def nested(levels):
 def test_what_is_nested_too_deep_is_refused(full, read, place):
     # The value stands within the objects that its place names, and the report itself.
     assert read(changed(full, place, nested(MAX_LEVELS - 2 * len(place))))
-    assert refusal(read, changed(full, place, nested(MAX_LEVELS))) == "is no report: nested too deep"
-    assert refusal(read, changed(full, place, nested(500))) == "is no report: nested too deep"
+    assert refusal(read, changed(full, place, nested(MAX_LEVELS))) == "is not a report: nested too deep"
+    assert refusal(read, changed(full, place, nested(500))) == "is not a report: nested too deep"
 
 
 def test_a_whole_number_that_no_cell_can_hold_is_refused(full, read):
@@ -204,7 +204,7 @@ def test_a_whole_number_that_no_cell_can_hold_is_refused(full, read):
 
     taken = changed(full, ("cases", 0, "gold", "row_count"), number)
 
-    assert refusal(read, taken) == "is no report: a whole number is too large"
+    assert refusal(read, taken) == "is not a report: a whole number is too large"
 
 
 def test_a_file_that_takes_more_memory_than_there_is_is_refused(full, read, monkeypatch):
@@ -223,7 +223,7 @@ def test_a_metric_that_no_case_has_a_score_of_can_be_drawn(full, read):
 
 
 def test_a_time_that_has_no_other_zone_is_refused(full, read):
-    said = "is no report: created: expected a time in the form of ISO 8601"
+    said = "is not a report: created: expected a time in the form of ISO 8601"
     assert refusal(read, full | {"created": "0001-01-01T00:00:00+14:00"}) == said
 
 

@@ -180,7 +180,7 @@ def test_a_target_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     target = tmp_path / "file" / "report.json"
 
-    with pytest.raises(ReportError, match="is no folder that can be written to"):
+    with pytest.raises(ReportError, match="is not a folder that can be written to"):
         check_target(target)
     with pytest.raises(ReportError, match="cannot be written"):
         write_report(make_report(), target)
@@ -189,7 +189,7 @@ def test_a_target_below_a_file_cannot_be_written(tmp_path):
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.reports.os.access", lambda path, mode: False)
 
-    with pytest.raises(ReportError, match="is no folder that can be written to"):
+    with pytest.raises(ReportError, match="is not a folder that can be written to"):
         check_target(tmp_path / "new" / "report.json")
 
 
@@ -266,7 +266,7 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_run(tmp_path, monkey
 
     monkeypatch.setattr(reports, "TemporaryFile", no_files)
 
-    with pytest.raises(ReportError, match="is no folder that can be written to"):
+    with pytest.raises(ReportError, match="is not a folder that can be written to"):
         check_target(tmp_path / "report.json")
 
 

@@ -44,7 +44,7 @@ def test_a_secret_is_removed_from_a_name(tmp_path, monkeypatch):
 def test_the_default_is_predictor_and_commit_with_a_mark_after_changes(repository):
     folder, git = repository
     commit = git("rev-parse", "--short=7", "HEAD")
-    git("tag", "-a", "v1", "-m", "a tag is no commit")
+    git("tag", "-a", "v1", "-m", "a tag is not a commit")
 
     assert run_name("", PREDICTOR, folder) == f"app.py:predict {commit}"
     (folder / "file").write_text("2")

@@ -152,7 +152,7 @@ def test_a_metric_may_tell_details_beside_its_score(session, engine, register):
 def test_details_that_are_none_are_an_error_that_names_the_metric(session, engine, register, details):
     register("odd", lambda gold, predicted: Score(value=1.0, details=details))
 
-    with pytest.raises(QueryEvalError, match=r"^metric 'odd' gave details that are no mapping, or notes"):
+    with pytest.raises(QueryEvalError, match=r"^metric 'odd' gave details that are not a mapping, or notes"):
         evaluate_case(run_case("gold", metrics=("odd",)), session)
 
 

@@ -77,8 +77,8 @@ def test_the_answer_of_ask_is_a_boolean(suffix, text):
 @pytest.mark.parametrize(
     ("suffix", "text", "reason"),
     [
-        (".srj", "", "is no SPARQL JSON result: Expecting value"),
-        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [', "is no SPARQL JSON result: Expecting value"),
+        (".srj", "", "is not a SPARQL JSON result: Expecting value"),
+        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [', "is not a SPARQL JSON result: Expecting value"),
         (".srj", '{"head": {"vars": ["x"]}}', "it lacks 'results'"),
         (".srj", "[]", "it has another shape"),
         (".srj", '{"boolean": "true"}', "it has another shape"),
@@ -87,10 +87,10 @@ def test_the_answer_of_ask_is_a_boolean(suffix, text):
         (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
         (".srx", "", "no element found"),
         (".srx", "<html/>", "the element html is not of"),
-        (".srx", SRX[:-20], "is no SPARQL XML result"),
+        (".srx", SRX[:-20], "is not a SPARQL XML result"),
         (".srx", '<!DOCTYPE s [<!ENTITY a "b">]><sparql/>', "a DOCTYPE is not allowed"),
-        (".tsv", "x\ty\n1\t2\n", "is no SPARQL TSV result"),
-        (".tsv", "?x\n<http://e/a\n", "is no SPARQL TSV result"),
+        (".tsv", "x\ty\n1\t2\n", "is not a SPARQL TSV result"),
+        (".tsv", "?x\n<http://e/a\n", "is not a SPARQL TSV result"),
     ],
 )  # fmt: skip
 def test_what_is_no_result_is_said(suffix, text, reason):
@@ -219,7 +219,7 @@ def test_terms_in_a_suite_are_written_as_in_sparql(written, term):
 def test_a_broken_file_is_reported_at_its_key(here):
     (here / "a.srx").write_text("<html/>", encoding="utf-8")
 
-    assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is no SPARQL XML result: the element html")
+    assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is not a SPARQL XML result: the element html")
 
 
 @pytest.mark.parametrize("text", ["--5", "1_000", "\u0665", "²", "5 apples", "", "0x5", "1e99999", "+-1"])

@@ -1,4 +1,4 @@
-"""Trees of SPARQL queries: what is read and written again answers the same, and hostile text is no query."""
+"""Trees of SPARQL queries: what is read and written again answers the same, and hostile text is not a query."""
 
 import json
 

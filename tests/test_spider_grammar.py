@@ -79,7 +79,7 @@ def test_what_the_grammar_knows_is_read(query):
         ("SELECT name FROM shop WHERE opened IN (1, 2)", "',' in place of ')'"),
         ("SELECT name FROM shop WHERE (opened > 3 OR opened < 1)", "'>' in place of ')'"),
         ("SELECT name FROM shop WHERE NOT opened > 3", "no column 'not'"),
-        ("SELECT name FROM shop WHERE opened", "the end is no operator"),
+        ("SELECT name FROM shop WHERE opened", "the end is not an operator"),
         ("SELECT name FROM shop WHERE opened > (id)", "in parentheses as a value"),
         ("SELECT price FROM sale WHERE price > count", "as a value"),
         ("SELECT name FROM shop WHERE opened =", "without a value"),

@@ -208,7 +208,7 @@ def test_json_files_hold_columns_and_rows():
             '{"columns": ["a"], "rows": [[1, 2], []]}',
             f"a.json: row 1 has 2 cells, the table 1 column: {COMPLETE}",
         ),
-        ("a.srj", "{}", "a.srj: is no SPARQL JSON result: it lacks 'head'"),
+        ("a.srj", "{}", "a.srj: is not a SPARQL JSON result: it lacks 'head'"),
         ("a.txt", "", "unknown suffix of 'a.txt': choose from .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
     ],
 )

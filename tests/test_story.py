@@ -26,7 +26,7 @@ EDITS = (
     CausingEdit(label="missing-distinct", clause="SELECT", change=""),
 )
 DETAILS = {
-    "violations": ["x is no number"],
+    "violations": ["x is not a number"],
     "exact_set_match": {"unreadable": "the end", "differs": ["where"]},
     "notes": ["gold was cut"],
     "cause": {"shared": 1, "of": 2, "only_gold": ["FROM singer", "LIMIT 3"], "only_predicted": ["FROM a"]},
@@ -82,7 +82,7 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
     share = "1 of gold's 2 parts; only in gold: FROM singer, LIMIT 3; only in predicted: FROM a"
     for line in (
         "question Who is old?",
-        "violation x is no number",
+        "violation x is not a number",
         "texts predicted cannot be read: the end; differ in where",
         "note gold was cut",
         f"note no small edit repairs the answer: predicted has {share}",

@@ -1,4 +1,4 @@
-"""What programs read differently, or not at all, is no JSON."""
+"""What programs read differently, or not at all, is not JSON."""
 
 import json
 import math

@@ -202,7 +202,7 @@ def test_a_renamed_xls_workbook_says_so():
 
 @pytest.mark.parametrize("content", ["", "id,gold\n", "PK\x03\x04 and no more"])
 def test_what_is_no_workbook_is_one_error(content):
-    assert problem(separated(content, "a.xlsx")).startswith("a.xlsx: is no .xlsx workbook that can be read")
+    assert problem(separated(content, "a.xlsx")).startswith("a.xlsx: is not a .xlsx workbook that can be read")
 
 
 def test_a_missing_file_names_the_nearest():
@@ -342,7 +342,7 @@ def test_rows_of_a_parquet_file_are_counted_from_1():
 
 
 def test_a_parquet_file_that_is_none_is_one_error():
-    assert problem(separated("PAR1", "a.parquet")).startswith("a.parquet: is no Parquet file that can be read")
+    assert problem(separated("PAR1", "a.parquet")).startswith("a.parquet: is not a Parquet file that can be read")
 
 
 @pytest.mark.parametrize(

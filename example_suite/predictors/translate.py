@@ -1,6 +1,6 @@
 """Questions to SQL by a few rules: words of the question pick columns, and the columns pick the tables.
 
-It is no model, but a system under test like any other: right as far as its rules reach, and wrong beyond.
+It is not a model, but a system under test like any other: right as far as its rules reach, and wrong beyond.
 """
 
 import re

@@ -89,7 +89,7 @@ class RedactedStream:
 
 
 class _RedactedBuffer(io.BufferedIOBase):
-    """The bytes of a text stream without secrets; bytes that are no text are written as escapes."""
+    """The bytes of a text stream without secrets; bytes that are not text are written as escapes."""
 
     def __init__(self, text: RedactedStream, stream: TextIO) -> None:
         self._text = text

@@ -90,7 +90,7 @@ class _Values(NamedTuple):
     numbers: Sequence[tuple[int, float]]
     """Sorted."""
     counts: Mapping[tuple[int, Hashable], int]
-    """Of values that are no numbers."""
+    """Of values that are not numbers."""
 
     @classmethod
     def of(cls, classes: Iterable[int], column: Iterable[Hashable]) -> _Values:

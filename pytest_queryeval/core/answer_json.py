@@ -54,7 +54,7 @@ def encode(value: Any) -> JsonValue:
 
 def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
     if not all(isinstance(key, str) for key in items):
-        raise TypeError("an object with a key that is no text")
+        raise TypeError("an object with a key that is not text")
     if any(key.startswith("$") or encode(key) != key for key in items):
         return {"$object": [[encode(key), encode(item)] for key, item in items.items()]}
     return {key: encode(item) for key, item in items.items()}

@@ -40,9 +40,9 @@ class QueryReport(TypedDict):
 
     query: str | None
     columns: list[str] | None
-    """The names of the columns of the answer, None if it is no table."""
+    """The names of the columns of the answer, None if it is not a table."""
     row_count: int | None
-    """The number of rows of the answer, None if it is no table."""
+    """The number of rows of the answer, None if it is not a table."""
     sample: list[Row]
     """The first rows."""
     seconds: float
@@ -110,7 +110,7 @@ class DifferenceReport(TypedDict):
     summary: str
     """The difference in one sentence."""
     columns: NotRequired[list[str]]
-    """The names of gold's columns, in whose order the rows are; empty if the answers are no tables."""
+    """The names of gold's columns, in whose order the rows are; empty if the answers are not tables."""
     predicted_columns: NotRequired[list[str]]
     """The names of the predicted columns in the same places."""
     counts: NotRequired[DifferenceCounts]

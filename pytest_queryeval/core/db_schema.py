@@ -49,7 +49,7 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
 
     Such an entry has `table_names_original`, `column_names_original` as [number of the table, name] with [-1, "*"] in
     front, `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, numbers of
-    columns, or lists of them. Raise KeyError, IndexError, TypeError or ValueError for what is no such entry.
+    columns, or lists of them. Raise KeyError, IndexError, TypeError or ValueError for any other entry.
     """
     names = [_name(name) for name in entry["table_names_original"]]
     columns = [(table, _name(name)) for table, name in entry["column_names_original"]]
@@ -96,7 +96,7 @@ def _definitions(entry: Mapping[str, Any]) -> tuple[TableDefinition, ...]:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise TypeError("a name that is no text")
+        raise TypeError("a name that is not text")
     return name.lower()
 
 

@@ -19,7 +19,7 @@ _PATHS = JSONPathEnvironment(strict=True)
 
 
 def selected(path: str, document: Any) -> list[Any]:
-    """Return the values that the path selects, in their order; raise ValueError for what is no JSONPath."""
+    """Return the values that the path selects, in their order; raise ValueError if it is not a JSONPath."""
     steps = _steps(path)
     if steps is not None:
         return _walked(steps, document)
@@ -55,17 +55,17 @@ def _walked(steps: tuple[str, ...], document: Any) -> list[Any]:
 
 
 def names_one(path: str) -> bool:
-    """Return whether the path selects at most one value of any document; raise ValueError for what is no JSONPath."""
+    """Return whether the path selects at most one value of any document; raise ValueError if it is not a JSONPath."""
     return compiled(path).singular_query()
 
 
 @lru_cache(maxsize=256)
 def compiled(path: str) -> JSONPath:
-    """Return the compiled path; raise ValueError for what is no JSONPath."""
+    """Return the compiled path; raise ValueError if it is not a JSONPath."""
     try:
         json_path = _PATHS.compile(path)
     except JSONPathError as error:
-        raise ValueError(f"`{path}` is no JSONPath: {error.args[0] if error.args else error}") from error
+        raise ValueError(f"`{path}` is not a JSONPath: {error.args[0] if error.args else error}") from error
     if not isinstance(json_path, JSONPath):
         raise ValueError(f"`{path}` is several JSONPaths")
     return json_path

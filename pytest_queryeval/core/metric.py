@@ -19,7 +19,7 @@ MetricInput: TypeAlias = Literal["answers", "executions", "queries", "prediction
 Better: TypeAlias = Literal["higher", "lower"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
-# Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.
+# Seconds of gold and of predicted, a pair an iteration; None where one of the two is not a query.
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
 # The cosines of pairs of texts by the embedding model of that name.
 Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[float]]

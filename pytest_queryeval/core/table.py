@@ -115,7 +115,7 @@ class Table:
 class Difference:
     """At most `limit` rows of each kind of difference, predicted's cells in the order of gold's columns.
 
-    `columns` are the names of gold's columns, or of the columns in which answers that are no tables are shown;
+    `columns` are the names of gold's columns, or of the columns in which answers that are not tables are shown;
     `predicted_columns` are the names that predicted's have in their places.
     `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
     `repeated` rows are on both sides, each with its number in gold and in predicted.

@@ -65,7 +65,7 @@ class StrictJson:
         """Return the value that a text is; bytes may be UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
         Raise ValueError: `json.JSONDecodeError`, which knows the place, for text that is not JSON, UnicodeDecodeError
-        for bytes that are no text, else `JsonError`.
+        for bytes that are not text, else `JsonError`.
         """
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")

@@ -96,7 +96,7 @@ def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
     if failure.character == "\t":
         return failure.place, "a tab, where YAML takes spaces only: replace it by spaces"
     if failure.lines[failure.place.line].startswith("```"):
-        return failure.place, "a code fence is no part of the file: delete this line"
+        return failure.place, "a code fence is not part of the file: delete this line"
     return None
 
 

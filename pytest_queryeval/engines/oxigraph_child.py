@@ -131,7 +131,7 @@ def guarded(files: int) -> Iterator[None]:
     """Keep the process from opening sockets, and more than `files` files, while a query runs.
 
     Oxigraph follows SERVICE. Such queries are refused earlier; this is a second barrier. It has a gap only for large
-    stores, of which RocksDB opens further files when it needs them. Oxigraph's panics, which are no Exception for
+    stores, of which RocksDB opens further files when it needs them. Oxigraph's panics, which are not an Exception for
     Python, become RuntimeError.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

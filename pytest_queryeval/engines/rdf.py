@@ -56,9 +56,9 @@ def _is_graphs(value: Any) -> bool:
 
 
 def _graphs_problem(value: Any) -> str:
-    """Return the end of a message: the first name that is no IRI."""
+    """Return the end of a message: the first name that is not an IRI."""
     invalid_name = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
-    return "" if invalid_name is None else f": '{invalid_name}' is no IRI such as http://example.org/{invalid_name}"
+    return "" if invalid_name is None else f": '{invalid_name}' is not an IRI such as http://example.org/{invalid_name}"
 
 
 _ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS)))

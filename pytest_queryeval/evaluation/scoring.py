@@ -229,7 +229,7 @@ class Scoring:
         details: Any = score.details
         notes = details.get("notes", ()) if isinstance(details, Mapping) else None
         if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
-            raise QueryEvalError(f"metric '{name}' gave details that are no mapping, or notes that are no list")
+            raise QueryEvalError(f"metric '{name}' gave details that are not a mapping, or notes that are not a list")
         if score.value is None:
             self.reasons[name] = "; ".join(notes)
         if score.value is None or self.predicted.error is None:  # notes on a failed prediction mean nothing

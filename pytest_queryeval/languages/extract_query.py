@@ -348,12 +348,12 @@ def _in_blocks(text: str, language: Language) -> _Read:
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
-    """Read a block: no query where one seems to begin on the line of the fence; None where it is no candidate."""
+    """Read a block: no query where one seems to begin on the line of the fence; None where it is not a candidate."""
     words = block.info.split(maxsplit=1)
     if words and any(language.start.match(info) for info in (block.info, *words[1:])):
         return _Read()  # the content may be a query, too, but not the whole one
     content, trimmed_content = block.content, block.content.rstrip()
-    # A fence at the end of a line is no fence in Markdown.
+    # A fence at the end of a line is not a fence in Markdown.
     if not block.is_closed and trimmed_content.endswith(block.fence):
         content = trimmed_content.removesuffix(block.fence)
     reading = _in_code(content, language)

@@ -64,7 +64,7 @@ class Kind(ABC):
 
     def read_table(self, node: Node) -> QueryOrAnswer:
         """Read the value of `gold_table` or `predicted_table`; raise `CaseError`."""
-        raise node.problem(f"answers of the kind '{self.name}' are no tables: write the answer under `gold`")
+        raise node.problem(f"answers of the kind '{self.name}' are not tables: write the answer under `gold`")
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Return the gold with what the case's settings add to it; raise `ValueError` if it contradicts them."""

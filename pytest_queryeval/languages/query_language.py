@@ -57,7 +57,7 @@ class QueryLanguage(Kind):
         if query_or_answer.query is not None:
             return None
         if not isinstance(query_or_answer.answer, Table):
-            raise PredictorError(f"the prediction is no table but a {type(query_or_answer.answer).__name__}")
+            raise PredictorError(f"the prediction is not a table but a {type(query_or_answer.answer).__name__}")
         return Execution(query=None, answer=query_or_answer.answer)
 
     def extract_query(self, answer: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def ves(
 ) -> Score | float | None:
     """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy` is 1, without any timing; None where one of both is no query. Both are run in
+    0 unless `execution_accuracy` is 1, without any timing; None where one of both is not a query. Both are run in
     turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
     counts as 1 where its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
     that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
@@ -62,7 +62,7 @@ def r_ves(
     """Return the square root of a reward for how many times faster than gold a right prediction is.
 
     The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy` is 1; None where one of both is no query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
+    `execution_accuracy` is 1; None where one of both is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0

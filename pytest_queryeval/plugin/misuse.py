@@ -63,6 +63,6 @@ def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
             ]
             near = nearest(name, names)
             hint = f"did you mean '{OPTION}{near}'?" if near else "`pytest --help` lists all options"
-            if setting := next((option.name for option in OPTIONS if option.flag == name), ""):  # that is no option
+            if setting := next((option.name for option in OPTIONS if option.flag == name), ""):  # that is not an option
                 hint = f"it is a setting of pytest.ini, for one run `-o queryeval_{setting}=…`"
             raise pytest.UsageError(f"unknown option '{OPTION}{name}': {hint}")

@@ -23,7 +23,7 @@ def add_options(parser: pytest.Parser) -> None:
 def read_options(config: pytest.Config) -> OptionValues:
     """Return the options of the command line, or else the settings of the ini file.
 
-    Raise `pytest.UsageError` for a value that is none of the choices.
+    Raise `pytest.UsageError` for a value that is not one of the choices.
     """
     return OptionValues(**{option.name: _value(option, config) for option in OPTIONS})
 

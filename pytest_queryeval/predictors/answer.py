@@ -78,7 +78,7 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
         raise PredictorError(f"{returned} that nests too deep for JSON") from None
     except Exception as error:  # values of types of the user's own may raise anything
         problem = one_line(without_advice(error))
-        raise PredictorError(f"{returned} that is no JSON{_invalid_part(answer)}: {problem}") from error
+        raise PredictorError(f"{returned} that is not JSON{_invalid_part(answer)}: {problem}") from error
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:

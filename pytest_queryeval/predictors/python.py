@@ -288,7 +288,7 @@ def check_function(target: str, folder: Path) -> None:
 def _bound_names(path: Path, _: int) -> frozenset[str] | None:
     """Return the names that a module binds; None where its text does not show them.
 
-    Raises SyntaxError where it is no Python.
+    Raises SyntaxError where it is not Python.
     """
     try:
         source = decode_source(path.read_bytes())

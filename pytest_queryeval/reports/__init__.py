@@ -109,7 +109,7 @@ def check_place(target: Path) -> None:
     except OSError as error:  # a folder without permission, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     if not is_writable:
-        raise ReportError(f"report {target} cannot be written: {nearest_folder} is no folder that can be written to")
+        raise ReportError(f"report {target} cannot be written: {nearest_folder} is not a folder that can be written to")
     if irregular_files:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
         obstacle = "a folder" if irregular_files[0].is_dir() else "no regular file"
         raise ReportError(

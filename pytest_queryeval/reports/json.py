@@ -63,7 +63,7 @@ def _has_cases_in(path: Path, name: str) -> bool:
 def _document(report: Report, cases: bytes) -> bytes:
     head = {name: value for name, value in report.items() if name != "cases"}
     opening = json.dumps(head, ensure_ascii=False, allow_nan=False, indent=1).removesuffix("\n}")
-    # A lone surrogate, as in a path that is no UTF-8, is written as the escape that JSON has for it.
+    # A lone surrogate, as in a path that is not UTF-8, is written as the escape that JSON has for it.
     return opening.encode(errors="backslashreplace") + b',\n "cases": ' + cases + b"}\n"
 
 

@@ -245,7 +245,7 @@ def _error(case: CaseReport) -> FailureReport | None:
 
 
 def answer_of(query: QueryReport) -> TableExcerpt | None:
-    """Return the first rows of an answer; None where it is no table."""
+    """Return the first rows of an answer; None where it is not a table."""
     if query["columns"] is None or query["row_count"] is None:
         return None
     remaining_rows = query["row_count"] - len(query["sample"])

@@ -23,7 +23,7 @@ MAX_IN_MEMORY = 50_000
 
 def case_line(case: CaseReport) -> bytes:
     """Return a case as a line of JSON; never NaN."""
-    # A lone surrogate, as in a path that is no UTF-8, is written as the escape that JSON has for it.
+    # A lone surrogate, as in a path that is not UTF-8, is written as the escape that JSON has for it.
     return json.dumps(case, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n"
 
 

@@ -116,9 +116,9 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
     except MemoryError:
         problem = "cannot be read: it takes more memory than there is"
     except json.JSONDecodeError as error:
-        problem = f"is no {file_kind}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
+        problem = f"is not a {file_kind}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
     except ValueError as error:
-        problem = f"is no {file_kind}: {one_line(str(error))}"
+        problem = f"is not a {file_kind}: {one_line(str(error))}"
     else:
         return
     raise ReportError(f"{one_line(str(path))}: {problem}")
@@ -127,13 +127,13 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
 def _problem(value: Any) -> str:
     """Return what is wrong with the first wrong value; empty where nothing is."""
     if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
-        return f"is no report of pytest-queryeval: {WRITE_ONE}"
+        return f"is not a report of pytest-queryeval: {WRITE_ONE}"
     if type(value["schema"]) is not int or value["schema"] != SCHEMA:
         return f"has schema {one_line(str(value['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
     problem = problem_in(value, "Report") or _head_problem(cast(Report, value))
     # A report of a development version may lack what was added since.
     remedy = f": {RUN_AGAIN}" if problem.endswith(" is missing") else ""
-    return problem and f"is no report: {one_line(problem)}{remedy}"
+    return problem and f"is not a report: {one_line(problem)}{remedy}"
 
 
 def problem_in(value: Any, type_name: str) -> str:

@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Where
 def is_below(path: str, folder: str) -> bool:
     """Return whether a path lies below a folder; both are relative to the root, and `..` leads above it."""
     parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
-    if set(above) == {".."}:  # a folder above the root holds the root, and all that is no further up
+    if set(above) == {".."}:  # a folder above the root holds the root, and everything that is not further up
         return parts[:1] != ("/",) and parts.count("..") <= len(above)
     return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 

@@ -118,11 +118,11 @@ def _read_side(side: object, kind: str, role: str) -> QueryOrAnswer:
     if not isinstance(side, Mapping) or side.keys() != {"columns", "rows"}:
         raise PredictorError(f"{role} is {type(side).__name__}, neither a query nor a table with `columns` and `rows`")
     if any(isinstance(rows, str | Mapping) for rows in side.values()):  # whose items would be characters or keys
-        raise PredictorError(f"{role} has `columns` or `rows` that is no list")
+        raise PredictorError(f"{role} has `columns` or `rows` that is not a list")
     try:
         columns, rows = tuple(side["columns"]), [tuple(row) for row in side["rows"]]
     except TypeError:
-        raise PredictorError(f"{role} has `columns`, `rows` or a row that is no list") from None
+        raise PredictorError(f"{role} has `columns`, `rows` or a row that is not a list") from None
     if any(len(row) != len(columns) for row in rows):
         raise PredictorError(f"{role} has a row that is not as long as its columns")
     return QueryOrAnswer(answer=Table(columns=columns, rows=rows, has_header=bool(columns or rows)))

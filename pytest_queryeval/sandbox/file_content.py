@@ -1,4 +1,4 @@
-"""Messages on files that are no databases: what they contain, and how to use them. Also imported by child processes."""
+"""Messages on files that are not databases: what they contain, and how to use them. Child processes import it, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT_CONTROLS = frozenset(b"\t\n\r\f")
 
 
 def not_a_database(name: str, header: bytes) -> str:
-    """Return the problem of a file that is no database of `name`, such as SQLite, by its first bytes.
+    """Return the problem of a file that is not a database of `name`, such as SQLite, by its first bytes.
 
     >>> not_a_database("SQLite", b"CREATE TABLE singer (name text);")
     'not a SQLite database, but a text file with SQL: write `source: {sqlite: {script: FILE}}`'

@@ -79,7 +79,7 @@ def _read_schemas(document: Any) -> dict[str, Schema]:
     for number, entry in enumerate(document if isinstance(document, list) else [document], start=1):
         try:
             if not isinstance(entry, dict):
-                raise TypeError("it is no object")
+                raise TypeError("it is not an object")
             name, schema = str(entry[DATABASE]), schema_of_entry(entry)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)

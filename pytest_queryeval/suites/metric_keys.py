@@ -120,7 +120,7 @@ def known_metric(name: str, node: Node, *, besides: Iterable[str] = ()) -> str:
 
 
 def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
-    """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs.
+    """Raise `QueryEvalError` unless the metric is known, is not a family, and has the extra that it needs.
 
     `besides` are further names that may be meant.
     """
@@ -219,7 +219,7 @@ def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     if name not in METRICS and name not in KINDS:
         names = (*METRICS.names(), *KINDS.names())
         hint = did_you_mean(name, names) or f": write {{METRIC: {{{name}: …}}}}"
-        raise node.problem(f"options for '{name}', which is no metric and no kind{hint}")
+        raise node.problem(f"options for '{name}', which is neither a metric nor a kind{hint}")
     owned_by = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     for key, value in entries(node).items():

@@ -71,7 +71,7 @@ def _intended_key(name: str, level: Level) -> str:
         return nearest(name, allowed_keys)
     if intended_key := SYNONYMS.get(name.lower()):
         return intended_key if intended_key in allowed_keys else ""
-    # The order of SYNONYMS decides: `generated_sql` is predicted, not gold. `model_name` is no id.
+    # The order of SYNONYMS decides: `generated_sql` is predicted, not gold. `model_name` is not an id.
     words = {*name.lower().split("_")} - {"name", "key"}
     intended_key = next((key for synonym, key in SYNONYMS.items() if {synonym, key} & words), "")
     return intended_key if intended_key in allowed_keys else nearest(name, allowed_keys)

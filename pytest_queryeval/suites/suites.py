@@ -142,13 +142,13 @@ def load_suite(
 
 
 def suite_files(path: Path) -> list[Path]:
-    """Return the suite files below a folder, in the order of their paths, or the path itself if it is no folder.
+    """Return the suite files below a folder, in the order of their paths, or the path itself if it is not a folder.
 
-    Raise `SuiteError` for a folder without suites, and for a file that is none.
+    Raise `SuiteError` for a folder without suites, and for a file that is not a suite.
     """
     if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, for any name
         if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
-            raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
+            raise SuiteError([file_at(path).problem(f"is not a suite: {SUITE_NAMES}")])
         return [path]
     if not (files := sorted(suites_below(path))):
         raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
@@ -226,7 +226,7 @@ def _as_case_file(file: File) -> str:
 def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = False) -> Iterator[Node]:
     """Yield the nodes of the cases under `cases`, or in the tables and files that it names; raise `CaseError`.
 
-    With `empty_is_predicted` an empty cell below `predicted` is an empty answer, else it is no answer.
+    With `empty_is_predicted` an empty cell below `predicted` is an empty answer, else it is not an answer.
     """
     if isinstance(cases.value, list):
         yield from cases.value

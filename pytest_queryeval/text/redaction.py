@@ -94,7 +94,7 @@ def register_secrets(settings: Any, name: str = "") -> None:
         case str():
             is_whole = is_secret_name(name) and "://" not in settings
             for value in _credentials(settings) if is_whole else _secrets_in_url(settings):
-                # What is filled into a placeholder such as `{query}` is no secret.
+                # What is filled into a placeholder such as `{query}` is not a secret.
                 for piece in (value, *_PLACEHOLDER.split(value)):
                     if not _PLACEHOLDER.fullmatch(piece):
                         register_secret(piece.strip())

@@ -1,4 +1,4 @@
-"""Reference scores of published evaluators. They are no part of the project: QUERYEVAL_CONFORMANCE names their
+"""Reference scores of published evaluators. They are not part of the project: QUERYEVAL_CONFORMANCE names their
 folder."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def conformance() -> Path:
     folder = os.environ.get(VARIABLE)
     if not folder:
         pytest.skip(f"{VARIABLE} names no folder of reference scores")
-    assert Path(folder).is_dir(), f"{VARIABLE}={folder} is no folder"
+    assert Path(folder).is_dir(), f"{VARIABLE}={folder} is not a folder"
     return Path(folder)
 
 

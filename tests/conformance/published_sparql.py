@@ -18,7 +18,7 @@ Side = dict[str, Any]
 
 
 def cell(term: Side | None) -> Cell:
-    """A term of SPARQL-JSON; values that are no text, which the format does not allow, stay as they are."""
+    """A term of SPARQL-JSON; values that are not text, which the format does not allow, stay as they are."""
     if term is None:
         return None
     value = term.get("value", "")

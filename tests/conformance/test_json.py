@@ -18,7 +18,7 @@ ALPHAS = {"overall_minilm": 0.5, "overall_alpha08_minilm": 0.8}
 
 
 def pairs_of(records: Records) -> list[dict[str, Any]]:
-    """The records that the published code has scores for: it raises for answers that are no objects."""
+    """The records that the published code has scores for: it raises for answers that are not objects."""
     return [record for record in records("json_pairs.jsonl") if "error" not in record]
 
 

@@ -127,8 +127,8 @@ def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_an
     ("content", "message"),
     [
         (None, "*base.json: no such file: `pytest --queryeval-report=report.json` writes one"),
-        ("{}", "*base.json: is no report of pytest-queryeval: `pytest --queryeval-report=report.json` writes one"),
-        ("half of {", "*base.json: is no report: *"),
+        ("{}", "*base.json: is not a report of pytest-queryeval: `pytest --queryeval-report=report.json` writes one"),
+        ("half of {", "*base.json: is not a report: *"),
     ],
 )
 def test_a_baseline_that_cannot_be_read_is_a_usage_error(suite, write, run, content, message):

@@ -236,7 +236,7 @@ def test_the_script_says_which_part_is_no_report(pytester, suite, shard):
 
     assert result.ret == 2
     (line,) = result.errlines
-    assert line.startswith("cut.json: is no report: ")
+    assert line.startswith("cut.json: is not a report: ")
     assert result.outlines == []
     assert not (pytester.path / "all.json").exists()
 

@@ -38,7 +38,7 @@ def open_parquet(file: File) -> Iterator[Table]:
         try:
             relation = connection.execute("FROM read_parquet(?)", [pattern])
         except duckdb.Error as error:
-            raise file.problem(f"is no Parquet file that can be read: {error}") from error
+            raise file.problem(f"is not a Parquet file that can be read: {error}") from error
         yield table_of(TableFile(file.path, file.shown), _numbered_rows(relation, file), value_text)
 
 

@@ -84,7 +84,7 @@ def _workbook_errors(file: File) -> Iterator[None]:
     except CaseError:
         raise
     except Exception as error:
-        problem = f"is no .xlsx workbook that can be read, save it as .xlsx again: {without_advice(error)}"
+        problem = f"is not a .xlsx workbook that can be read, save it as .xlsx again: {without_advice(error)}"
         raise file.problem(problem) from error
 
 

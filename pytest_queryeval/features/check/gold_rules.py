@@ -149,7 +149,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     if gold.query is None:
         return
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
-        yield "gold reads nothing of its source, so that it is no test of a query: ask for what the source holds"
+        yield "gold reads nothing of its source, so that it is not a test of a query: ask for what the source holds"
         return
     if gold.compared is None or not gold.compared.rows:
         return
@@ -169,7 +169,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
 
 
 def _as_text(cell: Cell) -> str | None:
-    """Return the text of a cell; None where the cell is no text."""
+    """Return the text of a cell; None where the cell is not a text."""
     if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
         return cell.lexical
     return cell if isinstance(cell, str) else None

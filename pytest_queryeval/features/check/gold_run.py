@@ -86,7 +86,7 @@ class GoldRun:
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
 
     def run(self, query: str) -> Table | None:
-        """Return the answer of another query on the source of the case; None where it fails or is no table."""
+        """Return the answer of another query on the source of the case; None where it fails or is not a table."""
         answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
 

@@ -90,7 +90,7 @@ class Process(asyncio.SubprocessProtocol):
     def give(self, data: bytes, *, is_last: bool) -> None:
         """Write to its stdin as fast as it reads, and close that after the last data.
 
-        A process that does not read is no error.
+        A process that does not read is not an error.
         """
         self._unsent = memoryview(bytes(self._unsent) + data)
         self._is_last = is_last

@@ -267,7 +267,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
         return os.path.abspath(executable)  # noqa: PTH100 - see above: a virtual environment's python is a link
     path = Path(os.path.abspath(folder / program))  # noqa: PTH100 - see above
     if not _is_file(path):
-        raise PredictorError(f"there is no program '{shown_program}': {mask_credentials(str(path))} is no file")
+        raise PredictorError(f"there is no program '{shown_program}': {mask_credentials(str(path))} is not a file")
     if not os.access(path, os.X_OK):
         hint = f"make it so (chmod +x), or name what runs it: [python3, {shown_program}]"
         raise PredictorError(f"'{shown_program}' is not executable: {hint}")

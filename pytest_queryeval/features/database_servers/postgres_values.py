@@ -35,12 +35,12 @@ _MAX_DIGITS = 10_000
 
 
 def text_of(data: Buffer) -> str:
-    r"""Return the text, with `\xe9` for bytes that are no UTF-8, which a database in SQL_ASCII may hold."""
+    r"""Return the text, with `\xe9` for bytes that are not UTF-8, which a database in SQL_ASCII may hold."""
     return bytes(data).decode(errors="backslashreplace")
 
 
 class LenientLoader(Loader):
-    """Reads texts, also those that are no UTF-8."""
+    """Reads texts, also those that are not UTF-8."""
 
     def load(self, data: Buffer) -> str:
         """Return the text."""

@@ -95,7 +95,7 @@ def _host(hosts: Hosts) -> Host:
 
 
 class DuckDBInMemory(DatabaseInMemory):
-    """One DuckDB database in memory; its child encodes the cells that are no plain values."""
+    """One DuckDB database in memory; its child encodes the cells that are not plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
@@ -103,7 +103,7 @@ class DuckDBInMemory(DatabaseInMemory):
 
 
 class DuckDBFile(DatabaseFile):
-    """One DuckDB database; its child encodes the cells that are no plain values."""
+    """One DuckDB database; its child encodes the cells that are not plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""

@@ -202,7 +202,9 @@ def _load(name: str) -> Library:
             get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
             return library(name)
     except Exception as error:
-        raise problem(name, f"it is no folder, not in the local cache of models, and not to be had: {error}") from error
+        raise problem(
+            name, f"it is not a folder, not in the local cache of models, and cannot be downloaded: {error}"
+        ) from error
 
 
 def _library(name: str) -> Any:

@@ -144,7 +144,7 @@ COLUMNS = (
         style="query",
         lines=20,
         note="indicator selection details: per dimension its recall and precision, and the terms that were found, "
-        "not found, and selected though they are no target.",
+        "not found, and selected though they are not targets.",
     ),
     Column(header="dataset recall", read=at("scores", "dataset_recall"), style="score"),
     Column(header="dataset precision", read=at("scores", "dataset_precision"), style="score"),

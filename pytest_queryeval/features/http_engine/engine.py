@@ -141,7 +141,7 @@ class HTTPEngine:
 
     def _refusal(self, query: str) -> Failure | None:
         if _SURROGATE.search(query):
-            return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
+            return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
         if self._dialect == "clickhouse" and _FORMAT.search(query):
             return Failure(kind="invalid", message="the source sets the format of answers, not the query: FORMAT")
         from pytest_queryeval.engines.readonly import UNREADABLE, refusal

@@ -127,7 +127,7 @@ class Pages:
         # Only rows may repeat a name: in any other object it is unclear which value counts.
         row_ids = {id(row) for row in rows or ()} if repeating_objects else set()
         if ambiguous_object := next((item for item in repeating_objects if id(item) not in row_ids), None):
-            raise Fault(f"the answer is no whole JSON: an object has two members '{ambiguous_object.duplicate_name}'")
+            raise Fault(f"the answer is not valid JSON: an object has two members '{ambiguous_object.duplicate_name}'")
         next_urls = [url for url in _select(self._settings["next"], document) if url]
         if next_urls and not isinstance(next_urls[0], str):
             raise Fault(f"`next` ({self._settings['next']}) selects {json_type(next_urls[0])}, not a URL")

@@ -143,7 +143,7 @@ class Selector:
             try:
                 return QueryOrAnswer(query=reply.body.decode(reply.charset).removeprefix("\ufeff")), {}
             except ValueError as error:
-                raise self._problem(f"the answer is no text: {one_line(str(error))}") from error
+                raise self._problem(f"the answer is not text: {one_line(str(error))}") from error
         document = self._read(reply)
         if isinstance(document, dict) and document.get(ABSTAINED) is True:
             content, metadata = read_fields(document, kind, by=self._name)
@@ -152,7 +152,7 @@ class Selector:
             answer, metadata = self._answer_in(document)
             if answer is None:
                 answer_path = f"`answer` ({self._answer})" if self._answer else PREDICTED
-                raise self._problem(f'{answer_path} is null, which is no answer: an empty one is ""')
+                raise self._problem(f'{answer_path} is null, which is not an answer: an empty one is ""')
             content = read_answer(answer, kind, by=self._name)
         for name, path in self._metadata.items():
             if values := self._all(path, document):
@@ -172,7 +172,7 @@ class Selector:
             raise self._problem(one_line(problem, PROBLEM_CHARACTERS), temporary=temporary) from error
         if repeating:
             name = one_line(repeating[0].duplicate_name, 40)
-            raise self._problem(f"the answer is no whole JSON: an object has two members '{name}'")
+            raise self._problem(f"the answer is not valid JSON: an object has two members '{name}'")
         return document
 
     def _answer_in(self, document: Any) -> tuple[JsonValue, dict[str, JsonValue]]:
@@ -249,7 +249,7 @@ class HTTPService:
             url = with_parameters(self._url, self._params, values)
             content, content_type = render_body(self._body, values)
         except UnicodeEncodeError as error:
-            raise PredictorError(f"'{case.id}' cannot be sent: it is no Unicode text ({error.reason})") from error
+            raise PredictorError(f"'{case.id}' cannot be sent: it is not Unicode text ({error.reason})") from error
         if self._client is None:  # it belongs to the event loop of the first call
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         reply = await self._client.ask(self._method, url, content, content_type)

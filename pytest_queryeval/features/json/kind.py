@@ -104,7 +104,7 @@ def _answer(node: Node) -> JsonAnswer:
 def _read(query_or_answer: QueryOrAnswer) -> Execution:
     if query_or_answer.query is None:
         if not isinstance(query_or_answer.answer, JsonAnswer):
-            raise PredictorError(f"the prediction is no JSON answer but a {type(query_or_answer.answer).__name__}")
+            raise PredictorError(f"the prediction is not a JSON answer but a {type(query_or_answer.answer).__name__}")
         return Execution(query=None, answer=query_or_answer.answer)
     text, note = answer_text(query_or_answer.query)
     problem = refusal(text)

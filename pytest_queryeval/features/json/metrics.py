@@ -99,7 +99,7 @@ def check_at(options: Mapping[str, JsonValue]) -> None:
     if not isinstance(at, str) or (at and at[0] not in "$/"):
         raise SettingError("at", "'at' is neither a JSONPath, which begins with `$`, nor a JSON pointer, with `/`")
     if at.startswith("/") and not _POINTER.fullmatch(at):
-        raise SettingError("at", f"`{at}` is no JSON pointer: `~` stands before 0 or 1 only")
+        raise SettingError("at", f"`{at}` is not a JSON pointer: `~` stands before 0 or 1 only")
     if at.startswith("$"):
         try:
             compiled(at)

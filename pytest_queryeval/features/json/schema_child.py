@@ -108,7 +108,7 @@ def _join_shown(items: Iterable[Any], write: Callable[[Any, int], str], room: in
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `multipleOf` exactly in decimals: 4.35 is a multiple of 0.01, and numbers beyond floats are no error."""
+    """Check `multipleOf` exactly in decimals: 4.35 is a multiple of 0.01, and numbers beyond floats are allowed."""
     if not validator.is_type(instance, "number"):
         return
     try:
@@ -230,7 +230,7 @@ def deep_stack() -> Iterator[None]:
     except RecursionError as error:
         raise TooDeep("nested too deeply to be checked") from error
     except BaseException as error:
-        # A library in Rust that reaches the recursion limit panics, which is no Exception.
+        # A library in Rust that reaches the recursion limit panics, which is not an Exception.
         if type(error).__name__ != "PanicException":
             raise
         raise TooDeep("nested too deeply to be checked") from None

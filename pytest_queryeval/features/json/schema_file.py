@@ -36,8 +36,8 @@ SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
 def read_schema(file: File) -> JsonSchema:
     """Read a schema and the files that it refers to, all below its folder; nothing is ever fetched.
 
-    Raise `CaseError` where a file is no JSON, no schema of its draft (2020-12 where it names none), or of another draft
-    than the first, or where a reference has no target.
+    Raise `CaseError` if a file is not JSON, not a schema of its draft (2020-12 by default), or of another draft than
+    the first, or if a reference has no target.
     """
     document = json_value(read_json(file))
     try:
@@ -49,7 +49,7 @@ def read_schema(file: File) -> JsonSchema:
 
 
 class _Outside(Exception):  # noqa: N818 - it becomes an error with its reference
-    """A URI that is no file below the folder of the schema."""
+    """A URI that is not a file below the folder of the schema."""
 
 
 class _Reference(NamedTuple):

@@ -10,7 +10,7 @@ def render_html(report: Report) -> bytes:
     """Return a page that needs no other file; without scripts it has all but the table of cases."""
     from pytest_queryeval.features.page.page import page
 
-    # A lone surrogate, as in a path that is no UTF-8, cannot be written as it is.
+    # A lone surrogate, as in a path that is not UTF-8, cannot be written as it is.
     return page(report).encode(errors="backslashreplace")
 
 

@@ -19,7 +19,7 @@ Rows: TypeAlias = Sequence[tuple[str, ...]]
 Timed: TypeAlias = "tuple[array[float], array[float]]"
 
 BINS = 10
-MIN_SECONDS = 1e-9  # a shorter time is no measurement
+MIN_SECONDS = 1e-9  # a shorter time is not a measurement
 STEPS = 4  # to each power of ten of seconds
 BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 

@@ -33,7 +33,7 @@ METADATA_LEVELS = 100  # predictors send no more
 _NOT_COUNTED = frozenset({"auth", "headers", "verify", "env"})
 # Predictors whose answers do not depend on the folder of the suite.
 _PLACELESS = frozenset({"http", "hook"})
-# The first change is named: with another predictor, other settings are no news.
+# The first change is named: with another predictor, other settings are not news.
 _CHANGES = {
     "question": "what is recorded under this id has another question",
     "kind": "its `kind` has changed since",
@@ -194,7 +194,7 @@ def decode_prediction(entry: Entry) -> Prediction:
             raise ValueError("neither a query nor an answer")
     metadata = decode(entry["metadata"])
     if not isinstance(metadata, dict):
-        raise ValueError("metadata that is no object")
+        raise ValueError("metadata that is not an object")
     return Prediction(
         content=content,
         predictor=decode_lines(entry["predictor"]),

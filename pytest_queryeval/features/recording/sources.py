@@ -39,7 +39,7 @@ _KINDS = frozenset(get_args(FailureKind))
 _LABELS = frozenset(get_args(CauseLabel))
 _SHOWN = 80  # characters
 _SHOWN_DIGITS = 8
-# The first change is named: with another engine, another version is no news.
+# The first change is named: with another engine, another version is not news.
 _CHANGES = {
     "engine": "its source has another engine",
     "state": "its source has changed since",
@@ -200,7 +200,7 @@ def decode_times(entry: Entry) -> Times:
     """Return the seconds in an entry; raise ValueError, TypeError or KeyError where it holds none."""
     times = [(float(gold), float(predicted)) for gold, predicted in entry["times"]]
     if not all(math.isfinite(seconds) and seconds >= 0 for pair in times for seconds in pair):
-        raise ValueError("seconds that are none")
+        raise ValueError("seconds that are not a number")
     return times
 
 
@@ -233,7 +233,7 @@ def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
     texts = (map(decode_text, edit) for edit in entry["edits"])
     edits = tuple(CausingEdit(label=label, clause=clause, change=change) for label, clause, change in texts)  # type: ignore[arg-type]  # checked below
     if not {edit.label for edit in edits} <= _LABELS:
-        raise ValueError("a label that is none")
+        raise ValueError("an unknown label")
     if not edits:
         return (None,)
     repaired_query = None if entry["repaired_query"] is None else decode_lines(entry["repaired_query"])

@@ -137,7 +137,7 @@ class EntryIndex(Generic[T]):
         try:
             # A link could lead anywhere, and a pipe would make the run wait for ever.
             if not stat.S_ISREG(path.lstat().st_mode):
-                raise self._damage_error(name, "it is no regular file")
+                raise self._damage_error(name, "it is not a regular file")
             return decode_entry(name, path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -237,11 +237,11 @@ def decode_entry(name: str, data: bytes) -> Entry:
     try:
         entry = _JSON.read(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ValueError("it is no UTF-8") from error
+        raise ValueError("it is not UTF-8") from error
     except TooDeepError as error:
         raise ValueError("it nests too deep") from error
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(entry, dict):
         raise ValueError("it holds no entry")
     checksum = entry.pop("checksum", None)

@@ -233,7 +233,7 @@ class Driver(driver.TableDriver):
 
 
 def table_of(session: SparkSession, path: str) -> DataFrame:
-    """Return the table of a file; all but Parquet is read at once: a row that does not fit is no query's fault."""
+    """Return the table of a file; all but Parquet is read at once: a row that does not fit is not a query's fault."""
     suffix = Path(path).suffix.lower()
     link = SCRATCH / f"{uuid4().hex}{suffix}"  # Spark takes brackets and braces in a name for a pattern
     link.symlink_to(path)

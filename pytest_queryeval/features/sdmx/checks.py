@@ -23,9 +23,8 @@ def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
     """Return a sentence for each dataset, dimension and code that is not in the structure, with the nearest that is.
 
     A term with a name only is looked up by its name. A name that differs from that of its id is reported too, except
-    for spaces and unless the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`; codes are not looked up
-    in dimensions without a codelist; time is no dimension of a structure and is not checked. After MAX_SENTENCES there
-    is only the number of the others.
+    for spaces and unless the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`. Time is not
+    checked, nor are codes of dimensions without a codelist. After MAX_SENTENCES only the number of the others follows.
     """
     problems = _problems(selection, structure)
     sentences = tuple(problem.template.format(p=problem) for problem in islice(problems, MAX_SENTENCES))

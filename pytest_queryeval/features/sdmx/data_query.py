@@ -48,7 +48,7 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: b
         if any(codes is None or len(codes) > 1 for codes in chain.from_iterable(varying)):
             raise ValueError("the keys differ in several dimensions and need one code in each of these: write one key")
         if len(distinct) < prod(len(set(column)) for column in varying):
-            raise ValueError("the keys are not all combinations of their codes, so they are no selection")
+            raise ValueError("the keys are not all combinations of their codes, so they are not a selection")
     return tuple(
         None if None in column else tuple(dict.fromkeys(chain.from_iterable(codes or () for codes in column)))
         for column in columns
@@ -100,8 +100,8 @@ def is_data_query(text: str) -> bool:
 def read_data_query(text: str, structure: Structure | None) -> Selection:
     """Read a data query; its terms have the names that the structure has for their codes.
 
-    Dimensions without codes in the query are absent, and time is no selection. A filter `c[NAME]` of something that is
-    no dimension of the dataset is kept like one. Raise `ValueError` with one sentence where the text is no data query,
+    Dimensions without codes in the query are absent, and time selects nothing. A filter `c[NAME]` is kept even if NAME
+    is not a dimension of the dataset. Raise `ValueError` with one sentence where the text is not a data query,
     its dataset is not in the structure, or its key does not fit the dimensions.
     """
     if len(text) > MAX_CHARACTERS:
@@ -204,7 +204,7 @@ def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure
 
 
 def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
-    """Yield dimensions with the codes that `c[DIMENSION]` selects; all other parameters are no selection."""
+    """Yield dimensions with the codes that `c[DIMENSION]` selects; no other parameter selects anything."""
     filtered_dimensions = set()
     for parameter in parameters.split("&"):
         name, _, value = parameter.partition("=")

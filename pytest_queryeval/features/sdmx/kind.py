@@ -87,7 +87,7 @@ class Sdmx(Kind):
             if isinstance(selection, Failure):
                 return Execution(query=stated.query, error=selection)
         if not isinstance(selection, Selection):
-            raise PredictorError(f"the prediction is no selection but a {type(selection).__name__}")
+            raise PredictorError(f"the prediction is not a selection but a {type(selection).__name__}")
         execution = Execution(query=stated.query, answer=selection, note=note)
         if structure is None:
             return execution

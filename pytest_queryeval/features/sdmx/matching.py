@@ -30,7 +30,7 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
     label, or any with `by_id`) is replaced by the one that gold has for that code. Terms that agree in all that is
     compared are one. So are a term of predicted and another with only its id or only its name, and likewise two of
     gold where the shorter one matches no other term: a country with id and name in one dataset and its id alone in the
-    next is no second country.
+    next is not a second country.
     """
     gold_terms, predicted_terms = _distinct(gold, by_id), _distinct(_with_names_of_gold(predicted, gold, by_id), by_id)
     predicted_terms = _without(predicted_terms, _parts(predicted_terms))

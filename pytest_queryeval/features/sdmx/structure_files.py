@@ -32,7 +32,7 @@ def is_json(data: bytes) -> bool:
 
 
 def read_message(data: bytes) -> Message:
-    """Read the content of a file; raise `ValueError` with the reason where it is no structure message."""
+    """Read the content of a file; raise `ValueError` with the reason where it is not a structure message."""
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
     document = _XmlScan(data)
@@ -126,7 +126,7 @@ class _XmlScan:
         if not namespace.startswith(_NAMESPACE):
             raise ValueError(f"it is not SDMX: its root element is '{one_line(name)}'")
         if name != "Structure":
-            raise ValueError(f"it is no structure message: its root element is '{one_line(name)}'")
+            raise ValueError(f"it is not a structure message: its root element is '{one_line(name)}'")
         version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
         if version not in ("v2_1", "v3_0"):
             raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")

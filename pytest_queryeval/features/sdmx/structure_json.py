@@ -33,7 +33,7 @@ _SCHEMES = {
 
 
 def read_json_message(data: bytes) -> Message:
-    """Read a message; raise `ValueError` with the reason where it is none."""
+    """Read a message; raise `ValueError` with the reason if it is not one."""
     try:
         document = _JSON.read(data)
     except TooDeepError as error:
@@ -42,7 +42,7 @@ def read_json_message(data: bytes) -> Message:
         raise ValueError(f"it is not JSON ({error})") from error
     content = document.get("data") if isinstance(document, dict) else None
     if not isinstance(content, dict) or "dataSets" in content or "dataSets" in document:
-        raise ValueError("it is no SDMX-JSON structure message")
+        raise ValueError("it is not an SDMX-JSON structure message")
     codelists: dict[Reference, Codes] = {}
     for key, items in _SCHEMES.items():
         for scheme in _defined(content, key):
@@ -118,14 +118,14 @@ def _items(scheme: Object, key: str) -> Iterator[Object]:
 def _objects(around: Object, key: str) -> Sequence[Object]:
     objects = around.get(key) or []
     if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
-        raise ValueError(f"its '{key}' are no list of objects")
+        raise ValueError(f"its '{key}' is not a list of objects")
     return objects
 
 
 def _object(around: Object, key: str) -> Object:
     member = around.get(key) or {}
     if not isinstance(member, dict):
-        raise ValueError(f"its '{key}' is no object")
+        raise ValueError(f"its '{key}' is not an object")
     return member
 
 

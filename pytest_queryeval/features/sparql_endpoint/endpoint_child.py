@@ -94,7 +94,7 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
     try:
         return read_json_results(body, ask=ask)
     except ValueError as error:
-        problem = unreadable(content_type, body, error, expected="SPARQL JSON result", service="the query endpoint")
+        problem = unreadable(content_type, body, error, expected="SPARQL JSON results", service="the query endpoint")
         raise Fault(problem) from error
 
 
@@ -103,12 +103,12 @@ def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...],
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
         text = message(content_type, body, SHOWN_BYTES)
-        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{text}")
+        raise Fault(f"the answer is not a graph: {content_type or 'no content type'}{text}")
     if name == "xml" and b"<!DOCTYPE" in body:
         raise Fault("the answer is RDF/XML with a document type, which is not read")
     graph = rdflib.Graph()
     try:
         graph.parse(data=body, format=name, publicID=url.partition("?")[0])
     except Exception as error:
-        raise Fault(f"the answer is no whole {content_type}: {error}") from error
+        raise Fault(f"the answer is not valid {content_type}: {error}") from error
     return ("subject", "predicate", "object"), [tuple(map(encode_term, triple)) for triple in graph]

@@ -19,12 +19,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def refusal(query: Query) -> Failure | None:
     """Return why no engine runs a query: it would write, or leave the source; None where it may run."""
     if _SURROGATE.search(query.text):
-        return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
+        return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
     if query.depth > MAX_DEPTH:
         return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
         beginning = f"it begins with '{one_line(query.text.strip(), 20)}'"
-        return Failure(kind="invalid", message=f"the text is no query of {', '.join(FORMS)}: {beginning}")
+        return Failure(kind="invalid", message=f"the text is not a query of {', '.join(FORMS)}: {beginning}")
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service:

@@ -43,9 +43,9 @@ def _problems(value: Any) -> str:
         if isinstance(part, dict):
             for name, iri in part.items():
                 if not _NAME.fullmatch(str(name)):
-                    problems.append(f"'{name}' is no name of a prefix")
+                    problems.append(f"'{name}' is not a name of a prefix")
                 elif not is_iri(iri):
-                    problems.append(f"'{iri}' of '{name}' is no IRI")
+                    problems.append(f"'{iri}' of '{name}' is not an IRI")
         elif part != COMMON:
             problems.append(f"'{part}' is unknown")
     return f": {', '.join(problems)}"

@@ -47,7 +47,7 @@ class _Graph:
         """Return the only object of a property of the vocabulary; raise ValueError unless there is exactly one."""
         objects = self.of(subject, name)
         if len(objects) != 1:
-            raise ValueError(f"is no result set: expected one rs:{name} of {subject}, found {len(objects)}")
+            raise ValueError(f"is not a result set: expected one rs:{name} of {subject}, found {len(objects)}")
         return objects[0]
 
 
@@ -60,7 +60,7 @@ def read_rdf_results(text: str, suffix: str) -> Table:
     try:
         triples = [quad.triple for quad in pyoxigraph.parse(text, _FORMATS[suffix], lenient=True)]
     except SyntaxError as error:
-        raise ValueError(f"is no RDF: {error}") from error
+        raise ValueError(f"is not RDF: {error}") from error
     result_set = NamedNode(f"{_VOCABULARY}ResultSet")
     result_sets = [triple.subject for triple in triples if triple.predicate == _TYPE and triple.object == result_set]
     if not result_sets:
@@ -79,7 +79,7 @@ def refuse_nesting(text: str) -> None:
     for sign in _NESTING_TOKENS.finditer(text) if text.count("<<") > MAX_NESTED else ():
         depth += (sign["open"] is not None) - (sign["close"] is not None)
         if depth > MAX_NESTED:
-            raise ValueError(f"is no RDF: triples are nested deeper than {MAX_NESTED:,} levels")
+            raise ValueError(f"is not RDF: triples are nested deeper than {MAX_NESTED:,} levels")
 
 
 def _table(results: object, graph: _Graph) -> Table:
@@ -96,18 +96,18 @@ def _table(results: object, graph: _Graph) -> Table:
             for binding in graph.of(solution, "binding")
         }
         if unknown := row.keys() - set(columns):
-            raise ValueError(f"is no result set: rs:resultVariable does not name '{min(unknown)}'")
+            raise ValueError(f"is not a result set: rs:resultVariable does not name '{min(unknown)}'")
         rows.append(tuple([row.get(name) for name in columns]))
     return Table(columns=columns, rows=term_rows(rows), has_header=bool(columns))
 
 
 def _index(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"is no result set: rs:index is no whole number: {text}")
+        raise ValueError(f"is not a result set: rs:index is not a whole number: {text}")
     return int(text)
 
 
 def _text(term: Node) -> str:
     if not isinstance(term, Literal):
-        raise ValueError(f"is no result set: expected a literal, found {term}")
+        raise ValueError(f"is not a result set: expected a literal, found {term}")
     return term.value

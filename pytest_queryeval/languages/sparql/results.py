@@ -97,7 +97,7 @@ def read_results(text: str, suffix: str) -> Table:
     try:
         columns, rows = read_json_results(text)
     except ValueError as error:
-        raise ValueError(f"is no SPARQL JSON result: {error}") from error
+        raise ValueError(f"is not a SPARQL JSON result: {error}") from error
     return Table(columns=columns, rows=term_rows(rows))
 
 
@@ -111,11 +111,11 @@ def _read_xml(text: str) -> Table:
     try:
         parser.Parse(text.encode(), True)
     except (ExpatError, ValueError, KeyError, IndexError) as error:
-        raise ValueError(f"is no SPARQL XML result: {error}") from error
+        raise ValueError(f"is not a SPARQL XML result: {error}") from error
     if document.boolean is not None:
         return Table(columns=BOOLEAN, rows=[(document.boolean,)])
     if not document.has_results:
-        raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
+        raise ValueError("is not a SPARQL XML result: it has neither results nor a boolean")
     columns = tuple(document.columns)
     rows = [tuple([row.get(name) for name in columns]) for row in document.rows]
     return Table(columns=columns, rows=term_rows(rows))
@@ -130,5 +130,5 @@ def _read_tsv(text: str) -> Table:
         columns = tuple(variable.value for variable in solutions.variables)
         rows = [tuple(map(encode_term, solution)) for solution in solutions]
     except SyntaxError as error:
-        raise ValueError(f"is no SPARQL TSV result: {error.msg}") from error
+        raise ValueError(f"is not a SPARQL TSV result: {error.msg}") from error
     return Table(columns=columns, rows=term_rows(rows))

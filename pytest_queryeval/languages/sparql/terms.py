@@ -21,7 +21,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def term(driver_term: Term) -> Cell:
-    """Return the term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
+    """Return the term that a driver sent; `xsd:string` is not a datatype, and language tags are in lower case."""
     match driver_term:
         case str(iri):
             return IRI(iri)

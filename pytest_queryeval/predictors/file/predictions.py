@@ -258,7 +258,7 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
             value = scanner.value()
             if key == "cases" and isinstance(value, list):
                 remedy = "name its report.csv or report.xlsx instead, which `queryeval render` writes"
-                raise file.problem(f"is a report, and no file of predictions: {remedy}")
+                raise file.problem(f"is a report, not a file of predictions: {remedy}")
             if isinstance(value, str) and BIRD_MARKER in value and _POSITION.fullmatch(key):
                 problem = f"'{one_line(key, 40)}' is a key of BIRD's predictions: its keys are positions and not ids"
                 remedy = "import it, `queryeval import bird QUESTIONS --predictions FILE`"

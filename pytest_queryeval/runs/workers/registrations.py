@@ -69,7 +69,7 @@ def _import(member: Registered) -> None:
     folder = module.parents[len(names) - 1] if list(module.parts[-len(names) :]) == names else path.parent
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    with suppress(ModuleNotFoundError):  # a dotted name whose parent is no package
+    with suppress(ModuleNotFoundError):  # a dotted name whose parent is not a package
         if (module_spec := find_spec(name)) is not None and module_spec.origin == file:
             import_module(name)
             return

@@ -43,8 +43,8 @@ def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, serv
     name = next((name for part, name in _FORMATS.items() if part in kind), "XML" if _XML.match(body) else "")
     if name:
         remedy = "set what makes the server send JSON, such as `format=json` in the URL or `Accept` under `headers`"
-        return f"the answer is {name} and no {expected}, although JSON was asked for: {remedy} ({description})"
-    return f"the answer is no whole {expected}: {error} ({description})"
+        return f"the answer is {name}, not {expected}, although JSON was asked for: {remedy} ({description})"
+    return f"the answer is not valid {expected}: {error} ({description})"
 
 
 def credentials_remedy(sent: str, challenge: str) -> str:

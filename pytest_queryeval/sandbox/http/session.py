@@ -77,7 +77,7 @@ ACCEPT = {"Accept": JSON_TYPE}
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> Request:
     """Return the request of `settings`: `method`, `url`, and `params` and `body` rendered with the values.
 
-    Raises UnicodeEncodeError for values that are no Unicode text.
+    Raises UnicodeEncodeError for values that are not Unicode text.
     """
     data, content_type = render_body(settings["body"], values)
     url = with_parameters(without_user(settings["url"]), settings["params"], values)

@@ -1,7 +1,7 @@
 """Templates of bodies and parameters of requests, with placeholders such as `{query}`.
 
 A placeholder is replaced by a value, never by a piece of JSON or of a URL: a value cannot end the text around it, and
-its own braces are no placeholders. Also imported by child processes, so it imports the standard library only.
+its own braces are not placeholders. Also imported by child processes, so it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
 
 
 def is_body(value: Any) -> bool:
-    """Return whether it is a bare placeholder, a form, or a JSON value that is no text."""
+    """Return whether it is a bare placeholder, a form, or a JSON value that is not a text."""
     if isinstance(value, str):
         return is_placeholder(value) or _FORM.fullmatch(value) is not None
     return isinstance(value, dict | list)
@@ -81,7 +81,7 @@ def render_text(text: str, values: Mapping[str, Any]) -> str:
 def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
     """Return a body and its content type: a bare placeholder is plain text, another text a form, anything else JSON.
 
-    None is no body. Raises UnicodeEncodeError for values that are no Unicode text.
+    None is not a body. Raises UnicodeEncodeError for values that are not Unicode text.
     """
     if body is None:
         return None, ""

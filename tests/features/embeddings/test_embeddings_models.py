@@ -155,7 +155,7 @@ def test_a_model_of_the_hub_is_fetched_once_and_a_hub_out_of_reach_is_tried_once
         assert told == ["embedding model org/mini2 is being loaded"]
         assert len(set(said)) == 1
         assert said[0].startswith(
-            "embedding_model 'org/mini2': it is no folder, not in the local cache of models, and not to"
+            "embedding_model 'org/mini2': it is not a folder, not in the local cache of models, and cannot"
         )
 
         # A name without organization is looked for where the library looks.

@@ -334,7 +334,7 @@ def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
     [
         (["nowhere"], "nowhere: "),
         (["."], "no suite below: "),
-        (["singers.sql"], "is no suite: "),
+        (["singers.sql"], "is not a suite: "),
         (["good/s.queryeval.yaml::on"], "no case 'on'"),
         (["good", "--limit=0"], "--limit: expected a whole number from 1, found 0"),
         (["good", "--trials=1001"], "--trials: expected a whole number from 1 to 1,000, found 1001"),

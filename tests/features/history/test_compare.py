@@ -851,15 +851,15 @@ def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, argu
 DAMAGED = {
     "missing.json": "no such file: `pytest --queryeval-report=report.json` writes one",
     "folder": "is a folder: name the report in it",
-    "text.json": "is no report: not JSON: ",
-    "empty.json": "is no report: not JSON: ",
-    "binary.json": "is no report: ",
-    "list.json": "is no report of pytest-queryeval",
+    "text.json": "is not a report: not JSON: ",
+    "empty.json": "is not a report: not JSON: ",
+    "binary.json": "is not a report: ",
+    "list.json": "is not a report of pytest-queryeval",
     "old.json": "has schema 1, and only schema 2 can be read: run the suites again",
-    "deep.json": "is no report: nested too deep",
-    "large.json": "is no report: larger than 1 MiB",
-    "::error::x.json": "is no report: not JSON: ",
-    "\x1b[31m\n::error::x.json": "is no report: not JSON: ",
+    "deep.json": "is not a report: nested too deep",
+    "large.json": "is not a report: larger than 1 MiB",
+    "::error::x.json": "is not a report: not JSON: ",
+    "\x1b[31m\n::error::x.json": "is not a report: not JSON: ",
 }
 CALLS = [["compare", "good.json", "other.json"], ["merge", "good.json"], ["render", "good.json"]]
 CONTENTS = {
@@ -949,7 +949,7 @@ def test_a_folder_that_may_not_be_written_to_ends_with_2_before_anything_is_made
 
     out, err = capsys.readouterr()
     assert (stop.value.code, out, Path("first.md").exists()) == (2, "", False)
-    assert err == "report locked/out.md cannot be written: locked is no folder that can be written to\n"
+    assert err == "report locked/out.md cannot be written: locked is not a folder that can be written to\n"
 
 
 def test_names_that_look_like_commands_are_no_commands(write, capsys):
@@ -1023,7 +1023,7 @@ def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
         main(["render", "damaged.json", "-o", "again.md"])
 
     assert capsys.readouterr().err == (
-        "damaged.json: is no report: baseline: 'created' is missing: run the suites again with this version of "
+        "damaged.json: is not a report: baseline: 'created' is missing: run the suites again with this version of "
         "pytest-queryeval\n"
     )
 
@@ -1097,7 +1097,7 @@ def test_a_report_with_a_damaged_head_is_none(write, capsys, member, value):
         main(["render", "damaged.json", "-o", "x.md"])
 
     assert ended.value.code == 2
-    assert f"damaged.json: is no report: {member}: expected an object" in capsys.readouterr().err
+    assert f"damaged.json: is not a report: {member}: expected an object" in capsys.readouterr().err
     assert not Path("x.md").exists()
 
 

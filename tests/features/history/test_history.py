@@ -343,7 +343,7 @@ def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys
         "reports/note.json",
         "reports/old.json",
     ]
-    assert "\nskipped: reports/half.json: is no report: not JSON" in out.err
+    assert "\nskipped: reports/half.json: is not a report: not JSON" in out.err
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys
     [
         (["missing"], "missing: no such file or folder"),
         (["empty"], "no report below empty"),
-        (["empty", "empty/a.json"], "no report below empty or empty/a.json; skipped: empty/a.json: is no report"),
+        (["empty", "empty/a.json"], "no report below empty or empty/a.json; skipped: empty/a.json: is not a report"),
         (["reports", "-o", "h.pdf"], "no history as '.pdf' for h.pdf"),
         (["reports", "--by", "f2"], "no report has a score of 'f2': choose from f1, pass_rate"),
         (["reports", "-o", "reports/0/report.json"], "reports/0/report.json: is a report of the history, and would be"),

@@ -234,7 +234,7 @@ def test_a_value_is_an_answer_where_answers_are_values(kind, value):
     [
         ("$.sql", r"`answer` (\$\.sql) selects nothing of an object with rows (a list of 2), none (null)"),
         ("$.rows[*]", r"`answer` (\$\.rows[*]) selects 2 values, not one, of an object"),
-        ("$.none", r'`answer` (\$\.none) is null, which is no answer: an empty one is ""'),
+        ("$.none", r'`answer` (\$\.none) is null, which is not an answer: an empty one is ""'),
         ("$.rows", "returned list, not text"),
         ("$.query", "did you mean '$.result.query'?"),
     ],
@@ -348,7 +348,7 @@ def test_metadata_that_a_case_lacks_are_named():
 def test_a_question_that_is_no_unicode_text_is_an_error_of_its_case():
     error = fault("http://127.0.0.1:9/", case=make_view(question="\ud800"), params={"q": "{question}"})
 
-    assert "no Unicode text" in str(error)
+    assert "not Unicode text" in str(error)
 
 
 @pytest.mark.parametrize("scheme", CREDENTIALS)

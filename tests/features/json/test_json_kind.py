@@ -55,7 +55,7 @@ def test_gold_is_a_value_or_json_text(written, value):
         ("gold: null", 'gold is empty: write "null" in quotes'),
         ("gold: '{\"a\": NaN}'", "NaN is not JSON"),
         ('gold: \'{"a": 1, "a": 2}\'', "duplicate key 'a'"),
-        ("gold_table: {columns: [a], rows: []}", "answers of the kind 'json' are no tables"),
+        ("gold_table: {columns: [a], rows: []}", "answers of the kind 'json' are not tables"),
     ],
 )
 def test_a_gold_that_is_no_json_is_a_problem_of_the_suite(line, said):

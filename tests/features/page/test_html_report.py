@@ -248,11 +248,11 @@ def test_thresholds_of_a_case_stand_with_its_details():
 
 
 def test_what_metrics_and_the_verdict_note_stands_with_the_details_of_a_case():
-    details = {"notes": ["#1"], "violations": ["x is no number"], "exact_set_match": {"differs": ["where"]}, "n": 1}
+    details = {"notes": ["#1"], "violations": ["x is not a number"], "exact_set_match": {"differs": ["where"]}, "n": 1}
     page = page_of(aggregate([case(details=details, depends_on_tie=True)], gates=(), about=HEAD))
 
     assert page.packed[1][0]["notes"] == [
-        ["violation", "x is no number"],
+        ["violation", "x is not a number"],
         ["texts", "differ in where"],
         ["note", "predicted is right only because gold's LIMIT cuts through rows with equal sort values"],
         ["note", "#1"],

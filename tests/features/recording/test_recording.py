@@ -893,14 +893,14 @@ def test_an_entry_without_a_cause_is_damaged(entry):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda text: text[: len(text) // 2], "it is no JSON: "),
+        (lambda text: text[: len(text) // 2], "it is not JSON: "),
         (lambda text: "[]", "it holds no entry"),
         (lambda text: "[" * 100_000, "it nests too deep"),
         (lambda text: text.replace("SELECT 1", "SELECT 2"), "it was changed after it was recorded"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "it is not of format 1"),
-        (lambda text: text.replace("0.25", "NaN"), "it is no JSON: NaN is not JSON"),
-        (lambda text: "\n<<<<<<< HEAD\n" + text, "it is no JSON: Expecting value: line 2 column 1"),
-        (lambda text: text.encode("utf-16"), "it is no UTF-8"),
+        (lambda text: text.replace("0.25", "NaN"), "it is not JSON: NaN is not JSON"),
+        (lambda text: "\n<<<<<<< HEAD\n" + text, "it is not JSON: Expecting value: line 2 column 1"),
+        (lambda text: text.encode("utf-16"), "it is not UTF-8"),
     ],
 )
 @pytest.mark.parametrize("opened", [recorder, replayer])
@@ -958,7 +958,7 @@ def test_what_is_no_file_is_not_read(tmp_path, make):
     path.unlink()
     make(path)
 
-    with pytest.raises(PredictorError, match="it is no regular file"):
+    with pytest.raises(PredictorError, match="it is not a regular file"):
         replayer(tmp_path).call(case, SPEC, 1).load()
 
 

@@ -1,4 +1,4 @@
-"""`queryeval merge`: parts united, gates evaluated, exit statuses, and parts that are no reports."""
+"""`queryeval merge`: parts united, gates evaluated, exit statuses, and parts that are not reports."""
 
 import fnmatch
 import json
@@ -366,46 +366,55 @@ def broken_case(**changes):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "is no report: not JSON: a value is missing (line 1)"),
-        (b'{"schema": 2, "cases": [', "is no report: not JSON: it ends too early: a value, a `]` or a `}` is missing"),
-        (b"\xff\x00\xfe", "is no report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (b"[]", "is no report of pytest-queryeval"),
-        (b'{"schema": 2}', "is no report of pytest-queryeval"),
+        (b"", "is not a report: not JSON: a value is missing (line 1)"),
+        (
+            b'{"schema": 2, "cases": [',
+            "is not a report: not JSON: it ends too early: a value, a `]` or a `}` is missing",
+        ),
+        (b"\xff\x00\xfe", "is not a report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (b"[]", "is not a report of pytest-queryeval"),
+        (b'{"schema": 2}', "is not a report of pytest-queryeval"),
         (b'{"schema": 3, "cases": []}', f"has schema 3, {ONLY_2}"),
         (b'{"schema": 1, "cases": []}', f"has schema 1, {ONLY_2}"),
         (b'{"schema": "\\u001b[1m", "cases": []}', f"has schema \\x1b[1m, {ONLY_2}"),
-        (b'{"schema": 2, "cases": [], "x": NaN}', "is no report: NaN is not JSON"),
-        (b'{"schema": 2, "cases": [], "x": -1e999}', "is no report: the number -1e999 is too large"),
-        (b"[" * 100_000, "is no report: nested too deep"),
-        (b'{"schema": 2, "cases": []}', "is no report: 'name' is missing"),
-        (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),
-        (part() | {"cases": {}}, "is no report: cases: 'file' is missing"),
-        (part() | {"cases": [1]}, "is no report: cases[0]: expected an object"),
-        (part() | {"unreadable_files": [None]}, "is no report: unreadable_files[0]: expected a text"),
-        (part() | {"collected": {"a": -1}}, "is no report: collected.a: expected a whole number >= 0"),
-        (part() | {"environment": {"parts": 3}}, "is no report: environment.parts: expected a list"),
-        (part() | {"predictor": {}}, "is no report: predictor: 'sources' is missing"),
-        (broken_gate(min="1"), "is no report: gates[0].min: expected a number or null"),
-        (broken_gate(where={"tag": 3}), "is no report: gates[0].where.tag: expected a text or an object"),
-        (broken_gate(where={"tag": {}}), "is no report: gates[0].where.tag: expected a text"),
-        (broken_gate(where={"not": "x"}), "is no report: gates[0].where.not: expected an object"),
-        (broken_gate(type="no_regression"), "is no report: gates[0]: 'no_regression' is missing"),
-        (broken_case(scores={"f1": True}), "is no report: cases[0].scores.f1: expected a number or null"),
-        (broken_case(scores={"f1": 10**180}), "is no report: cases[0].scores.f1: expected a number < 1e+150"),
-        (broken_case(scores={"f1": 10**400}), "is no report: a whole number is too large"),
-        (broken_case(outcome="lost"), "is no report: cases[0].outcome: expected one of passed, failed, missed, error,"),
-        (broken_case(gold={}), "is no report: cases[0].gold: 'query' is missing"),
-        (broken_case(violations=[{}]), "is no report: cases[0].violations[0]: 'metric' is missing"),
-        (broken_case(details={"notes": 1}), "is no report: cases[0].details.notes: expected a list"),
-        (broken_case(details={"spider": {}}), "is no report: cases[0].details.spider: 'hardness' is missing"),
-        (broken_case(nodeid=None), "is no report: cases[0].nodeid: expected a text"),
-        (broken_case(trials=[1]), "is no report: cases[0].trials[0]: expected an object"),
-        (broken_case(trials=[TRIAL, {}]), "is no report: cases[0].trials[1]: 'passed' is missing"),
+        (b'{"schema": 2, "cases": [], "x": NaN}', "is not a report: NaN is not JSON"),
+        (b'{"schema": 2, "cases": [], "x": -1e999}', "is not a report: the number -1e999 is too large"),
+        (b"[" * 100_000, "is not a report: nested too deep"),
+        (b'{"schema": 2, "cases": []}', "is not a report: 'name' is missing"),
+        (part() | {"created": "today"}, "is not a report: created: expected a time in the form of ISO 8601"),
+        (part() | {"cases": {}}, "is not a report: cases: 'file' is missing"),
+        (part() | {"cases": [1]}, "is not a report: cases[0]: expected an object"),
+        (part() | {"unreadable_files": [None]}, "is not a report: unreadable_files[0]: expected a text"),
+        (part() | {"collected": {"a": -1}}, "is not a report: collected.a: expected a whole number >= 0"),
+        (part() | {"environment": {"parts": 3}}, "is not a report: environment.parts: expected a list"),
+        (part() | {"predictor": {}}, "is not a report: predictor: 'sources' is missing"),
+        (broken_gate(min="1"), "is not a report: gates[0].min: expected a number or null"),
+        (broken_gate(where={"tag": 3}), "is not a report: gates[0].where.tag: expected a text or an object"),
+        (broken_gate(where={"tag": {}}), "is not a report: gates[0].where.tag: expected a text"),
+        (broken_gate(where={"not": "x"}), "is not a report: gates[0].where.not: expected an object"),
+        (broken_gate(type="no_regression"), "is not a report: gates[0]: 'no_regression' is missing"),
+        (broken_case(scores={"f1": True}), "is not a report: cases[0].scores.f1: expected a number or null"),
+        (broken_case(scores={"f1": 10**180}), "is not a report: cases[0].scores.f1: expected a number < 1e+150"),
+        (broken_case(scores={"f1": 10**400}), "is not a report: a whole number is too large"),
+        (
+            broken_case(outcome="lost"),
+            "is not a report: cases[0].outcome: expected one of passed, failed, missed, error,",
+        ),
+        (broken_case(gold={}), "is not a report: cases[0].gold: 'query' is missing"),
+        (broken_case(violations=[{}]), "is not a report: cases[0].violations[0]: 'metric' is missing"),
+        (broken_case(details={"notes": 1}), "is not a report: cases[0].details.notes: expected a list"),
+        (broken_case(details={"spider": {}}), "is not a report: cases[0].details.spider: 'hardness' is missing"),
+        (broken_case(nodeid=None), "is not a report: cases[0].nodeid: expected a text"),
+        (broken_case(trials=[1]), "is not a report: cases[0].trials[0]: expected an object"),
+        (broken_case(trials=[TRIAL, {}]), "is not a report: cases[0].trials[1]: 'passed' is missing"),
         (
             broken_case(trials=[TRIAL | {"passed": "no"}]),
-            "is no report: cases[0].trials[0].passed: expected true or",
+            "is not a report: cases[0].trials[0].passed: expected true or",
         ),
-        (broken_case(trials=[TRIAL | {"prediction": "x"}]), "is no report: cases[0].trials[0].prediction: expected an"),
+        (
+            broken_case(trials=[TRIAL | {"prediction": "x"}]),
+            "is not a report: cases[0].trials[0].prediction: expected an",
+        ),
     ],
 )
 def test_a_part_that_is_no_report_is_named_in_one_line(write, capsys, content, problem):
@@ -430,7 +439,7 @@ def test_a_part_that_is_too_large_is_refused(write, capsys):
     with Path("large.json").open("wb") as file:
         file.truncate(2**30)
 
-    assert refusal(capsys, "large.json") == f"large.json: is no report: larger than {MAX_BYTES // 2**20} MiB"
+    assert refusal(capsys, "large.json") == f"large.json: is not a report: larger than {MAX_BYTES // 2**20} MiB"
 
 
 def test_scores_that_cannot_be_averaged_are_refused():

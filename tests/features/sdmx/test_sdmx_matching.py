@@ -33,7 +33,7 @@ def matched(tp=(), fn=(), fp=()) -> Matched:
         pytest.param([": x"], ["A: x"], matched(tp=["A: x"]), id="gold gives the name only"),
         pytest.param(["A"], ["B: x"], matched(fn=["A"], fp=["B: x"]), id="another id where gold gives it only"),
         pytest.param(["A: x"], ["A"], matched(fn=["A: x"], fp=["A"]), id="gold gives both, predicted the id only"),
-        pytest.param(["A"], [": A"], matched(fn=["A"], fp=[": A"]), id="an id is no name"),
+        pytest.param(["A"], [": A"], matched(fn=["A"], fp=[": A"]), id="an id is not a name"),
         pytest.param(["A"], ["A: x", "A: y"], matched(tp=["A: x"], fp=["A: y"]), id="one gold term, one match"),
         pytest.param(["A", ": x"], ["A: x"], matched(tp=["A: x"], fn=[": x"]), id="one predicted term, one match"),
         pytest.param(["A", ": x"], ["A: x", "A: y"], matched(tp=["A: y", "A: x"]), id="as many pairs as can be"),

@@ -290,18 +290,18 @@ DOCTYPE = b'<!DOCTYPE a [<!ENTITY x SYSTEM "secret.txt">]>'
         (messages.shop().replace(b"v2_1", b"v2_0"), "only SDMX 2.1 and 3.0 can be read, not 'v2_0'"),
         (
             messages.shop().replace(b"mes:Structure ", b"mes:Error "),
-            "it is no structure message: its root element is 'Error'",
+            "it is not a structure message: its root element is 'Error'",
         ),
         (b"{", "it is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"),
         (b'{"a": "\xff"}', "it is not JSON ('utf-8' codec can't decode byte 0xff in position 7: invalid start byte)"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
-        (b"[]", "it is no SDMX-JSON structure message"),
-        (b'{"data": {"dataSets": []}}', "it is no SDMX-JSON structure message"),
-        (b'{"data": {"codelists": {}, "dataflows": 1}}', "its 'dataflows' are no list of objects"),
+        (b"[]", "it is not an SDMX-JSON structure message"),
+        (b'{"data": {"dataSets": []}}', "it is not an SDMX-JSON structure message"),
+        (b'{"data": {"codelists": {}, "dataflows": 1}}', "its 'dataflows' is not a list of objects"),
         (b'{"data": {"codelists": [{"codes": []}]}}', "an artefact or an item in it has no 'id'"),
         (
             b'{"data": {"dataStructures": [{"id": "A", "dataStructureComponents": 1}]}}',
-            "its 'dataStructureComponents' is no object",
+            "its 'dataStructureComponents' is not an object",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_endpoint_that_does_not_answer_as_one_is_a_source_error(run, behaviour, 
 
 @pytest.mark.parametrize("body", SHAPES.values(), ids=SHAPES)
 def test_json_of_another_shape_is_never_an_answer(run, body):
-    with FaultServer(says(body)) as server, pytest.raises(SourceError, match="no whole SPARQL JSON result"):
+    with FaultServer(says(body)) as server, pytest.raises(SourceError, match="not valid SPARQL JSON results"):
         run(server.url)
 
 

@@ -177,7 +177,7 @@ def test_a_database_outside_of_the_folder_is_skipped(folder, capsys, name):
     cases, skipped = imported(capsys, "spider", "q.json")
 
     assert cases.keys() == {"1"}
-    assert "no name of a database" in skipped["0"] or "there is no database" in skipped["0"]
+    assert "not a name of a database" in skipped["0"] or "there is no database" in skipped["0"]
 
 
 def test_a_path_that_is_not_utf_8_is_refused(folder, capsys):
@@ -188,7 +188,7 @@ def test_a_path_that_is_not_utf_8_is_refused(folder, capsys):
         ["spider", "q.json", "--databases", "\udcff"],
         ["jsonl", "q.json", "--source", "\udcff/shop.sqlite"],
     ):
-        assert "is no name in UTF-8" in refusal(capsys, *arguments)
+        assert "is not a name in UTF-8" in refusal(capsys, *arguments)
     assert not Path("out").exists() or not list(Path("out").iterdir())
 
 
@@ -244,7 +244,7 @@ def test_predictions_of_bird_stand_under_positions(bird, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is no position: predictions stand under 0 to 1"),
+        ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is not a position: predictions stand under 0 to 1"),
         ({"0": "SELECT 1"}, '1 prediction for 2 cases: there has to be one for each, "" or null where there is none'),
         (["SELECT 1"], "expected predictions by position"),
     ],
@@ -492,9 +492,9 @@ def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
     assert (cases["json"].golds[0].answer.value, cases["json"].predicted.answer.value) == (None, {"a": 1})
     assert cases["text"].golds[0].answer.value == "a"
     assert reasons["kind"] == "unknown kind 'SQL': did you mean 'sql'?"
-    assert reasons["table"] == reasons["file"] == "its right answer is no query"
-    assert reasons["no query"] == "'predicted' is no query"
-    assert reasons["url"] == "'https://example.com' is no name of a database"
+    assert reasons["table"] == reasons["file"] == "its right answer is not a query"
+    assert reasons["no query"] == "'predicted' is not a query"
+    assert reasons["url"] == "'https://example.com' is not a name of a database"
     assert reasons["no source"] == "its queries have nowhere to run: give their source as --source"
 
 
@@ -539,7 +539,7 @@ def test_a_gold_that_is_no_query_is_skipped(folder, capsys, format_, key, gold):
 
     _, skipped = imported(capsys, format_, "q.json")
 
-    assert skipped == {"0": "its right answer is no query"}
+    assert skipped == {"0": "its right answer is not a query"}
 
 
 def test_predictions_are_found_by_id_or_question_with_their_trials(folder, capsys):

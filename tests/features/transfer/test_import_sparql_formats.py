@@ -105,7 +105,7 @@ def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
     assert list(cases) == ["5"]
     assert skipped["1"] == "it has no question in 'en': it is in fr"
     assert skipped["2"] == "it has 0 stored answers: expected one"
-    assert skipped["3"].startswith("its stored answer is no SPARQL JSON result")
+    assert skipped["3"].startswith("its stored answer is not a SPARQL JSON result")
     assert skipped["question-4"] == "it has no question in 'en'"
     assert "half of a surrogate pair" in skipped["6"]
 
@@ -260,7 +260,7 @@ def test_hostile_rdf_and_other_files_are_no_manifests(capsys):
     assert list(cases) == ["c"]
     assert all(reason.startswith("the entity b is another file, holds another entity") for reason in skipped.values())
     assert len(skipped) == 2
-    assert "is no manifest in Turtle" in refusal(capsys, "import", "w3c-sparql", write("x.ttl", "oops"), "-o", "o")
+    assert "is not a manifest in Turtle" in refusal(capsys, "import", "w3c-sparql", write("x.ttl", "oops"), "-o", "o")
 
 
 def test_no_result_becomes_a_file_that_pytest_runs_or_the_result_of_another_test(capsys):
@@ -304,4 +304,4 @@ def test_manifests_that_include_what_is_not_there_and_lists_without_an_end(capsy
     for name in ("include", "entries"):
         prefix = "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> ."
         endless = write(f"{name}.ttl", f"{MANIFEST}{prefix} <> mf:{name} _:l . _:l rdf:first <a>; rdf:rest _:l .")
-        assert f"mf:{name} is no list" in refusal(capsys, "import", "w3c-sparql", endless, "-o", "o")
+        assert f"mf:{name} is not a list" in refusal(capsys, "import", "w3c-sparql", endless, "-o", "o")

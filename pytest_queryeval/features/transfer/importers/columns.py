@@ -103,7 +103,7 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
     predicted = record.fields.get(fields["predicted"])
     if predicted is not None and request.predictions is None:
         if KINDS[kind].has_queries and not isinstance(predicted, str):
-            raise RecordError(f"'{fields['predicted']}' is no query")
+            raise RecordError(f"'{fields['predicted']}' is not a query")
         keys["predicted"] = predicted
     if name := record.text(fields["source"]):
         keys |= databases.source_of(name)
@@ -138,5 +138,5 @@ def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, Js
         names = ", ".join(one_line(name) for name in list(record.fields)[:10])
         raise RecordError(f"it has no '{fields['gold']}': name the field with --map gold=FIELD (it has {names})")
     if not isinstance(golds, list):
-        raise RecordError(f"'{fields['gold_any']}' is no list")
+        raise RecordError(f"'{fields['gold_any']}' is not a list")
     return {"gold_any": [gold_value(gold, kind) for gold in golds]}

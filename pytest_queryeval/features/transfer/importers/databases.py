@@ -37,7 +37,7 @@ class Databases:
         self._folder = request.databases or next(folders, None)
         if self._folder is not None:
             if not self._folder.is_dir():
-                raise QueryEvalError(f"{self._folder}: is no folder: --databases names the one with the databases")
+                raise QueryEvalError(f"{self._folder}: is not a folder: --databases names the one with the databases")
             self.settings["sources"] = self._sources
 
     def check_shared(self, kind: str) -> None:
@@ -61,7 +61,7 @@ class Databases:
         shown_name = one_line(name, MAX_NAME)
         is_unfit = len(name) > MAX_NAME or utf8_safe(name) != name
         if name in ("", ".", "..") or is_unfit or any(sign in name for sign in ("/", "\\", "\0", "${")):
-            raise RecordError(f"'{shown_name}' is no name of a database")
+            raise RecordError(f"'{shown_name}' is not a name of a database")
         for path in (folder / name / f"{name}.sqlite", folder / f"{name}.sqlite"):
             if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that no file can have
                 return relative(path, self._output)
@@ -74,7 +74,7 @@ def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
         return otherwise
     relative_path = os.path.relpath(os.path.abspath(path), output)  # noqa: PTH100 - links are not followed
     if utf8_safe(relative_path) != relative_path:
-        raise QueryEvalError(f"{relative_path}: is no name in UTF-8, in which suites are written: rename it")
+        raise QueryEvalError(f"{relative_path}: is not a name in UTF-8, in which suites are written: rename it")
     if "${" in relative_path:
         raise QueryEvalError(f"{relative_path}: suites would take `${{` for a variable: rename the folder")
     return relative_path

@@ -83,9 +83,9 @@ def gold_value(value: JsonValue, kind: str) -> JsonValue:
     """Return a right answer as suites have it; raise `RecordError` for one that the loader would refuse."""
     if KINDS[kind].has_queries:
         if not isinstance(value, str) or not value.strip():
-            raise RecordError("its right answer is no query")
+            raise RecordError("its right answer is not a query")
         return value
-    gold = "null" if value is None else value  # in a suite, null is no value; its text is read as JSON
+    gold = "null" if value is None else value  # in a suite, null is not a value; its text is read as JSON
     try:
         KINDS[kind].read_gold(parse_json(json.dumps(gold), _NO_FILE, line=0))
     except (CaseError, SuiteError) as error:

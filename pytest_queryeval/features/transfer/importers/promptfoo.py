@@ -66,7 +66,7 @@ def _read_configuration(path: Path) -> Mapping[str, JsonValue]:
     if isinstance(value, list):
         return {"tests": value}
     if not isinstance(value, dict):
-        raise file.problem("is no configuration: expected `tests`")
+        raise file.problem("is not a configuration: expected `tests`")
     return value
 
 
@@ -94,7 +94,7 @@ class _Test:
             raise RecordError(f"its question is one of several variables: name it with --map question=NAME ({names})")
         question = inputs.get(name) if name is not None else next(iter(inputs.values()))
         if not isinstance(question, str):
-            raise RecordError(f"its variable '{name}' is no text" if name else "its variable is no text")
+            raise RecordError(f"its variable '{name}' is not text" if name else "its variable is not text")
         if question.startswith("file://"):
             raise RecordError("its question is in another file")
         keys: dict[str, JsonValue] = {"question": question}

@@ -73,7 +73,7 @@ def _answer_file(record: Record) -> tuple[str, bytes]:
         read_results(text, ".srj")
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise RecordError("its stored answer holds half of a surrogate pair, which is no character") from error
+        raise RecordError("its stored answer holds half of a surrogate pair, which is not a character") from error
     except ValueError as error:
         raise RecordError(f"its stored answer {one_line(str(error))}") from error
     return f"{ANSWERS}/{hashlib.sha256(content).hexdigest()[:16]}.srj", content
@@ -133,7 +133,7 @@ def _predictions(path: Path | None) -> Predictions:
 
 
 def question_records(questions: list[JsonValue]) -> Iterator[Record]:
-    """Yield a record for each question, without fields where it is no object."""
+    """Yield a record for each question, without fields where it is not an object."""
     for position, fields in enumerate(questions):
         yield Record(f"question {position + 1}", position, fields if isinstance(fields, dict) else {})
 

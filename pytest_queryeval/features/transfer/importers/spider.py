@@ -128,13 +128,13 @@ def import_bird(request: ImportRequest) -> Import:
 
 
 def _predictions(path: Path, cases: int) -> Predictions:
-    """Return predictions under the keys "0", "1" and so on: positions, not ids; what is no text counts as empty."""
+    """Return predictions under the keys "0", "1" and so on: positions, not ids; what is not text counts as empty."""
     file = file_at(path)
     predictions = read_json_file(file)
     if not isinstance(predictions, dict):
         raise file.problem('expected predictions by position, `{"0": "SELECT …", …}`')
     if spare := next((key for key in predictions if key not in map(str, range(cases))), None):
-        raise file.problem(f"'{spare}' is no position: predictions stand under 0 to {cases - 1:,}, not under ids")
+        raise file.problem(f"'{spare}' is not a position: predictions stand under 0 to {cases - 1:,}, not under ids")
     check_count(len(predictions), cases, path, empty='"" or null')
     answers = (predictions[str(position)] for position in range(cases))
     return by_position([answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers])

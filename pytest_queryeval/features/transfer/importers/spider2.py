@@ -71,7 +71,9 @@ class _Reader:
         self._golds |= {path.stem: [path] for path in results}
         self._documents = _files(folder / DOCUMENTS, ".md")
         if request.predictions is not None and not request.predictions.is_dir():
-            raise QueryEvalError(f"{request.predictions}: is no folder: predictions are files in one, ID.sql or ID.csv")
+            raise QueryEvalError(
+                f"{request.predictions}: is not a folder: predictions are files in one, ID.sql or ID.csv"
+            )
         self._predictions = {} if request.predictions is None else _files(request.predictions, ".sql", ".csv")
         self.unused_predictions = dict.fromkeys(self._predictions)
 

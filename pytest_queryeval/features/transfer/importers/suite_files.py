@@ -36,7 +36,7 @@ def predict(case):
     """Return the answer of your system to `case.question`."""
     raise NotImplementedError("write your predictor here")
 '''
-_NOT_IN_NAMES = re.compile(r"[^\w\-.]|^\.")  # hidden files are no suites
+_NOT_IN_NAMES = re.compile(r"[^\w\-.]|^\.")  # hidden files are not suites
 _NOT_IN_IDS = re.compile(r"[^\w\-.:/]|:{2,}")
 
 
@@ -176,7 +176,7 @@ class _Files:
             line = _json_line(keys)
             predictions = b"".join(_json_line({"id": new_id, **prediction}) for prediction in case.predictions)
         except UnicodeEncodeError:
-            return "a text holds half of a surrogate pair, which is no character"
+            return "a text holds half of a surrogate pair, which is not a character"
         if len(line) > MAX_JSONL_LINE:
             return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
         self._predictions_bytes += len(predictions)

@@ -87,8 +87,8 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
         text = file_at(path).text(MAX_BYTES)
         try:
             graph = Graph().parse(data=text, format="turtle", publicID=_iri(path, root))
-        except Exception as error:  # whatever rdflib raises for a text that is no Turtle
-            raise QueryEvalError(f"{path}: is no manifest in Turtle: {one_line(str(error))}") from error
+        except Exception as error:  # whatever rdflib raises for a text that is not Turtle
+            raise QueryEvalError(f"{path}: is not a manifest in Turtle: {one_line(str(error))}") from error
         yield from _tests_of(path, graph, root)
         included = []
         for iri in _listed("include", path, graph):
@@ -107,7 +107,7 @@ def _listed(name: str, path: Path, graph: Any) -> list[Any]:
     try:
         return [item for head in graph.objects(None, URIRef(f"{MF}{name}")) for item in Collection(graph, head)]
     except ValueError as error:
-        raise QueryEvalError(f"{path}: mf:{name} is no list: {error}") from error
+        raise QueryEvalError(f"{path}: mf:{name} is not a list: {error}") from error
 
 
 def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
@@ -167,7 +167,7 @@ def _path(iri: Any, root: Path) -> Path:
     except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, or a link to itself
         raise RecordError(f"{one_line(name)}: cannot be read: {error}") from error
     if not str(iri).startswith(BASE) or not path.is_relative_to(root):
-        raise RecordError(f"it names {one_line(str(iri))}, which is no file below the manifest")
+        raise RecordError(f"it names {one_line(str(iri))}, which is not a file below the manifest")
     if not is_file:
         raise RecordError(f"{one_line(name)}: no such file")
     return path
@@ -250,6 +250,6 @@ def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
     else:
         file = file_at(test.result)
         if KINDS["sparql"].read_file(Node(test.result.name, 0, "quoted", file)).answer is None:
-            raise RecordError(f"{test.result.name}: is no result")
+            raise RecordError(f"{test.result.name}: is not a result")
         content, is_ordered = file.data(MAX_BYTES), suffix != ".csv"
     return f"results/{hashlib.sha256(content).hexdigest()[:12]}{suffix}", content, is_ordered

@@ -188,7 +188,7 @@ class _Reader(Cursor):
         left = self.expression(tables)
         negated = self.took("not")
         if self.word not in OPERATORS:
-            raise UnreadableQueryError(f"{shown(self.word)} is no operator of a condition")
+            raise UnreadableQueryError(f"{shown(self.word)} is not an operator of a condition")
         operator = self.take()
         values: tuple[Hashable, ...] = (self.value(tables),)
         if operator == "between":

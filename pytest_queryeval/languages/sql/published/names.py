@@ -85,7 +85,7 @@ class _SchemaNames:
 
 
 class _AnyNames:
-    """Names of an unknown database: any word that is no word of SQL.
+    """Names of an unknown database: any word that is not a word of SQL.
 
     What only a schema can distinguish from a name is rejected: aliases without AS, functions, items without a comma.
     """
@@ -110,7 +110,7 @@ class _AnyNames:
 
     def _known(self, name: str) -> str:
         if not _is_name(name):
-            raise UnreadableQueryError(f"{shown(name)} is no name")
+            raise UnreadableQueryError(f"{shown(name)} is not a name")
         return name
 
 

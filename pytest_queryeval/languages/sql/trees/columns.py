@@ -80,7 +80,7 @@ class Names:
     def is_text(self, column: exp.Column) -> bool:
         """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column.
 
-        Where columns are not known, those are texts that are no plain names.
+        Where columns are not known, those are texts that are not plain names.
         """
         name = column.name.lower()
         if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:

@@ -201,7 +201,7 @@ def _expressions(keys: Iterable[exp.Expr], node: exp.Query, texts: Texts, scope:
 
 
 def at_position(key: exp.Expr, node: exp.Query) -> exp.Expr:
-    """Return the item of the list at the position that a key gives; the key itself where it is no position."""
+    """Return the item of the list at the position that a key gives; the key itself where it is not a position."""
     if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdecimal() or len(key.name) > 4:
         return key
     place = int(key.name) - 1

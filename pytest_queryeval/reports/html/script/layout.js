@@ -68,7 +68,7 @@ function laidOut(found, kind) {
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[^\s"[\]{},:]+|[[\]{},:]/gu;
 const FENCED = /^[^]*?```(?:json)?[ \t]*\n([^]*?)\n[ \t]*```[^]*$/iu;
 
-// JSON with one member a line, and the path of each value as report.json writes it; null where the text is no JSON.
+// JSON with one member a line, and the path of each value as report.json writes it; null where the text is not JSON.
 function jsonLines(text) {
   const content = isJson(text) ? text : text.replace(FENCED, "$1");
   if (!isJson(content)) return null;

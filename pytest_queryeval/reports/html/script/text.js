@@ -71,7 +71,7 @@ function fragment(state) {
   return `#${parts.join("&") || "cases"}`;
 }
 
-// Half of a character, as in a path that is no UTF-8, cannot stand in an address.
+// Half of a character, as in a path that is not UTF-8, cannot stand in an address.
 function wellFormed(text) {
   return text.replace(/\p{Surrogate}/gu, escaped);
 }
