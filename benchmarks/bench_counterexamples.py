@@ -75,7 +75,7 @@ def report(name: str, pairs: list[tuple[Case, str]]) -> None:
     for case, other in pairs:
         began = used()
         with Session() as session:  # the time of its processes counts when they have ended
-            found = find_counterexample(case, case.golds[0].query or "", other, session)
+            found = find_counterexample(case, case.golds[0].query or "", other, session).counterexample
         (in_vain if found is None else seconds).append(used() - began)
         if found is not None:
             rows.append(sum(len(table.rows) for table in found.tables.values()))

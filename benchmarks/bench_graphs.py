@@ -107,7 +107,7 @@ def report_counterexamples(
     for case, mutant in survivors:
         began = used(session)
         gold = case.golds[0].query or ""
-        found = find_counterexample(case, gold, mutant.query, session)
+        found = find_counterexample(case, gold, mutant.query, session).counterexample
         (vain_times if found is None else times).append(used(session) - began)
         if found is not None:
             sizes.append(triple_count(found.script))

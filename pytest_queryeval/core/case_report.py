@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.core.challenge import ChallengeVerdict
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Decision as ReviewDecision
 from pytest_queryeval.core.model import FailureKind, Outcome, TrialsRule
@@ -139,6 +140,34 @@ class CauseReport(TypedDict):
     """The predicted query after these edits, which has gold's answer."""
     tested: NotRequired[bool]
     """Whether it also says the same as gold, or answers as gold does on small databases; else on the source only."""
+
+
+class RefutationReport(TypedDict):
+    """A small database in which the answers of gold and of the predicted query differ."""
+
+    script: str
+    """The script that creates it: SQL, Turtle, or TriG."""
+    rows: int
+    """How many rows, or triples, it has."""
+    gold_rows: list[Row]
+    """The first rows that gold answers there."""
+    predicted_rows: list[Row]
+
+
+class ChallengeReport(TypedDict):
+    """Whether other data tells the predicted query, whose answer is right, from gold."""
+
+    verdict: ChallengeVerdict
+    tried: int
+    """In how many small databases both queries ran."""
+    counterexample: RefutationReport | None
+    """Present if the verdict is `refuted`."""
+    unlike: bool
+    """Whether the counterexample breaks what the data of the source keeps without declaring it."""
+    rules: NotRequired[list[str]]
+    """The rules by which both queries are the same; present if the verdict is `proved`."""
+    reason: NotRequired[str]
+    """Why no small database was tried; present if the verdict is `unchallenged`."""
 
 
 class ViolationReport(TypedDict):
@@ -306,6 +335,8 @@ class CaseReport(TypedDict):
     """Whether the answer is right only because a LIMIT of gold cuts through rows that tie."""
     difference: DifferenceReport | None
     cause: CauseReport | None
+    challenge: NotRequired[ChallengeReport]
+    """Present if the answer is right, and a challenge of it was asked for."""
     prediction: PredictionReport | None
     trials: list[TrialReport]
     """Empty unless there are several."""

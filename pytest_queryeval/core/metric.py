@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.shapes import ANYTHING, Shape, one_of
 from pytest_queryeval.core.table import Table
@@ -28,8 +29,10 @@ Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[floa
 States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
 # The terms of a query that the case's source does not have, each in a sentence; None where that cannot be told.
 UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
+# What came of challenging the predicted query, whose answer is right.
+RunChallenge: TypeAlias = Callable[[], Challenge]
 # Arguments of metrics that the evaluation passes and suites do not set.
-INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states", "unknown_terms"})
+INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states", "unknown_terms", "challenge"})
 
 
 def unchecked(_: Mapping[str, JsonValue]) -> None:
@@ -78,8 +81,8 @@ class Metric:
     """The keyword-only arguments that the evaluation passes, out of INJECTED.
 
     They are the comparison `policy`, sqlglot's name of the `dialect` of the queries, the `schema` of the database, a
-    `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, and the `States` of the database. A metric with
-    `states` also decides what a failed prediction scores.
+    `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the `States` of the database, and a
+    `RunChallenge`. A metric with `states` also decides what a failed prediction scores.
     """
     extra: str = ""
     """The extra of this package that it needs; empty for none."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import Cause
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -322,6 +323,8 @@ class Trial:
     passed: bool | None
     depends_on_tie: bool = False
     scoring_seconds: float = 0.0
+    challenge: Challenge | None = None
+    """Whether other data tells the predicted query from gold; None where the answer is wrong, or nobody asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,16 +23,32 @@ class Counterexample:
     """The tables that have rows, by name; of a graph its triples, by the name of the graph."""
     gold: Execution
     predicted: Execution
+    is_unlike: bool = False
+    """Whether it breaks what the data of the source keeps without declaring it, such as a column without NULL."""
+
+    @property
+    def size(self) -> int:
+        """How many rows, or triples, the database has."""
+        return sum(len(table.rows) for table in self.tables.values())
+
+
+class SearchResult(NamedTuple):
+    """What a search came to."""
+
+    counterexample: Counterexample | None
+    """None where no database that was tried shows a difference."""
+    tried: int
+    """In how many databases both queries ran, without those that only make a counterexample smaller."""
 
 
 class Find(Protocol):
     """Looks for a counterexample."""
 
-    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Counterexample | None:
-        """Return a database in which two queries differ by the policy of the case; None where none is found.
+    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
+        """Look for a database in which two queries differ by the policy of the case.
 
-        It has as few rows as possible, and the order of its rows does not matter. Raise `SourceError` where no database
-        can be built.
+        Variants of the source are tried first. A counterexample keeps all declared constraints, has as few rows as
+        possible, and the order of its rows does not matter. Raise `SourceError` where no database can be built.
         """
 
 
@@ -46,11 +62,22 @@ class Refute(Protocol):
         """
 
 
+class Constraints(Protocol):
+    """States what all small databases of a source keep."""
+
+    def __call__(self, case: Case, session: Session) -> str:
+        """Return a text that is the same as long as the search for a case has the same databases to choose from.
+
+        Raise `SourceError` where no database can be built.
+        """
+
+
 class CounterexampleSearch(NamedTuple):
     """A search for small databases in which two queries differ."""
 
     find: Find
     refute: Refute
+    constraints: Constraints
 
 
 COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(

@@ -123,7 +123,7 @@ def _withdrawn(result: CaseResult) -> CaseResult:
 
 
 def _without_scores(trial: Trial) -> Trial:
-    return replace(trial, scores={}, violations=(), details={}, passed=None, depends_on_tie=False)
+    return replace(trial, scores={}, violations=(), details={}, passed=None, depends_on_tie=False, challenge=None)
 
 
 def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
@@ -255,6 +255,7 @@ def _score(
         violations=violations,
         details=best.details,
         depends_on_tie=best.depends_on_tie,
+        challenge=best.challenge,
         scoring_seconds=perf_counter() - began,
         passed=not violations and predicted.error is None if case.settings.thresholds else None,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pytest_queryeval.core.cause import Cause, SharedPatterns
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Case, Execution, Prediction, PredictorSpec, Source
 from pytest_queryeval.core.registry import Registry
@@ -75,6 +76,12 @@ class Recording(Protocol):
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
         """Keep why a predicted query of the case is wrong, None where no cause was found."""
+
+    def load_challenge(self, gold: str, predicted: str, case: Case) -> Challenge | None:
+        """Return what came of challenging a predicted query of the case by one gold."""
+
+    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: Challenge) -> None:
+        """Keep what came of challenging a predicted query."""
 
 
 class OpenRecording(Protocol):

@@ -10,12 +10,14 @@ from typing import Any
 from pytest_queryeval.comparison.equality import in_strict_order, project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.metric import LARGEST, Rewrite, Score, States
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.challenges import CHALLENGERS, DEFAULT_CHALLENGER
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
@@ -31,7 +33,8 @@ class Scoring:
     With `gold_columns`, `gold` has only these columns; published metrics alone get all of them.
 
     `details` are those of the case in report.json, and `reasons` say why metrics gave None, if they gave a reason.
-    `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie.
+    `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie. `challenge`
+    is what came of challenging predicted, once a metric has asked for it.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Scoring:
         self.details: dict[str, Any] = {}
         self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
+        self.challenge: Challenge | None = None
         self._case = case
         gold, self.predicted = self._convert_to_form_of(predicted, gold), self._convert_to_form_of(gold, predicted)
         self._prediction = prediction
@@ -125,6 +129,8 @@ class Scoring:
                 return self._states()
             case "unknown_terms":
                 return self._unknown_terms
+            case "challenge":
+                return self._run_challenge
             case _:
                 return self._time_queries
 
@@ -135,6 +141,12 @@ class Scoring:
         if iterations not in self._times:
             self._times[iterations] = self._session.times(gold, predicted, self._case, iterations)
         return self._times[iterations]
+
+    def _run_challenge(self) -> Challenge:
+        if self.challenge is None:
+            challenger = CHALLENGERS[DEFAULT_CHALLENGER]
+            self.challenge = challenger(self._case, self._whole_gold, self.predicted, self._session)
+        return self.challenge
 
     def _unknown_terms(self, query: str) -> Sequence[str] | None:
         terms = self._session.unknown_terms(query, self._case)

@@ -18,6 +18,7 @@ from pytest_queryeval.reports.story import (
     Part,
     Scores,
     StoryCause,
+    StoryChallenge,
     StoryQuery,
     case_story,
     closest_text,
@@ -65,6 +66,11 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
                 yield from _query(name, text)
             case StoryCause(edits=edits):
                 yield from (f"  cause      {edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
+            case StoryChallenge(summary=summary, script=script):
+                yield _line("challenge", summary)
+                if script:
+                    yield from (f"    gold     | {_row(row)}" for row in part.gold_rows[:ROWS])
+                    yield from (f"    instead  | {_row(row)}" for row in part.predicted_rows[:ROWS])
             case Differences():
                 yield from [_line("answers", ", ".join(shapes))] if shapes else ()
                 yield from _answer_differences(result)

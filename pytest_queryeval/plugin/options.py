@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
 
 from pytest_queryeval.runs.option_table import OPTIONS, Option, OptionValues
+
+_SETTING_TYPES: Mapping[type, Literal["bool", "linelist"]] = {bool: "bool", list: "linelist"}
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -16,7 +19,7 @@ def add_options(parser: pytest.Parser) -> None:
         if not option.is_setting_only:
             group.addoption(f"--queryeval-{option.flag}", **option.arguments)
         if option.setting:
-            kind: Literal["linelist", "string"] = "linelist" if option.type is list else "string"
+            kind: Literal["bool", "linelist", "string"] = _SETTING_TYPES.get(option.type, "string")
             parser.addini(f"queryeval_{option.name}", option.setting, type=kind, default=option.default)
 
 

@@ -14,6 +14,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from pytest_queryeval.core.case_report import (
     CaseReport,
     CausingEditReport,
+    ChallengeReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,
@@ -88,6 +89,18 @@ class StoryCause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoryChallenge:
+    """Whether other data tells a right predicted query from gold."""
+
+    summary: str
+    gold_rows: Sequence[Row] = ()
+    """What gold answers in the counterexample, as the next one; empty without a counterexample."""
+    predicted_rows: Sequence[Row] = ()
+    script: str = ""
+    """What creates the counterexample; empty without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingRow(Generic[AnyRow]):
     """A row in which the two answers differ."""
 
@@ -156,7 +169,7 @@ class Trials:
     trials: Sequence[StoryTrial]
 
 
-Part: TypeAlias = Ending | Fact | StoryQuery | StoryCause | Differences | Notes | Scores | Trials
+Part: TypeAlias = Ending | Fact | StoryQuery | StoryCause | StoryChallenge | Differences | Notes | Scores | Trials
 
 
 def case_story(case: CaseReport) -> Iterator[Part]:
@@ -179,6 +192,8 @@ def case_story(case: CaseReport) -> Iterator[Part]:
             repaired_query=case["cause"]["repaired_query"],
             is_tested=case["cause"].get("tested", False),
         )
+    if "challenge" in case:
+        yield _challenge(case["challenge"])
     if case["difference"] is not None:
         yield _differences(case["difference"], gold)
     if case_notes := list(notes(case)):
@@ -191,6 +206,35 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield Trials(
             [StoryTrial(verdict=VERDICTS[trial["passed"]], scores=trial["scores"]) for trial in case["trials"]]
         )
+
+
+def _challenge(challenge: ChallengeReport) -> StoryChallenge:
+    counterexample = challenge["counterexample"]
+    if counterexample is None:
+        return StoryChallenge(summary=challenge_text(challenge))
+    return StoryChallenge(
+        summary=challenge_text(challenge),
+        gold_rows=counterexample["gold_rows"],
+        predicted_rows=counterexample["predicted_rows"],
+        script=counterexample["script"],
+    )
+
+
+def challenge_text(challenge: ChallengeReport) -> str:
+    """Return what came of a challenge in a sentence."""
+    match challenge["verdict"]:
+        case "same":
+            return "the same query as gold"
+        case "proved":
+            return f"proved to be the same as gold: {', '.join(challenge.get('rules', ()))}"
+        case "refuted":
+            rows = pluralize(challenge["counterexample"]["rows"] if challenge["counterexample"] else 0, "row")
+            unlike = ", which are unlike those of the source" if challenge["unlike"] else ""
+            return f"refuted: the answers differ on a database of {rows}{unlike}"
+        case "stands":
+            return f"stands: no difference found in {challenge['tried']} small databases"
+        case "unchallenged":
+            return f"unchallenged: {challenge.get('reason', '')}"
 
 
 def abstention_text(prediction: PredictionReport) -> str:

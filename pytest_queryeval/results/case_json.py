@@ -10,6 +10,7 @@ from pytest_queryeval.core import case_report
 from pytest_queryeval.core.case_report import (
     CaseReport,
     CauseReport,
+    ChallengeReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,
@@ -17,6 +18,7 @@ from pytest_queryeval.core.case_report import (
     TrialReport,
     ViolationReport,
 )
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
@@ -39,7 +41,7 @@ from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact, secrets_in
-from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
+from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, one_line, truncate
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.counterexamples import Counterexample
@@ -205,6 +207,8 @@ def result_json(
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
+    if (challenge := result.shown.challenge) is not None:
+        case_report["challenge"] = _challenge(challenge, case)
     if (unreviewed := result.unreviewed) is not None:
         case_report["unreviewed"] = {"outcome": unreviewed.outcome, "scores": dict(unreviewed.scores)}
     return _redacted(case_report)
@@ -340,6 +344,29 @@ def _cause(result: CaseResult) -> CauseReport | None:
         "repaired_query": None if cause.repaired_query is None else truncate(cause.repaired_query, QUERY_CHARACTERS),
         "tested": cause.is_tested,
     }
+
+
+def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
+    challenge_report: ChallengeReport = {
+        "verdict": challenge.verdict,
+        "tried": challenge.tried,
+        "counterexample": None,
+        "unlike": False,
+    }
+    if (refutation := challenge.refutation) is not None:
+        labels, limit = ShortLabels(), case.settings.report_rows
+        challenge_report["counterexample"] = {
+            "script": refutation.script,
+            "rows": refutation.size,
+            "gold_rows": [_row(row, labels) for row in refutation.gold.rows[:limit]],
+            "predicted_rows": [_row(row, labels) for row in refutation.predicted.rows[:limit]],
+        }
+        challenge_report["unlike"] = refutation.is_unlike
+    if challenge.rules:
+        challenge_report["rules"] = list(challenge.rules)
+    if challenge.reason:
+        challenge_report["reason"] = one_line(challenge.reason, MESSAGE_CHARACTERS)
+    return challenge_report
 
 
 def _seconds(seconds: float) -> float:

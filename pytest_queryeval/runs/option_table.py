@@ -36,8 +36,8 @@ class Option(NamedTuple):
     help: str
     metavar: str = ""
     """The placeholder of the value in usage lines; empty for an option with choices, which are listed there."""
-    type: type[str | int | list[str]] = str
-    """The type of the value: a non-empty text, a whole number from 1, or the texts of a repeatable option."""
+    type: type[str | int | bool | list[str]] = str
+    """The type of the value: a non-empty text, a whole number from 1, the texts of a repeatable option, or a flag."""
     choices: Sequence[str] = ()
     """The allowed values; empty where every value of the type is allowed."""
     synonyms: Mapping[str, str] = {}
@@ -56,6 +56,8 @@ class Option(NamedTuple):
     @property
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments to `add_argument` of argparse and `addoption` of pytest."""
+        if self.type is bool:
+            return {"help": self.help, "action": "store_true"}
         arguments: dict[str, Any] = {"help": self.help, "metavar": self.metavar or "|".join(self.choices)}
         if self.type is list:
             arguments["action"] = "append"
@@ -105,6 +107,11 @@ class OptionValues:
         choices=("auto", "off", "full"),
         default="auto",
         setting="the value of --queryeval-cause when it is not given",
+    )
+    challenge: bool | None = _option(
+        "look for small databases that tell right predicted queries from gold: the metric challenged_accuracy",
+        type=bool,
+        setting="whether right answers are challenged without --queryeval-challenge",
     )
     gates: GateMode = _option(  # noqa: RUF009 - a field
         _GATES,

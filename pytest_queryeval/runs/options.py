@@ -12,10 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from pytest_queryeval.core.challenge import CHALLENGED_ACCURACY
 from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEvalError, ReportError
 from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
+from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
@@ -59,13 +60,7 @@ class RunOptions(OptionValues):
         self.sample_and_seed  # noqa: B018
         self.stop_seed  # noqa: B018
         self.thresholds  # noqa: B018
-        if self.cause == "full":
-            from pytest_queryeval.evaluation.evaluation import ANALYSES
-
-            try:
-                ANALYSES["causes"]
-            except MissingFeatureError as error:
-                raise QueryEvalError(f"{self.prefix}cause=full: {error}") from error
+        self._check_features()
         if self.recording is None:
             return
         if self.record and self.replay:
@@ -75,6 +70,21 @@ class RunOptions(OptionValues):
             self.recording.check()
         except QueryEvalError as error:
             raise QueryEvalError(f"{self.prefix}{'replay' if self.replay else 'record'}: {error}") from error
+
+    def _check_features(self) -> None:
+        """Raise `QueryEvalError` for an option whose feature is not installed."""
+        from pytest_queryeval.evaluation.evaluation import ANALYSES
+
+        option = ""
+        try:
+            if self.cause == "full":
+                option = "cause=full"
+                ANALYSES["causes"]
+            if self.challenge:
+                option = "challenge"
+                METRICS[CHALLENGED_ACCURACY]
+        except MissingFeatureError as error:
+            raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
 
     def choose_cases(self, nodeids: Sequence[str]) -> set[str]:
         """Return the cases that a sample and a limit leave, of those that are selected."""
@@ -131,6 +141,10 @@ class RunOptions(OptionValues):
         }
         if binding:
             settings = replace(settings, thresholds={**settings.thresholds, **binding})
+        if self.challenge and need_answers(settings.requested_metrics):
+            name = CHALLENGED_ACCURACY
+            if applies_to(name, settings.kind, answerable=case.answerable) and name not in settings.requested_metrics:
+                settings = replace(settings, metrics=(*settings.metrics, name))
         return case if settings is case.settings else replace(case, settings=settings)
 
     @cached_property

@@ -216,7 +216,7 @@ def parsed_report(path: Path) -> dict[str, Any]:
 
 
 def _check_case(case: dict[str, Any]) -> None:
-    assert case.keys() - {"row", "place", "features", "review", "unreviewed"} == CASE
+    assert case.keys() - {"row", "place", "features", "review", "unreviewed", "challenge"} == CASE
     if case["outcome"] in ("error", "skipped", "not_run"):
         assert case["message"]
         assert not case["scores"]

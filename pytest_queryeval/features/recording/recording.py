@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pytest_queryeval.core.answer_json import Entry
 from pytest_queryeval.core.cause import Cause, SharedPatterns
+from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue
@@ -26,6 +27,7 @@ from pytest_queryeval.features.recording.predictions import (
 )
 from pytest_queryeval.features.recording.sources import (
     CAUSES,
+    CHALLENGES,
     DDL,
     EXECUTIONS,
     SCHEMAS,
@@ -60,6 +62,7 @@ class Recording:
         self._ddl = EntryIndex(folder, DDL, replay=replay)
         self._times = EntryIndex(folder, TIMES, replay=replay)
         self._causes = EntryIndex(folder, CAUSES, replay=replay)
+        self._challenges = EntryIndex(folder, CHALLENGES, replay=replay)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the recording for another process, which uses the same folder."""
@@ -142,13 +145,23 @@ class Recording:
 
     def load_cause(self, gold: str, predicted: str, case: Case) -> tuple[Cause | SharedPatterns | None] | None:
         """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
-        source, facts = _cause_request(gold, predicted, case)
+        source, facts = _pair_request(gold, predicted, case)
         return self._causes.load(self._source_keys.key(source, **facts))
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
         """Write why a predicted query of the case is wrong, None where no cause was found."""
-        source, facts = _cause_request(gold, predicted, case)
+        source, facts = _pair_request(gold, predicted, case)
         self._save(self._causes, source, (cause,), lambda _: False, **facts)
+
+    def load_challenge(self, gold: str, predicted: str, case: Case) -> Challenge | None:
+        """Return what came of challenging a predicted query of the case by one gold."""
+        source, facts = _pair_request(gold, predicted, case)
+        return self._challenges.load(self._source_keys.key(source, **facts))
+
+    def save_challenge(self, gold: str, predicted: str, case: Case, challenge: Challenge) -> None:
+        """Write what came of challenging a predicted query."""
+        source, facts = _pair_request(gold, predicted, case)
+        self._save(self._challenges, source, challenge, lambda _: False, **facts)
 
     def _save(
         self,
@@ -164,8 +177,8 @@ class Recording:
         index.save(key, content, replaces=replaces)
 
 
-def _cause_request(gold: str, predicted: str, case: Case) -> tuple[Source, dict[str, JsonValue]]:
-    """Return the source of a case, and what a cause depends on besides it."""
+def _pair_request(gold: str, predicted: str, case: Case) -> tuple[Source, dict[str, JsonValue]]:
+    """Return the source of a case, and what the comparison of two queries depends on besides it."""
     settings = case.settings
     assert settings.source is not None  # or queries would have no answers
     compare = to_jsonable(asdict(settings.policy))

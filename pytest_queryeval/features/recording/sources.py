@@ -21,6 +21,7 @@ from pytest_queryeval.core.answer_json import (
     encode_lines,
 )
 from pytest_queryeval.core.cause import Cause, CauseLabel, CausingEdit, SharedPatterns
+from pytest_queryeval.core.challenge_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonValue
@@ -295,6 +296,15 @@ TIMES = _of_source(
     decode=decode_times,
     describe=lambda facts: f"times of '{facts['source']}'",
     verb="are",
+)
+CHALLENGES = _of_source(
+    folder="challenges",
+    question_facts=("source", "gold", "predicted"),
+    exact_parts=("refutation", "reason"),
+    encode=encode_challenge,
+    decode=decode_challenge,
+    describe=lambda facts: f"challenge of {query_excerpt(str(facts['predicted']))} on '{facts['source']}'",
+    verb="is",
 )
 CAUSES = _of_source(
     folder="causes",

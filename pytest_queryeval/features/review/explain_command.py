@@ -148,13 +148,15 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
             # Without the feature that has the only search, an error names the feature.
             names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
             finds = (COUNTEREXAMPLE_SEARCHES[name].find for name in names)
-            counterexample = next(filter(None, (find(case, gold, predicted, session) for find in finds)), None)
+            searches = (find(case, gold, predicted, session).counterexample for find in finds)
+            counterexample = next(filter(None, searches), None)
         except (MissingFeatureError, SourceError) as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if counterexample is None:
         return counterexample_json(None, f"no difference found in {MAX_DATABASES} small {form.name}s", case)
-    size = pluralize(sum(len(table.rows) for table in counterexample.tables.values()), form.unit)
-    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {size}:", case)
+    size = pluralize(counterexample.size, form.unit)
+    unlike = " that are unlike those of the source" if counterexample.is_unlike else ""
+    return counterexample_json(counterexample, f"the answers agree on the source, and differ on {size}{unlike}:", case)
 
 
 def _counterexample_lines(

@@ -14,6 +14,7 @@ from pytest_queryeval.reports.story import (
     Notes,
     Scores,
     StoryCause,
+    StoryChallenge,
     StoryQuery,
     TableExcerpt,
     Trials,
@@ -59,7 +60,9 @@ def counterexample_lines(counterexample: CounterexampleReport, width: int) -> It
             yield from _answer_lines(answer, width)
 
 
-def _section(part: StoryQuery | StoryCause | Differences | Notes | Scores | Trials, width: int) -> Iterator[str]:
+def _section(
+    part: StoryQuery | StoryCause | StoryChallenge | Differences | Notes | Scores | Trials, width: int
+) -> Iterator[str]:
     """Yield the title of a part, and its lines."""
     match part:
         case StoryQuery(name=name, origin=origin):
@@ -73,6 +76,10 @@ def _section(part: StoryQuery | StoryCause | Differences | Notes | Scores | Tria
             yield "cause" if part.is_tested or repaired_query is None else "cause (compared on the source only)"
             yield from (f"{INDENT}{edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
             yield from _text_lines(repaired_query) if repaired_query is not None else ()
+        case StoryChallenge(summary=summary, script=script):
+            yield "challenge"
+            yield f"{INDENT}{one_line(summary, LINE_CHARACTERS)}"
+            yield from _text_lines(script) if script else ()
         case Differences(rows=rows):
             yield "difference"
             yield f"{INDENT}{one_line(part.summary, LINE_CHARACTERS)}"

@@ -6,30 +6,38 @@ The search is random and counts candidates, not seconds, so it finds the same da
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from random import Random
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.counterexamples import MAX_DATABASES, Counterexample, CounterexampleSearch
+from pytest_queryeval.evaluation.counterexamples import (
+    MAX_DATABASES,
+    Counterexample,
+    CounterexampleSearch,
+    SearchResult,
+)
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.small_databases import SmallDatabases, small_databases
 
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
+SECONDS = 5.0  # for a query on a small database
 
 
-def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> Counterexample | None:
-    """Return a small database on which two queries differ by the policy of the case, or None if the search finds none.
+def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
+    """Look for a small database on which two queries differ by the policy of the case.
 
-    Both queries run there, all declared keys hold, and the answers differ in whatever order rows are inserted. None
-    does not prove that the queries are equivalent. Raise `SourceError` where the source cannot list its tables, where
-    no small database with them can be built, and where a query does not end in one.
+    The variants of the source are tried first. Both queries run in a counterexample, all declared keys hold, and the
+    answers differ in whatever order rows are inserted. That there is none does not prove that the queries are
+    equivalent. Raise `SourceError` where the source cannot list its tables, where no small database with them can be
+    built, and where a query does not end in one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
-    databases = small_databases(case, session)
+    databases = small_databases(case, session, (gold, predicted))
     trials = _Trials(case, gold, predicted, databases, session)
 
     def answers(state: Any) -> Pair | None:
@@ -39,18 +47,30 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
             return None
         return pair
 
-    for state in databases.candidates((gold, predicted), random, MAX_DATABASES, plain_first=True):
-        if answers(state) is None:
+    assert case.settings.source is not None  # or there would be no small databases
+    variants = map(databases.state_of, session.variants(case.settings.source))
+    candidates = databases.candidates((gold, predicted), random, MAX_DATABASES, plain_first=True)
+    tried = 0
+    for state in chain(filter(None, variants), candidates):
+        ran_before = trials.ran
+        pair = answers(state)
+        tried += trials.ran > ran_before
+        if pair is None:
             continue
         state = databases.reduced(state, lambda fewer: answers(fewer) is not None, MAX_DATABASES)
         has_lucky_order = any(answers(order) is None for order in databases.reordered(state, random))
         pair = None if has_lucky_order else answers(state)
         if pair is not None:
-            return Counterexample(
-                script=databases.script(state), tables=databases.contents(state), gold=pair[0], predicted=pair[1]
+            counterexample = Counterexample(
+                script=databases.script(state),
+                tables=databases.contents(state),
+                gold=pair[0],
+                predicted=pair[1],
+                is_unlike=databases.is_unlike(state),
             )
+            return SearchResult(counterexample, tried)
     trials.require_a_database()
-    return None
+    return SearchResult(None, tried)
 
 
 def is_refuted(case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
@@ -68,7 +88,14 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     return False
 
 
-SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted)
+def constraints(case: Case, session: Session) -> str:
+    """Return a text of what all small databases for a case keep, and of the variants that are tried before them."""
+    assert case.settings.source is not None
+    variants = [session.source_state(variant) for variant in session.variants(case.settings.source)]
+    return f"{variants} {small_databases(case, session).constraints}"
+
+
+SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted, constraints=constraints)
 
 
 class _Trials:
@@ -81,6 +108,7 @@ class _Trials:
         self._session = session
         self._refusal = ""
         self._is_buildable = False
+        self.ran = 0  # in how many databases both queries did
 
     def difference(self, state: Any) -> Pair | None:
         """Return the answers of both queries in a database with this state; None unless both run and differ.
@@ -89,7 +117,8 @@ class _Trials:
         """
         try:
             source = self._databases.source_of(state)
-            case = replace(self._case, settings=replace(self._case.settings, source=source))
+            settings = replace(self._case.settings, source=source, timeout=min(self._case.settings.timeout, SECONDS))
+            case = replace(self._case, settings=settings)
             gold, predicted = (self._session.execute(query, case) for query in self._queries)
         except SourceError as error:
             self._refusal = self._refusal or str(error)
@@ -100,6 +129,7 @@ class _Trials:
                 raise SourceError(f"a query does not end in a small database: {failure.message}")
         if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
             return None
+        self.ran += 1
         if gold.answer.columns == predicted.answer.columns and gold.answer.rows == predicted.answer.rows:
             return None  # whatever the policy
         prediction = Prediction(content=self._queries[1], predictor="counterexample")

@@ -25,6 +25,16 @@ class SmallDatabases(Protocol[State]):
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[State]:
         """Yield at most `count` states on which these queries may differ; with `plain_first`, simple ones first."""
 
+    @property
+    def constraints(self) -> str:
+        """What all states keep, as a text."""
+
+    def state_of(self, source: Source) -> State | None:
+        """Return what a variant of the source holds; None for too much, and for what breaks a constraint."""
+
+    def is_unlike(self, state: State) -> bool:
+        """Return whether a state breaks what the data of the source keeps without declaring it."""
+
     def source_of(self, state: State) -> Source:
         """Return a database with a state, open until the next call."""
 

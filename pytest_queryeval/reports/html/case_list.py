@@ -17,6 +17,7 @@ from pytest_queryeval.reports.story import (
     VERDICTS,
     TableExcerpt,
     answer_of,
+    challenge_text,
     label_of,
     notes,
     review_text,
@@ -186,9 +187,23 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
         "notes": [(note.name, note.text) for note in notes(case)],
         "needs": {score.metric: score.needs for score in scores(case) if score.needs},
         "review": review_text(case),
+        "challenge": _challenge(case),
         "earlier": earlier,
     }
     return {name: value for name, value in page.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
+
+
+def _challenge(case: CaseReport) -> dict[str, object] | None:
+    """Return what came of a challenge in words, and its counterexample with exact numbers; None without one."""
+    if "challenge" not in case:
+        return None
+    counterexample = case["challenge"]["counterexample"]
+    return {
+        "text": challenge_text(case["challenge"]),
+        "script": counterexample and counterexample["script"],
+        "gold": counterexample and with_exact_numbers(counterexample["gold_rows"]),
+        "predicted": counterexample and with_exact_numbers(counterexample["predicted_rows"]),
+    }
 
 
 def _without_notes(details: DetailsReport) -> dict[str, object]:

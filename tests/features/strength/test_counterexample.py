@@ -28,7 +28,7 @@ def counterexample_to(tmp_path):
         source = Source(name="music.sql", engine=engine, settings={"script": "music.sql"}, folder=tmp_path)
         case = make_case(source=source, golds=(query(gold),), thresholds={}, dialect=engine, max_rows=1_000, **changes)
         with Session() as session:
-            return find_counterexample(case, gold, predicted, session)
+            return find_counterexample(case, gold, predicted, session).counterexample
 
     return find
 

@@ -67,7 +67,7 @@ def case_of(source, gold="ASK {}", **changes):
 
 def counterexample(source, gold, predicted, **changes):
     with Session() as session:
-        return find_counterexample(case_of(source, gold, **changes), gold, predicted, session)
+        return find_counterexample(case_of(source, gold, **changes), gold, predicted, session).counterexample
 
 
 def triples(script):

@@ -13,7 +13,7 @@ from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
-from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, turtle
+from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, as_term, turtle
 from pytest_queryeval.features.strength.sparql.vocabulary import MAX_STATEMENTS, Vocabulary
 from pytest_queryeval.languages.sparql.answers import refusal
 from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
@@ -23,6 +23,7 @@ from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read
 from pytest_queryeval.languages.sparql.trees.tree import Select
 
 TRIPLES = "triples"
+TRIPLES_OF_GRAPHS = "SELECT ?s ?p ?o ?graph { { ?s ?p ?o } UNION { GRAPH ?graph { ?s ?p ?o } } }"
 VOCABULARY_SECONDS = 10.0  # for the source to answer one question about its vocabulary
 
 
@@ -35,6 +36,7 @@ class CandidateGraphs:
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
         source = case.settings.source
         assert source is not None  # or there would be no queries
+        self._case = case
         self._source = source
         self._session = session
         self._prefixes: dict[str, str] = {"ex": EXAMPLES, **COMMON_PREFIXES, **declared_prefixes(source.settings)}
@@ -69,6 +71,30 @@ class CandidateGraphs:
                 continue
             self._prefixes |= parsed_query.prefixes
             yield parsed_query.tree
+
+    @property
+    def constraints(self) -> str:
+        """The state of the source, whose data decide which types its vocabulary implies."""
+        return str(self._session.source_state(self._source))
+
+    def state_of(self, source: Source) -> Graph | None:
+        """Return the triples of a variant; None for more than MAX_TRIPLES, and where implied types are missing."""
+        case = replace(self._case, settings=replace(self._case.settings, source=source, max_rows=MAX_TRIPLES))
+        answer = self._session.execute(QueryOrAnswer(query=TRIPLES_OF_GRAPHS), case, is_derived=True).answer
+        if not isinstance(answer, Table):
+            return None
+        quads = []
+        for cells in answer.rows:
+            subject, predicate, object_, graph = map(as_term, cells)
+            if subject is None or not isinstance(predicate, IRI) or object_ is None:
+                return None
+            quads.append(Quad(subject, predicate, object_, graph if isinstance(graph, IRI) else None))
+        state = tuple(quads)
+        return state if self._vocabulary.completed(state) == state else None
+
+    def is_unlike(self, state: Graph) -> bool:
+        """Return False: what graphs keep without stating it is not known."""
+        return False
 
     def source_of(self, state: Graph) -> Source:
         """Return a source with this graph, open until the next call."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from random import Random
 
 from sqlglot import exp
@@ -13,18 +14,24 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.sql.compared import compared_columns
+from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
+from pytest_queryeval.features.strength.sql.observed import ObservedTable, observe
 from pytest_queryeval.features.strength.sql.rows import (
+    MAX_ROWS,
     RowGenerator,
     Rows,
     constraints_of,
+    insertion_order,
+    keep_constraints,
     without_orphans,
 )
-from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_rows
-from pytest_queryeval.features.strength.sql.source_tables import source_tables
+from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_figures, select_rows
+from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SAMPLED_ROWS = 60  # of each table of the source
+OBSERVED_ROWS = 10_000  # of each table of the source
+MAX_VARIANT_ROWS = 1_000  # of each table of a variant
 PLAIN_SHARE = 1 / 3
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
@@ -35,8 +42,9 @@ SIZES_AND_NULL_SHARES = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15),
 class CandidateDatabases:
     """Small databases for queries on the source of a case, all with its tables: the rows of a `SmallDatabases`.
 
-    With `read_by`, only the tables that these queries read, or that such tables refer to, have rows. Raise
-    `SourceError` where the source cannot list its tables.
+    They keep the constraints that the rows of the source keep. With `read_by`, they keep all that it declares, too, and
+    only the tables that these queries read, or that such tables refer to, have rows. Raise `SourceError` where the
+    source cannot list its tables.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
@@ -44,39 +52,109 @@ class CandidateDatabases:
         self._session = session
         listing = source_tables(case, session)
         self._declared = listing.declared
+        self._dialect = case.settings.dialect
         self._is_for_queries = bool(read_by)
-        self._filled = _read_tables_of(read_by, listing.tables, case.settings.dialect) if read_by else listing.tables
+        self._filled = _read_tables_of(read_by, listing.strictest, self._dialect) if read_by else listing.tables
         self._ddl = listing.script
         self._constraints = constraints_of(self._filled)
         self._samples = {name: self._sampled(name) for name in self._filled}
 
+    @property
+    def constraints(self) -> str:
+        """The tables with the constraints that they keep, as a text."""
+        return f"{self._ddl}\n{dict(self._filled)!r}"
+
+    @cached_property
+    def _observed(self) -> Mapping[str, ObservedTable]:
+        """What the rows of the source keep without declaring it, by table."""
+        return {name: self._observed_table(name) for name in self._filled}
+
+    def _observed_table(self, name: str) -> ObservedTable:
+        source, table = self._case.settings.source, self._filled[name]
+        assert source is not None  # or it would have no tables
+
+        def observed() -> ObservedTable:
+            names = [column.name for column in self._declared[name].columns]
+            answer = self._run(select_figures(name, names, OBSERVED_ROWS, self._dialect), source, 1)
+            return observe(table, answer.rows[0]) if answer is not None else ObservedTable()
+
+        return self._session.kept(("observed", source.key, name, self._dialect), observed)
+
+    def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
+        """Return the answer of a query on the source or a variant; None where it fails."""
+        settings = replace(self._case.settings, source=source, max_rows=max_rows, timeout=CONSTRAINT_SECONDS)
+        case = replace(self._case, settings=settings)
+        answer = self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).answer
+        return answer if isinstance(answer, Table) else None
+
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, or none if its columns are not those of its definition."""
-        source, dialect = self._case.settings.source, self._case.settings.dialect
+        source = self._case.settings.source
         assert source is not None  # or it would have no tables
 
         def rows() -> Sequence[Row]:
-            query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, dialect))
-            case = replace(self._case, settings=replace(self._case.settings, max_rows=SAMPLED_ROWS))
-            answer = self._session.execute(query, case, is_derived=True).answer
-            if not isinstance(answer, Table) or len(answer.columns) != len(self._declared[table].columns):
-                return ()
-            return [row for row in answer.rows if can_insert(row)]
+            return [row for row in self._rows_of(source, table, SAMPLED_ROWS) or () if can_insert(row)]
 
-        return self._session.kept(("sample", source.key, table, dialect), rows)
+        return self._session.kept(("sample", source.key, table, self._dialect), rows)
+
+    def _rows_of(self, source: Source, table: str, limit: int) -> Sequence[Row] | None:
+        """Return the first rows of a table; None where it does not have the columns of its definition."""
+        answer = self._run(select_rows(table, limit, self._dialect), source, limit)
+        if answer is None or len(answer.columns) != len(self._declared[table].columns):
+            return None
+        return answer.rows
+
+    def state_of(self, source: Source) -> Rows | None:
+        """Return the rows of a variant; None for more than MAX_VARIANT_ROWS, and for what breaks a constraint."""
+        state: Rows = {}
+        for name in insertion_order(self._filled):
+            rows = self._rows_of(source, name, MAX_VARIANT_ROWS + 1)
+            if rows is None or len(rows) > MAX_VARIANT_ROWS or not all(map(can_insert, rows)):
+                return None
+            state[name] = list(rows)
+        return state if keep_constraints(state, self._constraints) else None
+
+    def is_unlike(self, state: Rows) -> bool:
+        """Return whether rows break what those of the source keep without declaring it."""
+        return not all(self._observed[name].are_kept_by(rows) for name, rows in state.items())
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
 
-        With `plain_first`, a part of them are plain: few rows, and NULL only where unavoidable.
+        With `plain_first`, the first half of them also keep what the rows of the source keep, and a part of each half
+        are plain: few rows, and NULL only where unavoidable.
         """
-        dialect = self._case.settings.dialect
-        compared = [compared_columns(query, dialect, self._declared) for query in queries]
-        generator = RowGenerator(
-            self._filled, compared, self._samples, is_strict=dialect != "sqlite", only_read=self._is_for_queries
+        if not self._declared:
+            return
+        compared = [compared_columns(query, self._dialect, self._declared) for query in queries]
+        if plain_first:
+            like_source = self._generator(compared, self._observed)
+            yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
+            count -= count // 2
+        yield from self._rows(self._generator(compared, {}), random, count, plain=PLAIN_SHARE if plain_first else 0.0)
+
+    def _generator(self, compared: Sequence[Compared], observed: Mapping[str, ObservedTable]) -> RowGenerator:
+        """Return what makes rows that keep the constraints of the tables, and what was observed."""
+        return RowGenerator(
+            {
+                name: observed[name].tightened(table) if name in observed else table
+                for name, table in self._filled.items()
+            },
+            compared,
+            self._samples,
+            is_strict=self._dialect != "sqlite",
+            only_read=self._is_for_queries,
+            ranges={
+                (name, self._filled[name].columns[at].name.lower()): limits
+                for name, of_table in observed.items()
+                for at, limits in of_table.ranges.items()
+            },
         )
-        for number in range(count if self._declared else 0):
-            if plain_first and number < PLAIN_SHARE * count:
+
+    def _rows(self, generator: RowGenerator, random: Random, count: int, *, plain: float) -> Iterator[Rows]:
+        """Yield so many states, a share of them plain."""
+        for number in range(count):
+            if number < plain * count:
                 yield generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,))
             elif self._is_for_queries:
                 size, null_share = SIZES_AND_NULL_SHARES[number % len(SIZES_AND_NULL_SHARES)]
@@ -90,7 +168,7 @@ class CandidateDatabases:
 
     def reordered(self, state: Rows, random: Random) -> list[Rows]:
         """Return the rows in other orders: each row as the first one, and some random orders."""
-        turns = range(1, max(map(len, state.values())))
+        turns = range(1, min(MAX_ROWS, max(map(len, state.values()))))
         orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in state.items()} for at in turns]
         orders += (
             {name: random.sample(table_rows, len(table_rows)) for name, table_rows in state.items()}
@@ -105,9 +183,7 @@ class CandidateDatabases:
 
     def script(self, state: Rows) -> str:
         """Return the script that makes a database of these rows."""
-        inserts = [
-            insert_rows(name, of_table, self._case.settings.dialect) for name, of_table in state.items() if of_table
-        ]
+        inserts = [insert_rows(name, of_table, self._dialect) for name, of_table in state.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def source_of(self, state: Rows) -> Source:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import islice
+from itertools import cycle, islice
 from operator import itemgetter
 from random import Random
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared
+from pytest_queryeval.features.strength.sql.observed import is_in_range
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
@@ -86,7 +87,7 @@ class RowGenerator:
     A column takes its values from those that queries compare it with, their neighbours, and the source's `samples`
     (rows by table). Columns that are compared with each other, or refer to each other, share their values. With
     `is_strict`, a column takes values of its type only; with `only_read`, a column that no query reads mostly has the
-    same value.
+    same value. Columns with `ranges` have no values outside of them.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RowGenerator:
         *,
         is_strict: bool,
         only_read: bool = False,
+        ranges: Mapping[Column, tuple[Cell, Cell]] | None = None,
     ) -> None:
         self._constraints = constraints_of(tables)
         self._columns: dict[str, list[tuple[Column, str]]] = {
@@ -105,6 +107,7 @@ class RowGenerator:
         }
         self._samples = samples
         self._is_strict = is_strict
+        self._ranges = ranges or {}
         self._parents: dict[Column, Column] = {}
         self._compared: dict[Column, dict[Cell, None]] = defaultdict(dict)
         self._sampled: dict[Column, dict[Cell, None]] = defaultdict(dict)
@@ -162,6 +165,9 @@ class RowGenerator:
                     for candidate in pools[pool]
                     for cell in fitted(candidate, declared_type, is_strict=self._is_strict)
                 ]
+                if column in self._ranges:
+                    limits = self._ranges[column]
+                    cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
                 column_cells.append(
                     cells or [cell for number in (1, 2, 3) for cell in fitted(number, declared_type, is_strict=False)]
                 )
@@ -233,7 +239,11 @@ class RowGenerator:
                 None if number < limit else cell for number, cell in zip(random.randbytes(count), column, strict=True)
             ]
         if at in constraints.in_keys:
-            numbers = _numbers(self._columns[name][at][1], is_strict=self._is_strict)
+            named_column, declared_type = self._columns[name][at]
+            numbers = _numbers(declared_type, is_strict=self._is_strict)
+            if named_column in self._ranges:
+                in_range = [number for number in numbers if is_in_range(number, self._ranges[named_column])]
+                numbers = list(islice(cycle(in_range or column), count))
             halves = zip(random.randbytes(count), numbers, column, strict=False)
             column = [number if half % 2 else cell for half, number, cell in halves] or column
         return column
@@ -294,6 +304,18 @@ def insertion_order(tables: Tables) -> list[str]:
         return list(tables)
 
 
+def keep_constraints(rows: Rows, constraints: Mapping[str, Constraints]) -> bool:
+    """Return whether rows keep NOT NULL, keys and foreign keys."""
+    for name, table_rows in rows.items():
+        if any(row[at] is None for row in table_rows for at in constraints[name].not_null):
+            return False
+        for key in constraints[name].keys:
+            keys = [values for row in table_rows if None not in (values := tuple(row[at] for at in key))]
+            if len(keys) > len({*keys}):
+                return False
+    return without_orphans(rows, constraints) == rows
+
+
 def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
     """Return the rows except those that refer to a missing row."""
     valid_rows = dict(rows)
@@ -325,12 +347,14 @@ def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
     """
     name = declared.upper()
     if "INT" in name or "SERIAL" in name or any(word in name for word in ("REAL", "FLOA", "DOUB", "DEC", "NUM")):
-        if isinstance(value, int | float):
-            return [value] if "INT" not in name or not is_strict or value == int(value) else []
-        with suppress(ValueError, TypeError):
-            number = float(str(value))
-            return [int(number) if number.is_integer() else number]
-        return [] if is_strict else [value]
+        number = value
+        if not isinstance(number, int | float):
+            try:
+                number = float(str(number))
+            except ValueError:
+                return []
+            number = int(number) if number.is_integer() else number
+        return [] if "INT" in name and isinstance(number, float) and not number.is_integer() else [number]
     if any(word in name for word in ("CHAR", "TEXT", "CLOB", "STRING")):
         return [value if isinstance(value, str) else str(value)]
     if "DATE" in name or "TIME" in name:

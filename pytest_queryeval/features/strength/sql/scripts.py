@@ -12,6 +12,8 @@ from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.core.table_definition import ForeignKey
 from pytest_queryeval.languages.sql.dialects import quote_in
 
+COLUMN_FIGURES = 4
+
 
 @lru_cache(maxsize=256)
 def select_rows(table: str, limit: int, dialect: str) -> str:
@@ -67,6 +69,20 @@ def select_nulls(table: str, column: str, dialect: str) -> str:
     """
     name = quote_in(dialect, keep_case=True)(column)
     return f"SELECT {name} FROM {quote_in(dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
+
+
+def select_figures(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
+    """Return the query for figures of the first rows of a table: their number, and COLUMN_FIGURES of each column.
+
+    These are how many values are not NULL, how many different ones there are, the least and the greatest.
+
+    >>> select_figures("singer", ["id"], 5, "sqlite")
+    'SELECT COUNT(*), COUNT(id), COUNT(DISTINCT id), MIN(id), MAX(id) FROM (SELECT * FROM singer LIMIT 5) AS t'
+    """
+    names = map(quote_in(dialect, keep_case=True), columns)
+    figures = [f"COUNT({name}), COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names]
+    listed = ", ".join(["COUNT(*)", *figures])
+    return f"SELECT {listed} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
 
 
 def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:

@@ -33,12 +33,27 @@ class SourceTables:
     """The tables with the constraints that their rows keep, each checked where it is first looked up."""
 
     @cached_property
+    def strictest(self) -> Tables:
+        """The tables with all constraints: those that their rows keep, and those that the source declares in vain."""
+        return {name: _with_declared(table, self.declared[name]) for name, table in self.tables.items()}
+
+    @cached_property
     def script(self) -> str:
         """Return the statements that create the tables, each after those that it refers to, then all others."""
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
         others = [statement for statement in statements if statement not in by_table.values()]
         return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *others])
+
+
+def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDefinition:
+    not_null = [column.not_null for column in declared.columns]
+    columns = (
+        column._replace(not_null=column.not_null or is_declared)
+        for column, is_declared in zip(table.columns, not_null, strict=True)
+    )
+    foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
+    return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
 
 
 class _CheckedTables(Mapping[str, TableDefinition]):

@@ -211,6 +211,17 @@ function answer(execution, marks, terms) {
   ];
 }
 
+// Whether other data tells the predicted query from gold, with the answers in the database that does.
+function challenge(result, gold, predicted, terms) {
+  if (!result) return null;
+  const answered = (query, rows) => ({ columns: query?.columns, sample: rows ?? [] });
+  return [
+    make("p", {}, result.text),
+    result.script ? answers({ gold: answered(gold, result.gold), predicted: answered(predicted, result.predicted) }, {}, terms) : null,
+    result.script ? make("details", {}, make("summary", {}, "The script of the database"), make("pre", { tabindex: 0 }, result.script)) : null,
+  ];
+}
+
 function trials(kind, entries) {
   if (!entries?.length) return null;
   const names = [...new Set(entries.flatMap((trial) => Object.keys(trial.scores ?? {})))];
@@ -314,6 +325,7 @@ function casePage(cases, place, details) {
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
     isText ? null : section("Answers", answers(details, difference, terms)),
+    section("Challenge", challenge(details.challenge, gold, predicted, terms)),
     section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),

@@ -1,0 +1,189 @@
+"""Challenges of the right predictions of three systems for Spider: their verdicts, counterexamples and CPU time.
+
+Needs QUERYEVAL_CONFORMANCE. `python benchmarks/bench_challenge.py [COUNT] [FOLDER]` challenges COUNT different predictions
+that are right with another text than gold, chosen at random (all by default), and challenges them once more with the cache.
+Each counterexample is made again by its script with sqlite3 alone, where it should differ and break no constraint. With a
+FOLDER of variants, which `queryeval strengthen` made of Spider's golds as `DATABASE-01.sql`, those are counted that they
+expose. Times are of the processor, of this process and the children of the session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+
+from bench_counterexamples import SYSTEMS, pairs_of, right_predictions
+from bench_strength import load, spider_suite
+
+from pytest_queryeval.core.challenge import Challenge
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+
+SEED = 30
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    variants = Path(arguments[1]).resolve() if len(arguments) > 1 else None
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        with Session() as session:
+            cases = load(Path(folder), spider_suite(spider))
+            pairs = list(
+                dict.fromkeys(
+                    (number, predicted)
+                    for system in SYSTEMS
+                    for number, predicted in right_predictions(cases, pairs_of(spider, system), session)
+                )
+            )
+        if arguments and int(arguments[0]) < len(pairs):
+            pairs = sorted(Random(SEED).sample(pairs, int(arguments[0])))
+        predictions = [challenged(cases[number], predicted) for number, predicted in pairs]
+        results = challenge_all(predictions, "new")
+        show(predictions, results)
+        challenge_all(predictions, "cached")
+        if variants is not None:
+            show_exposed(predictions, results, variants)
+
+
+def challenged(case: Case, predicted: str) -> Case:
+    settings = replace(case.settings, metrics=("execution_accuracy", "challenged_accuracy"), thresholds={})
+    return replace(case, predicted=QueryOrAnswer(query=predicted), settings=settings)
+
+
+def challenge_all(cases: Sequence[Case], title: str) -> list[Challenge | None]:
+    """Return the challenges of right predictions, and print what they cost more than their scores."""
+    results: list[Challenge | None] = []
+    seconds = []
+    with Session() as session:
+        for case in cases:
+            settings = replace(case.settings, metrics=("execution_accuracy",))
+            began = used()
+            evaluate_case(replace(case, settings=settings), session)
+            scored = used()
+            results.append(evaluate_case(case, session).shown.challenge)
+            if (result := results[-1]) is not None and result.verdict != "same":
+                seconds.append(used() - scored - (scored - began if title == "cached" else 0.0))
+    cuts = quantiles(seconds, n=20)
+    print(f"{title}: CPU a challenge median {median(seconds):.3f} s, 95th percentile {cuts[-1]:.3f} s")
+    return results
+
+
+def show(cases: Sequence[Case], results: Sequence[Challenge | None]) -> None:
+    challenges = [result for result in results if result is not None]
+    counts = Counter(result.verdict for result in challenges)
+    with_another_text = len(challenges) - counts["same"]
+    print(f"{len(challenges):,} passes: {dict(counts)}; proved {counts['proved'] / max(1, with_another_text):.1%}")
+    print("rules:", Counter(rule for result in challenges for rule in result.rules).most_common())
+    print("unchallenged:", Counter(result.reason for result in challenges if result.reason).most_common(5))
+    refutations = [
+        (case, result.refutation) for case, result in zip(cases, results, strict=True) if result and result.refutation
+    ]
+    if not refutations:
+        return
+    sizes = [refutation.size for _, refutation in refutations]
+    print(
+        f"counterexamples: median {median(sizes)} rows, at most 5 in {sum(size <= 5 for size in sizes) / len(sizes):.0%}"
+    )
+    print(f"  unlike the source: {sum(refutation.is_unlike for _, refutation in refutations)}")
+    faults = Counter(fault for case, refutation in refutations for fault in faults_of(case, refutation.script, VERBOSE))
+    print(f"  faults when replayed: {dict(faults)}")
+    if VERBOSE:
+        for case, refutation in refutations:
+            rows = [list(refutation.gold.rows[:3]), list(refutation.predicted.rows[:3])]
+            print(json.dumps([case.id, case.golds[0].query, text_of(case), refutation.is_unlike, str(rows)]))
+        for case, result in zip(cases, results, strict=True):
+            if result is not None and result.verdict == "stands":
+                print(json.dumps(["stands", case.id, case.golds[0].query, text_of(case)]))
+
+
+VERBOSE = bool(os.environ.get("VERBOSE"))
+
+
+def text_of(case: Case) -> str:
+    assert isinstance(case.predicted, QueryOrAnswer)
+    return case.predicted.query or ""
+
+
+def faults_of(case: Case, script: str, verbose: bool) -> Iterator[str]:
+    """Yield what is wrong with a counterexample that sqlite3 makes alone."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        try:
+            connection.executescript(script)
+            answers = [connection.execute(query).fetchall() for query in (case.golds[0].query or "", text_of(case))]
+        except sqlite3.Error as error:
+            yield f"error: {error}"
+            return
+        if answers[0] == answers[1]:
+            yield "equal"
+        with suppress(sqlite3.OperationalError):  # of a declaration that no data can keep
+            if broken := connection.execute("PRAGMA foreign_key_check").fetchall():
+                yield "breaks a foreign key"
+                if verbose:
+                    print(case.id, broken[:3])
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for _, name, declared, *_ in connection.execute(f'PRAGMA table_info("{table}")').fetchall():
+                if (
+                    "INT" in declared.upper()
+                    and connection.execute(f'SELECT 1 FROM "{table}" WHERE typeof("{name}") = \'text\'').fetchall()
+                ):
+                    yield "a text in a column of numbers"
+
+
+def show_exposed(cases: Sequence[Case], results: Sequence[Challenge | None], folder: Path) -> None:
+    """Print how many predictions that variants expose are refuted without them."""
+    exposed: Counter[str] = Counter()
+    with Session() as session:
+        for case, result in zip(cases, results, strict=True):
+            if result is None or result.verdict == "same":
+                continue
+            assert case.settings.source is not None
+            name = Path(str(case.settings.source.settings["path"])).stem
+            if any(differs_on(case, path, session) for path in sorted(folder.glob(f"{name}-*.sql"))):
+                exposed[result.verdict] += 1
+                if VERBOSE and result.verdict != "refuted":
+                    print(json.dumps(["exposed", result.verdict, result.rules, case.golds[0].query, text_of(case)]))
+    print(
+        f"exposed by variants: {exposed.total()}, refuted {exposed['refuted'] / max(1, exposed.total()):.1%}, {dict(exposed)}"
+    )
+
+
+def differs_on(case: Case, path: Path, session: Session) -> bool:
+    source = Source(name=path.name, engine="sqlite", settings={"script": path.name}, folder=path.parent)
+    settings = replace(case.settings, source=source, metrics=("execution_accuracy",), timeout=5.0)
+    with suppress(QueryEvalError):
+        return evaluate_case(replace(case, settings=settings), session).scores["execution_accuracy"] != 1.0
+    return False
+
+
+def used() -> float:
+    """Return the CPU seconds of this process and its children that run."""
+    processes = {"self"}
+    for path in Path("/proc/self/task").iterdir():
+        processes.update((path / "children").read_text().split())
+    total = time.process_time()
+    for process in processes - {"self"}:
+        with suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / TICKS
+    return total
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Challenges a predicted query whose answer is right: looks for a small database in which it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import chain
+
+from pytest_queryeval.core.challenge import Challenge, Refutation
+from pytest_queryeval.core.errors import MissingFeatureError, SourceError
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, CounterexampleSearch
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.challenge.store import ChallengeStore
+from pytest_queryeval.languages.sparql.query import read_query
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+
+NO_QUERY = "one of the answers is stored, without a query"
+# The verdict on several golds is the first of these that one of them has: each has to be refuted.
+_STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
+
+
+def challenge_answer(case: Case, gold: Execution, predicted: Execution, session: Session) -> Challenge:
+    """Return whether small databases tell a predicted query from `gold`, and from each other gold that accepts it.
+
+    With several golds, the challenge is that by the gold that the query is most surely the same as.
+    """
+    challenges = []
+    for accepting_gold in chain([gold], _other_golds(case, gold, predicted, session)):
+        challenges.append(_challenge_pair(case, accepting_gold.query, predicted.query, session))
+        if challenges[-1].verdict == "same":
+            break
+    return min(challenges, key=lambda challenge: _STRONGEST_FIRST.index(challenge.verdict))
+
+
+def _other_golds(case: Case, gold: Execution, predicted: Execution, session: Session) -> Sequence[Execution]:
+    """Return the golds besides the one that counts for which the prediction is right, too."""
+    contents = [content for content in case.golds if len(case.golds) > 1 and content.query != gold.query]
+    golds = (session.execute_cached(content, case) for content in contents)
+    prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="")
+    return [
+        execution
+        for execution in golds
+        if Scoring(case, execution, predicted, prediction, session).value("execution_accuracy") == 1.0
+    ]
+
+
+def _challenge_pair(case: Case, gold: str | None, predicted: str | None, session: Session) -> Challenge:
+    """Return the challenge by one gold: recorded, kept by an earlier run, or new."""
+    if gold is None or predicted is None:
+        return Challenge(verdict="unchallenged", reason=NO_QUERY)
+    if _have_same_text(case, gold, predicted):
+        return Challenge(verdict="same")
+    recording = session.recording
+    try:
+        challenge = None if recording is None else recording.load_challenge(gold, predicted, case)
+    except SourceError as error:
+        return Challenge(verdict="unchallenged", reason=str(error))
+    if challenge is None:
+        with session.analysis():
+            challenge = _kept_challenge(case, gold, predicted, session)
+        if recording is not None:
+            recording.save_challenge(gold, predicted, case, challenge)
+    return challenge
+
+
+def _have_same_text(case: Case, gold: str, predicted: str) -> bool:
+    """Return whether two queries differ in nothing but layout, comments and the case of keywords and names."""
+    if gold == predicted:
+        return True
+    if case.settings.kind == "sparql":
+        queries = [read_query(text) for text in (gold, predicted)]
+        texts = [(query.prefixes, [token.text for token in query.tokens]) for query in queries]
+        return texts[0] == texts[1]
+    parsed_queries = [parse_query(text, case.settings.dialect) for text in (gold, predicted)]
+    if any(query.whole_tree is None for query in parsed_queries):
+        return False
+    return parsed_queries[0].canonical_text == parsed_queries[1].canonical_text
+
+
+def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> Challenge:
+    """Return the challenge that the cache folder has for these queries, constraints and policy; else a new one.
+
+    One that found nothing to try is not kept.
+    """
+    try:
+        names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
+        searches = [COUNTEREXAMPLE_SEARCHES[name] for name in names]
+        constraints = [search.constraints(case, session) for search in searches]
+    except (MissingFeatureError, SourceError) as error:
+        return Challenge(verdict="unchallenged", reason=str(error))
+    settings = case.settings
+    assert settings.source is not None  # or the queries would have no answers
+    store = session.kept(("challenges",), ChallengeStore)
+    policy = to_jsonable(asdict(settings.policy))
+    key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *constraints)
+    challenge = store.load(key)
+    if challenge is None:
+        challenge = _search(searches, case, gold, predicted, session)
+        if challenge.verdict != "unchallenged":
+            store.save(key, challenge)
+    return challenge
+
+
+def _search(
+    searches: Sequence[CounterexampleSearch], case: Case, gold: str, predicted: str, session: Session
+) -> Challenge:
+    tried, reason = 0, "no search for counterexamples is installed"
+    for search in searches:
+        try:
+            result = search.find(case, gold, predicted, session)
+        except SourceError as error:
+            reason = str(error)
+            continue
+        tried += result.tried
+        if (counterexample := result.counterexample) is not None:
+            gold_answer, predicted_answer = counterexample.gold.answer, counterexample.predicted.answer
+            assert isinstance(gold_answer, Table)
+            assert isinstance(predicted_answer, Table)
+            refutation = Refutation(
+                script=counterexample.script,
+                size=counterexample.size,
+                gold=gold_answer,
+                predicted=predicted_answer,
+                is_unlike=counterexample.is_unlike,
+            )
+            return Challenge(verdict="refuted", tried=tried, refutation=refutation)
+    if tried:
+        return Challenge(verdict="stands", tried=tried)
+    return Challenge(verdict="unchallenged", reason=reason)

@@ -1,0 +1,364 @@
+"""Challenges: small databases that tell a right predicted query from gold."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from samples import answer, make_case, query
+
+from pytest_queryeval.core.challenge_json import decode_challenge, encode_challenge
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.reports.added_sections import SECTIONS
+from pytest_queryeval.reports.html.case_list import details
+from pytest_queryeval.reports.story import StoryChallenge, case_story
+from pytest_queryeval.results.case_json import result_json
+from pytest_queryeval.runs.evaluate import evaluate
+
+pytestmark = pytest.mark.process
+
+SCRIPT = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, born DATE);
+CREATE TABLE concert (id INTEGER PRIMARY KEY, singer INTEGER NOT NULL REFERENCES singer (id), year INTEGER);
+INSERT INTO singer VALUES (1, 'Ann', 20, '1990-05-01'), (2, 'Bob', 40, '1970-01-31'), (3, 'Cy', 50, '1960-12-01');
+INSERT INTO concert VALUES (1, 1, 2019), (2, 2, 2020), (3, 3, 2020);
+"""
+OLD, NOT_YOUNG = "SELECT name FROM singer WHERE age > 30", "SELECT name FROM singer WHERE age >= 30"
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+METRICS = {"metrics": ("execution_accuracy", "challenged_accuracy"), "thresholds": {}}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A function that makes a case on a database of singers."""
+    (tmp_path / "music.sql").write_text(SCRIPT, encoding="utf-8")
+
+    def make(gold, predicted, *, engine="sqlite", golds=None, variants=None, script="music.sql", **changes):
+        settings = {"script": script, **({"variants": variants} if variants else {})}
+        source = Source(name="music.sql", engine=engine, settings=settings, folder=tmp_path)
+        contents = {"golds": golds or (query(gold),), "predicted": query(predicted)}
+        return make_case(source=source, **contents, dialect=engine, **{**METRICS, "max_rows": 1_000, **changes})
+
+    return make
+
+
+@pytest.fixture
+def challenge(make):
+    """A function that returns what came of challenging a prediction, and its challenged accuracy."""
+
+    def challenge(*pair, **changes):
+        with Session() as session:
+            shown = evaluate_case(make(*pair, **changes), session).shown
+        return shown.challenge, shown.scores["challenged_accuracy"]
+
+    return challenge
+
+
+def answers_of(script, *queries):
+    """The answers in a database that sqlite3 makes with the script alone, with foreign keys enforced."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.executescript(script)
+        return [connection.execute(text).fetchall() for text in queries]
+
+
+@pytest.mark.parametrize("predicted", [OLD, "select NAME  from Singer -- all\n where AGE > 30"])
+def test_one_query_in_two_layouts_is_the_same(challenge, predicted):
+    result, score = challenge(OLD, predicted)
+
+    assert (result.verdict, result.tried, score) == ("same", 0, 1)
+
+
+def test_a_refuted_prediction_scores_0_and_its_counterexample_differs_by_itself(challenge):
+    result, score = challenge(OLD, NOT_YOUNG)
+
+    assert (result.verdict, score) == ("refuted", 0)
+    assert answers_of(result.refutation.script, OLD, NOT_YOUNG) == [
+        result.refutation.gold.rows,
+        result.refutation.predicted.rows,
+    ]
+    assert (result.refutation.size, result.refutation.is_unlike) == (1, False)
+    assert result.tried >= 1
+
+
+@pytest.mark.parametrize(
+    "predicted",
+    [
+        "SELECT name FROM singer WHERE NOT age <= 30",
+        "SELECT s.name FROM singer s JOIN (SELECT id FROM singer WHERE age > 30) o ON o.id = s.id",
+    ],
+)
+def test_what_no_database_refutes_keeps_its_score(challenge, predicted):
+    result, score = challenge(OLD, predicted)
+
+    assert (result.verdict, score) in (("stands", 1), ("proved", 1))
+    assert result.refutation is None
+
+
+def test_a_wrong_answer_is_not_challenged(challenge):
+    assert challenge(OLD, "SELECT name FROM singer") == (None, 0)
+    assert challenge(OLD, "SELECT nothing FROM singer") == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "is_unlike"),
+    [
+        (OLD, NOT_YOUNG, False),
+        ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer", True),  # no name occurs twice
+        ("SELECT count(*) FROM singer", "SELECT count(age) FROM singer", True),  # nobody has no age
+        (
+            "SELECT name FROM singer WHERE age > 10",
+            "SELECT name FROM singer WHERE age > 11",
+            True,
+        ),  # all are 20 or more
+        (
+            "SELECT name FROM singer WHERE born > '1961-01-01'",
+            "SELECT name FROM singer WHERE born >= '1961-01-01'",
+            False,
+        ),
+        (
+            "SELECT name FROM singer WHERE born > '1950-01-01'",
+            "SELECT name FROM singer WHERE born >= '1950-01-01'",
+            True,
+        ),
+    ],
+)
+def test_what_the_data_of_the_source_rule_out_is_unlike_them(challenge, gold, predicted, is_unlike):
+    result, _ = challenge(gold, predicted)
+
+    assert (result.verdict, result.refutation.is_unlike) == ("refuted", is_unlike)
+
+
+def test_variants_are_tried_before_other_databases(challenge, tmp_path):
+    (tmp_path / "v.sql").write_text(SCRIPT.replace("20,", "30,").replace("Ann", "Zoe"), encoding="utf-8")
+
+    result, _ = challenge(OLD, NOT_YOUNG, variants="v.sql")
+
+    assert result.tried == 1
+    assert "'Zoe'" in result.refutation.script
+    assert result.refutation.size == 1  # of six rows
+
+
+def test_a_variant_that_breaks_a_constraint_is_no_counterexample(challenge, tmp_path):
+    orphan = "INSERT INTO concert VALUES (4, 9, 2021);"
+    (tmp_path / "v.sql").write_text(SCRIPT + orphan, encoding="utf-8")
+
+    pair = "SELECT id FROM concert", "SELECT c.id FROM concert c JOIN singer s ON s.id = c.singer"
+    assert challenge(*pair)[0].verdict in ("stands", "proved")
+    assert challenge(*pair, variants="v.sql")[0].verdict in ("stands", "proved")
+
+
+def test_a_foreign_key_that_the_source_breaks_is_kept(challenge, tmp_path):
+    orphan = "INSERT INTO concert VALUES (4, 9, 2021);"
+    (tmp_path / "broken.sql").write_text(SCRIPT + orphan, encoding="utf-8")
+
+    pair = "SELECT id FROM concert WHERE year < 2021", "SELECT id FROM concert WHERE year <= 2020 AND year <> 2018"
+    result, _ = challenge(*pair, script="broken.sql")
+
+    assert result.verdict == "refuted"
+    answers_of(result.refutation.script, *pair)
+
+
+def test_of_several_golds_each_that_accepts_has_to_be_refuted(challenge):
+    golds = (query(NOT_YOUNG), query("SELECT name FROM singer WHERE NOT age <= 30"))
+
+    by_both, score = challenge(None, OLD, golds=golds)
+    by_one, _ = challenge(None, OLD, golds=golds[:1])
+
+    assert (by_both.verdict, score) in (("stands", 1), ("proved", 1))
+    assert by_one.verdict == "refuted"
+    assert challenge(None, OLD, golds=(*golds, query(OLD)))[0].verdict == "same"
+
+
+def test_a_gold_that_does_not_accept_the_prediction_does_not_count(challenge):
+    golds = (query("SELECT name FROM singer WHERE id = 1"), query(NOT_YOUNG))
+
+    assert challenge(None, OLD, golds=golds)[0].verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"golds": (answer(("Bob",), ("Cy",)),)}, "one of the answers is stored, without a query"),
+        ({"script": "view.sql"}, None),
+    ],
+)
+def test_what_cannot_be_challenged_says_why(challenge, tmp_path, changes, reason):
+    (tmp_path / "view.sql").write_text("CREATE VIEW singer AS SELECT 'Bob' AS name, 40 AS age;", encoding="utf-8")
+
+    result, score = challenge(OLD, NOT_YOUNG, **changes)
+
+    assert (result.verdict, score) == ("unchallenged", 1)
+    assert reason in (result.reason, None)
+    assert result.reason
+
+
+def test_a_query_that_does_not_end_in_a_small_database_is_unchallenged(challenge):
+    # In the source no singer is 30, so that the query stops there at once.
+    endless = f"SELECT name FROM singer WHERE age > 30 AND (age <> 31 OR ({ENDLESS}) = 0)"
+
+    result, score = challenge("SELECT name FROM singer WHERE age > 30 AND age <> 31", endless, timeout=0.5)
+
+    assert (result.verdict, score) == ("unchallenged", 1)
+    assert result.reason.startswith("a query does not end in a small database")
+
+
+def test_queries_are_compared_by_the_policy_of_the_case(challenge):
+    pair = "SELECT name FROM singer", "SELECT DISTINCT name FROM singer"
+
+    assert challenge(*pair)[0].verdict == "refuted"
+    assert challenge(*pair, policy=Policy(duplicates="ignore"))[0].verdict in ("stands", "proved")
+
+
+def test_a_challenge_is_kept_by_queries_schema_and_policy(challenge, monkeypatch, tmp_path):
+    searched = []
+    search = COUNTEREXAMPLE_SEARCHES["small_databases"]
+
+    def find(case, gold, predicted, session):
+        searched.append(predicted)
+        return search.find(case, gold, predicted, session)
+
+    monkeypatch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=find))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first, again = challenge(OLD, NOT_YOUNG), challenge(OLD, NOT_YOUNG)
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+
+    assert [encode_challenge(result) for result, _ in (first, again)] == [encode_challenge(first[0])] * 2
+    assert len(searched) == 1
+    challenge(OLD, NOT_YOUNG, policy=Policy(duplicates="ignore"))
+    (tmp_path / "more.sql").write_text(SCRIPT.replace("age INTEGER", "age INTEGER NOT NULL"), encoding="utf-8")
+    challenge(OLD, NOT_YOUNG, script="more.sql")
+    assert len(searched) == 3
+    kept.write_text("{", encoding="utf-8")
+    assert challenge(OLD, NOT_YOUNG)[0].verdict == "refuted"
+    assert len(searched) == 4
+
+
+def test_without_a_cache_folder_nothing_is_kept(challenge, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+
+    assert challenge(OLD, NOT_YOUNG)[0].verdict == "refuted"
+
+
+def test_challenges_are_written_without_a_loss(challenge):
+    for pair in ((OLD, NOT_YOUNG), (OLD, OLD), (OLD, "SELECT name FROM singer WHERE 30 < age AND id = id")):
+        result, _ = challenge(*pair)
+        copy = decode_challenge(encode_challenge(result))
+
+        assert encode_challenge(copy) == encode_challenge(result)
+        assert replace(copy, refutation=None) == replace(result, refutation=None)
+    with pytest.raises(ValueError, match="without its counterexample"):
+        decode_challenge({**encode_challenge(result), "verdict": "refuted"})
+
+
+@pytest.mark.feature("strength")
+def test_sparql_is_challenged_on_small_graphs(tmp_path):
+    head = "@prefix : <http://example.org/p#> ."
+    (tmp_path / "p.ttl").write_text(f"{head} :ann :age 20 . :bo :age 40 . :cy :age 50 .", encoding="utf-8")
+    source = Source(
+        name="p",
+        engine="rdf",
+        settings={"files": ["p.ttl"], "prefixes": {"": "http://example.org/p#"}},
+        folder=tmp_path,
+    )
+    gold = "SELECT ?x { ?x :age ?age FILTER (?age > 30) }"
+    verdicts = {}
+    with Session() as session:
+        for predicted in (
+            "# old\nSELECT  ?x { ?x :age ?age FILTER (?age > 30) }",
+            "SELECT ?x { ?x :age ?age FILTER (?age >= 30) }",
+            "SELECT ?x { ?x :age ?age FILTER (30 < ?age) }",
+        ):
+            golds = (query(gold),)
+            case = make_case(
+                source=source, kind="sparql", golds=golds, predicted=query(predicted), dialect="", **METRICS
+            )
+            verdicts[predicted] = evaluate_case(case, session).shown.challenge.verdict
+
+    assert list(verdicts.values()) == ["same", "refuted", "stands"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [('SELECT ?x { ?x :name "a b" }', 'SELECT ?x { ?x :name "a  b" }'), ("ASK {} # c\nLIMIT 1", "ASK {} # c LIMIT 1")],
+)
+def test_layout_within_texts_and_comments_of_sparql_counts(first, second):
+    from pytest_queryeval.features.challenge.challenger import _have_same_text
+
+    case = make_case(kind="sparql")
+    assert _have_same_text(case, first, first)
+    assert not _have_same_text(case, first, second)
+
+
+@pytest.mark.feature("duckdb")
+def test_duckdb_is_challenged(challenge):
+    duckdb = pytest.importorskip("duckdb")
+
+    result, score = challenge(OLD, NOT_YOUNG, engine="duckdb")
+
+    assert (result.verdict, score) == ("refuted", 0)
+    with duckdb.connect() as connection:
+        connection.execute(result.refutation.script)
+        answers = [connection.execute(text).fetchall() for text in (OLD, NOT_YOUNG)]
+    assert answers == [result.refutation.gold.rows, result.refutation.predicted.rows]
+
+
+def test_reports_have_the_challenge_and_count_the_verdicts(make):
+    cases = [
+        make(OLD, NOT_YOUNG, id="refuted"),
+        make(OLD, OLD, id="same"),
+        make(OLD, "SELECT name FROM singer", id="wrong"),
+        make(OLD, NOT_YOUNG, id="stored", golds=(answer(("Bob",), ("Cy",)),)),
+        make(OLD, NOT_YOUNG, id="unasked", metrics=("execution_accuracy",)),
+    ]
+
+    report = evaluate(cases)
+
+    challenges = {case["id"]: case.get("challenge") for case in report["cases"]}
+    assert challenges["wrong"] is None
+    assert challenges["unasked"] is None
+    assert challenges["same"] == {"verdict": "same", "tried": 0, "counterexample": None, "unlike": False}
+    assert challenges["stored"]["reason"] == "one of the answers is stored, without a query"
+    counterexample = challenges["refuted"]["counterexample"]
+    assert set(counterexample) == {"script", "rows", "gold_rows", "predicted_rows"}
+    assert (counterexample["rows"], counterexample["gold_rows"]) == (1, [])
+    assert report["metrics"]["challenged_accuracy"]["mean"] == 0.5
+    sentence, table, reason = SECTIONS["challenges"].blocks(report)
+    assert sentence == ("of 3 passes 1 is gold's query, 1 refuted, 1 unchallenged",)
+    assert [row[1:3] for row in table.rows] == [("1", "yes")]
+    assert reason[0] == "1 unchallenged: "
+
+
+def test_a_case_tells_its_challenge_on_every_surface(make):
+    with Session() as session:
+        result = evaluate_case(
+            make(OLD, NOT_YOUNG, thresholds={"challenged_accuracy": Threshold(minimum=1.0)}), session
+        )
+    case = result_json(result, nodeid="a::a", path="a", outcome="failed")
+
+    (part,) = (part for part in case_story(case) if isinstance(part, StoryChallenge))
+    assert part.summary == "refuted: the answers differ on a database of 1 row"
+    assert part.predicted_rows == case["challenge"]["counterexample"]["predicted_rows"]
+    page = details(case)["challenge"]
+    assert page["text"] == part.summary
+    assert page["script"] == part.script == case["challenge"]["counterexample"]["script"]
+    assert case["violations"][0]["metric"] == "challenged_accuracy"
+
+
+def test_another_search_that_cannot_build_databases_is_passed_over(challenge, monkeypatch, tmp_path):
+    def refuse(*_):
+        raise SourceError("not today")
+
+    search = COUNTEREXAMPLE_SEARCHES["small_databases"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=refuse))
+
+    result, _ = challenge(OLD, NOT_YOUNG)
+
+    assert (result.verdict, result.reason) == ("unchallenged", "not today")
+    assert not list((tmp_path / "cache").rglob("*.json"))
