@@ -2,10 +2,21 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from features.review.review_pages import ADDRESS, CHEAPEST, DEAREST, PORT, TOKEN, client_of, gold_review, write_shop
+from features.review.review_pages import (
+    ADDRESS,
+    CHEAPEST,
+    DEAREST,
+    HEAD,
+    PORT,
+    TOKEN,
+    client_of,
+    gold_review,
+    write_shop,
+)
 from suites import write
 
 from pytest_queryeval import load_cases
@@ -301,6 +312,38 @@ def test_only_a_file_of_the_reviewer_is_written(client, folder, reviewer):
     assert {name: content for name, content in files().items() if name != new} == before
     assert [decision.reviewer for decision in read_decisions(Path(new))] == [reviewer]
     assert not any(path.name.startswith("anna") for path in folder.parent.iterdir() if path != folder)
+
+
+def test_reviewers_who_decide_at_once_share_a_file_without_a_loss(folder):
+    write_shop([QUESTION], head=HEAD.replace("reviews/*.jsonl", "reviews.jsonl"))
+    review = gold_review()
+
+    def decide(reviewer):
+        with client_of(review) as client:
+            decision = {"decision": "right", "reviewer": reviewer}
+            return [client.post("/cases/0/decision", json={**decision, "note": str(n)}).status_code for n in range(50)]
+
+    with ThreadPoolExecutor() as pool:
+        assert [*pool.map(decide, ("anna", "ben"))] == [[200] * 50] * 2
+
+    lines = decisions("reviews.jsonl")
+    for reviewer in ("anna", "ben"):
+        assert [line["note"] for line in lines if line["reviewer"] == reviewer] == [str(n) for n in range(50)]
+    assert review.appended_lines() == ["reviews.jsonl: 100 decisions"]
+
+
+def test_a_slow_query_of_one_reviewer_does_not_keep_another_one_waiting(folder):
+    write_shop([{**QUESTION, "timeout": 60}])
+    review = gold_review()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with client_of(review) as client, ThreadPoolExecutor() as pool:
+        slow = pool.submit(client.post, "/cases/0/answer", json={"query": endless})
+        answer = client.post("/cases/0/answer", json={"gold": 0}).json()
+
+        assert answer["predicted"]["sample"] == [["fig"]]
+        assert not slow.done()
+        review.close()
+        assert slow.result().json()["outcome"] != "passed"
 
 
 def test_a_damaged_line_is_told_with_its_place(client):

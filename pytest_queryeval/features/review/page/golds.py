@@ -36,11 +36,11 @@ from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import MARK
 
 CHOICES = (
-    {"name": "right", "key": "r", "words": "Gold is right", "hint": "and so are the answers that are marked"},
-    {"name": "wrong", "key": "w", "words": "Gold is wrong", "hint": "and the answers that are marked are right"},
-    {"name": "ambiguous", "key": "a", "words": "Ambiguous", "hint": "gold is one of several right answers"},
-    {"name": "unanswerable", "key": "x", "words": "Unanswerable", "hint": "no answer is right"},
-    {"name": "unsure", "key": "u", "words": "Unsure", "hint": "seen, without an effect"},
+    {"name": "right", "key": "r", "words": "Gold is right", "hint": "gold is right, and so are the marked answers"},
+    {"name": "wrong", "key": "w", "words": "Gold is wrong", "hint": "gold is wrong, the marked answers are right"},
+    {"name": "ambiguous", "key": "a", "words": "Ambiguous", "hint": "gold and the marked answers are right readings"},
+    {"name": "unanswerable", "key": "x", "words": "Unanswerable", "hint": "no answer to the question is right"},
+    {"name": "unsure", "key": "u", "words": "Unsure", "hint": "unsure: seen, without an effect"},
 )
 KEPT = ("decision", "answers", "compare", "note")  # of a line, which the page shows or sends back
 

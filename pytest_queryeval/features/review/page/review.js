@@ -305,9 +305,10 @@ async function undo() {
   if (!page.decided.length) return;
   const [place, before] = page.decided.at(-1);
   const unsure = page.choices.at(-1).name;
-  if (!(await append(place, before ?? { decision: unsure }))) return;
+  // What was marked and noted stays on the page.
+  if (!(await append(place, before ?? { ...page.cases[place].mine, decision: unsure }))) return;
   page.decided.pop();
-  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before?.decision ?? unsure} again.`);
+  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now`}.`);
 }
 
 // Moving and keys
@@ -356,7 +357,10 @@ function pressed(event) {
   event.preventDefault();
   if (choice && !event.repeat) decideOnce(choice.name);
   else if (act) act();
-  else if (answer) markRight(answer, !answer.isRight);
+  else {
+    markRight(answer, !answer.isRight);
+    answer.element.scrollIntoView({ block: "nearest" });
+  }
 }
 
 // One decision at a time: a second key before the first is written would meet the case before or after.
@@ -385,7 +389,7 @@ async function load(reviewer) {
   at("reviewer").textContent = shown(reviewer);
   at("choices").replaceChildren(
     ...choices.map(({ name, key, words, hint }) => {
-      const button = make("button", { type: "button", name, title: hint, "aria-keyshortcuts": key }, make("kbd", {}, key), words);
+      const button = make("button", { type: "button", name, title: hint, "aria-keyshortcuts": key, "aria-pressed": "false" }, make("kbd", {}, key), words);
       button.addEventListener("click", () => decideOnce(name));
       return button;
     }),
@@ -393,7 +397,7 @@ async function load(reviewer) {
   const reasons = [...new Set(cases.flatMap((item) => item.reasons ?? []))];
   at("reason").replaceChildren(make("option", { value: "" }, "Any reason"), ...reasons.map((reason) => make("option", { value: reason }, reason)));
   at("reason").hidden = !reasons.length;
-  const entries = [...choices.map(({ key, words, hint }) => [key, hint ? `${words}, ${hint}` : words]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"qo".includes(key))];
+  const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"qo".includes(key))];
   at("key-list").replaceChildren(...entries.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words))));
   const wanted = Number(stateOf(location.hash).get("case"));
   const first = Math.max(0, cases.findIndex((item) => !item.mine));

@@ -1,0 +1,229 @@
+"""The page on which golds are reviewed in a real browser, with the server of the command behind it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from browser.chromium import started
+from selenium.webdriver.common.keys import Keys
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.reports import write_report
+
+pytestmark = pytest.mark.process
+SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
+MARKUP = "<img src=//host.test/x onerror=\"document.title='obeyed'\"></script><script>document.title='obeyed'</script>"
+CHEAPEST = "SELECT name FROM product WHERE price = (SELECT min(price) FROM product)"
+CASES = [
+    {"id": "cheapest", "question": "Which products are cheapest?", "gold": "SELECT name FROM product LIMIT 1"},
+    {"id": "markup", "question": MARKUP, "evidence": MARKUP, "gold": "SELECT 1 -- " + MARKUP},
+    *({"id": f"n{n}", "question": f"What is {n}?", "gold": f"SELECT {n}"} for n in range(3)),
+]
+QUOTED = MARKUP.replace("'", "''")
+# Fifteen systems: most agree on the first case, and each has its own answer to the second.
+ANSWERS = [[CHEAPEST if n < 12 else f"SELECT {n}", f"SELECT {n} AS \"a{n}\", '{QUOTED}'"] for n in range(15)]
+DECIDE = """
+const [reviewer, number, done] = arguments;
+(async () => {
+  const { cases } = await (await fetch("cases?reviewer=" + reviewer)).json();
+  const statuses = [];
+  for (let n = 0; n < number; n += 1) {
+    const decision = ["right", "wrong", "unsure"][n % 3];
+    const body = JSON.stringify({ decision, reviewer, note: String(n), answers: [] });
+    statuses.push((await fetch(`cases/${n % cases.length}/decision`, { method: "POST", body })).status);
+  }
+  done(statuses);
+})();
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a suite, and the reports of fifteen systems, with texts that would be markup."""
+    folder, before = tmp_path_factory.mktemp("shop"), Path.cwd()
+    os.chdir(folder)
+    try:
+        Path("shop.sql").write_text(SHOP, encoding="utf-8")
+        for n, answers in enumerate(ANSWERS):
+            write_suite([*answers, *(case["gold"] for case in CASES[2:])])
+            write_report(evaluate(load_cases("."), name=f"model {n} {MARKUP}", cause="off"), Path(f"{n:02}.json"))
+        write_suite([None] * len(CASES))
+    finally:
+        os.chdir(before)
+    return folder
+
+
+def write_suite(predictions):
+    lines = [
+        json.dumps(case if predicted is None else {**case, "predicted": predicted})
+        for case, predicted in zip(CASES, predictions, strict=True)
+    ]
+    head = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews/*.jsonl\ncases:\n"
+    text = head + "".join(f"  - {line}\n" for line in lines)
+    Path("s.queryeval.yaml").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def served(folder):
+    """The address of the page of a folder, and the process that serves it until the block ends."""
+    reports = sorted(path.name for path in folder.glob("*.json"))
+    command = [sys.executable, "-m", "pytest_queryeval", "review", ".", *reports, "--serve"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        yield next(match[0] for line in process.stderr if (match := re.search(r"http://\S+", line))), process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(shop):
+    with served(shop) as (url, _):
+        yield url
+
+
+def press(browser, *keys):
+    for key in keys:
+        browser.driver.switch_to.active_element.send_keys(key)
+
+
+def begin(browser, url, reviewer):
+    """Open the page as a reviewer whom it has not seen."""
+    browser.driver.get(url)
+    browser.run("localStorage.clear()")
+    browser.driver.get(url)
+    browser.until(lambda: browser.run("return document.getElementById('name')?.open"))
+    press(browser, reviewer, Keys.ENTER)
+    wait_for(browser, "cheapest")
+
+
+def wait_for(browser, title):
+    browser.until(lambda: browser.text("#title") == title and "running …" not in browser.text("#case"))
+
+
+def lines_of(folder, reviewer):
+    text = (folder / "reviews" / f"{reviewer}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_golds_are_reviewed_by_keyboard_alone(browser, shop, server):
+    begin(browser, server, "anna")
+    assert browser.text("#progress") == "0 of 5 decided"
+
+    press(browser, "1")
+    assert browser.text("#marked") == "Marked right: 1"
+    press(browser, "n", "two of them", Keys.ESCAPE, "w")
+    wait_for(browser, "markup")
+    assert browser.text("#status") == "cheapest: wrong, 1 right answer."
+    assert browser.text("#progress") == "1 of 5 decided"
+
+    press(browser, "z")
+    wait_for(browser, "cheapest")
+    assert browser.text("#status") == "Undone: cheapest is unsure now."
+    assert browser.text("#marked") == "Marked right: 1"
+
+    press(browser, "q", "SELECT name FROM product WHERE price < 3 rw12", Keys.CONTROL + Keys.ENTER)
+    browser.until(lambda: "syntax error" in browser.text("#status"))
+    browser.run("document.activeElement.value = 'SELECT name FROM product WHERE price < 3'")
+    press(browser, Keys.CONTROL + Keys.ENTER)
+    browser.until(lambda: "press 5" in browser.text("#status"))
+    press(browser, Keys.ESCAPE, "5", "1", "w")
+    wait_for(browser, "markup")
+
+    assert [(line["decision"], line.get("note")) for line in lines_of(shop, "anna")] == [
+        ("wrong", "two of them"),
+        ("unsure", "two of them"),
+        ("wrong", "two of them"),
+    ]
+    assert lines_of(shop, "anna")[-1]["answers"] == [{"query": "SELECT name FROM product WHERE price < 3"}]
+
+    begin(browser, server, "ben")
+    assert browser.text("#progress") == "0 of 5 decided"
+    assert browser.texts(".answer.is-right") == []
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_nothing_in_the_page_is_obeyed_or_hard_to_read(browser, server, axe, width):
+    browser.messages()
+    browser.requests()
+    with browser.window(width):
+        begin(browser, server, MARKUP[:90])
+        press(browser, "j")
+        wait_for(browser, "markup")
+        assert len(browser.texts(".answer")) == 16
+
+        assert browser.run("return document.title") == "Review of golds"
+        assert browser.run("return document.images.length + document.querySelectorAll('script').length") == 1
+        assert browser.messages() == []
+        assert {url.split("/")[2] for url in browser.requests()} == {server.split("/")[2]}
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+        press(browser, "o")
+        assert browser.faults(axe) == []
+        assert browser.low_contrasts(axe) == []
+        with browser.in_the_dark():
+            assert browser.low_contrasts(axe) == []
+        press(browser, "?")
+        assert browser.faults(axe) == []
+        press(browser, Keys.ESCAPE)
+
+
+def test_keys_can_be_turned_off(browser, server, shop):
+    begin(browser, server, "cleo")
+
+    press(browser, "?", Keys.SPACE, Keys.ESCAPE)
+    browser.run("document.getElementById('title').focus()")
+    press(browser, "r", "j")
+
+    assert browser.text("#title") == "cheapest"
+    assert not (shop / "reviews" / "cleo.jsonl").exists()
+
+
+def test_a_server_that_is_killed_loses_nothing_and_the_page_says_so(browser, shop):
+    with served(shop) as (url, process):
+        begin(browser, url, "dora")
+        press(browser, "r")
+        wait_for(browser, "markup")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+        press(browser, "n", "my note", Keys.ESCAPE, "w")
+        browser.until(lambda: "The server does not answer" in browser.text("#status"))
+
+        assert browser.run("return document.getElementById('note').value") == "my note"
+        assert browser.text("#progress") == "1 of 5 decided"
+        assert [line["decision"] for line in lines_of(shop, "dora")] == ["right"]
+
+
+def test_a_damaged_review_file_is_told(browser, shop, server):
+    path = shop / "reviews" / "emil.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{MARKUP}\n", encoding="utf-8")
+    try:
+        browser.driver.get(server)
+        browser.run("localStorage.setItem('queryeval-review-name', 'emil'); location.reload()")
+        browser.until(lambda: "reviews/emil.jsonl:1:1: " in (browser.text("#status") or ""))
+    finally:
+        path.unlink()
+
+
+@pytest.mark.slow
+def test_two_browsers_decide_at_once_and_no_decision_is_lost_or_doubled(browser, shop, server, tmp_path):
+    with started(tmp_path) as other:
+        browsers = {"fay": browser, "gus": other}
+        for reviewer, reviewing in browsers.items():
+            begin(reviewing, server, reviewer)
+        with ThreadPoolExecutor() as pool:
+            statuses = pool.map(
+                lambda item: item[1].driver.execute_async_script(DECIDE, item[0], 500), browsers.items()
+            )
+            assert [*statuses] == [[200] * 500] * 2
+
+    for reviewer in browsers:
+        assert [line["note"] for line in lines_of(shop, reviewer)] == [str(n) for n in range(500)]
+        assert {line["reviewer"] for line in lines_of(shop, reviewer)} == {reviewer}
