@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from pytest_queryeval.core.cause import Cause, QueryEdits, SharedPatterns
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes.failed import Repair
 
 
 class Edits(NamedTuple):
@@ -18,6 +19,10 @@ class Edits(NamedTuple):
     """Edits that lead from the predicted query to gold; a group is tried where those before it hold no cause."""
     fallback: Callable[[], Cause | SharedPatterns | None] = lambda: None
     """Returns what to report where no edits are the cause."""
+    most_untested: int = 0
+    """Of how many edits a cause may be after which the answer is gold's on the source, but not on small databases."""
+    repairs: Iterable[Repair] = ()
+    """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
 
 
 class EditFinder(Protocol):
@@ -34,5 +39,5 @@ EDITS: Registry[EditFinder] = Registry(
     "kind with edits",
     group="pytest_queryeval.edits",
     used_by_workers=True,
-    members={"sql": f"{__name__}.sql.sql_edits:find_edits", "sparql": f"{__name__}.sparql.unknown_terms:find_edits"},
+    members={"sql": f"{__name__}.sql.sql_edits:find_edits", "sparql": f"{__name__}.sparql.sparql_edits:find_edits"},
 )

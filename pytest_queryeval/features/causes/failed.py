@@ -37,10 +37,10 @@ class FailedQuery(NamedTuple):
     text: str
     message: str
     gold: str
-    schema: Schema
+    schema: Schema = Schema()
     """The tables of a database."""
-    dialect: str
-    source: Source | None
+    dialect: str = ""
+    source: Source | None = None
 
 
 def repair(before: str, after: str, clauses: Mapping[str, str], default: str) -> Repair | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import islice
@@ -11,14 +11,14 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.budget import shared_budget
 from pytest_queryeval.core.cause import MAX_EDITS, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, QueryOrAnswer, Trial
-from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS
-from pytest_queryeval.features.causes.failed import FailedQuery, Repair
+from pytest_queryeval.features.causes.failed import Repair
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -34,6 +34,7 @@ Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
 _OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
 STILL_WRONG = "; then it runs, but its answer is still wrong"
+NO_EFFECT = "; no effect on this data"
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
@@ -122,21 +123,14 @@ def _repaired_failure(
     if failure is None or gold.answer is None:
         return None
     label, score = KINDS[case.settings.kind].failure_label(failure), _score(case, trial, gold, session)
-    query = FailedQuery(
-        text=predicted_query,
-        message=failure.message,
-        gold=gold_query,
-        schema=session.schema(case),
-        dialect=case.settings.dialect,
-        source=case.settings.source,
-    )
+    edits_to_gold = EDITS[case.settings.kind](trial.predicted, gold, case, session)
     running: tuple[CausingEdit, Execution] | None = None
-    for edit, execution in _running_repairs(case, query, label, session):
+    for edit, execution in _running_repairs(edits_to_gold.repairs, case, label, session):
         is_tested = score(execution) == 1.0 and _answers_as_gold(case, gold_query, execution.query or "", session)
         if is_tested is not False:
             return Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
         running = running or (edit, execution)
-    for edits in EDITS[case.settings.kind](trial.predicted, gold, case, session).groups:
+    for edits in edits_to_gold.groups:
         for cause in _causes(edits, case, gold, score, session, most=1):
             if cause.edits[0].label not in _OF_QUERIES:
                 return replace(cause, edits=(replace(cause.edits[0], label=label),))
@@ -153,27 +147,15 @@ def _repaired_failure(
 
 
 def _running_repairs(
-    case: Case, query: FailedQuery, label: CauseLabel, session: Session
+    repairs: Iterable[Repair], case: Case, label: CauseLabel, session: Session
 ) -> Iterator[tuple[CausingEdit, Execution]]:
     """Yield the repairs of a failed prediction that run, with what they answer."""
-    for repair in islice(_repairs_of_failure(case.settings.kind, query), MAX_REPAIRS):
+    for repair in islice(repairs, MAX_REPAIRS):
         execution = session.execute_cached(QueryOrAnswer(query=repair.query), case, is_derived=True)
         if execution.error is None:
             yield CausingEdit(label=label, clause=repair.clause, change=repair.change), execution
         elif execution.error.kind == "timeout":
             break
-
-
-def _repairs_of_failure(kind: str, query: FailedQuery) -> Iterator[Repair]:
-    """Yield queries that differ from a failed one in one place, the likeliest first; none for other kinds."""
-    if kind == "sql":
-        from pytest_queryeval.features.causes.sql.failed import sql_repairs
-
-        yield from sql_repairs(query)
-    elif kind == "sparql":
-        from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
-
-        yield from sparql_repairs(query)
 
 
 def _repaired(
@@ -186,33 +168,51 @@ def _repaired(
     if DECIDING_METRIC not in trial.scores and score(trial.predicted) != 0.0:
         return None
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
-    causes = (next(_causes(edits, case, gold, score, session), None) for edits in differences.groups)
+    most = differences.most_untested
+    causes = (
+        next(_causes(edits, case, gold, score, session, most_untested=most), None) for edits in differences.groups
+    )
     return next(filter(None, causes), None) or differences.fallback()
 
 
 def _causes(
-    edits: QueryEdits, case: Case, gold: Execution, score: Score, session: Session, *, most: int = MAX_EDITS
+    edits: QueryEdits,
+    case: Case,
+    gold: Execution,
+    score: Score,
+    session: Session,
+    *,
+    most: int = MAX_EDITS,
+    most_untested: int = 0,
 ) -> Iterator[Cause]:
     """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
 
-    If no edit alone does that, one edit of a SPARQL query is enough after which it is right on the source: graphs state
-    a fact in several ways, such as a property and its inverse, so that patterns which differ from gold's find the same
-    there, and need not on other data. One edit hardly hits an answer of terms or groups by chance.
+    An edit that alone is right on the source comes before one that is there for the small databases. Where those refute
+    all combinations, the first of at most `most_untested` edits that is right on the source is yielded.
     """
-    of_source: Cause | None = None
-    is_of_graph = case.settings.kind == "sparql" and not _is_one_literal(gold.answer)
+    sufficient: set[int] = set()
+    untested: Cause | None = None
     for numbers, query in _repairs(edits, _limited(case, gold), score, session, most):
-        if of_source is not None and len(numbers) > 1:
-            break
         is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session)
-        causing_edits = tuple(edits.edits[number] for number in numbers)
-        if is_tested is not False:
-            yield Cause(edits=causing_edits, repaired_query=query, is_tested=bool(is_tested))
-            of_source, is_of_graph = None, False
-        elif of_source is None and is_of_graph and len(numbers) == 1:
-            of_source = Cause(edits=causing_edits, repaired_query=query)
-    if of_source is not None:
-        yield of_source
+        if is_tested is False:
+            sufficient |= {*numbers} if len(numbers) == 1 else set()
+            if untested is None and len(numbers) <= most_untested:
+                untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=query)
+            continue
+        untested, most_untested = None, 0
+        causing_edits = [edits.edits[number] for number in numbers]
+        if not sufficient.isdisjoint(numbers):
+            causing_edits = [
+                edits.edits[number] if number in sufficient else _without_effect(edits.edits[number])
+                for number in sorted(numbers, key=lambda number: number not in sufficient)
+            ]
+        yield Cause(edits=tuple(causing_edits), repaired_query=query, is_tested=bool(is_tested))
+    if untested is not None:
+        yield untested
+
+
+def _without_effect(edit: CausingEdit) -> CausingEdit:
+    return replace(edit, change=f"{edit.change}{NO_EFFECT}")
 
 
 def _repairs(
@@ -265,15 +265,6 @@ def _score(case: Case, trial: Trial, gold: Execution, session: Session) -> Score
         return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING_METRIC)
 
     return score
-
-
-def _is_one_literal(answer: Answer | None) -> bool:
-    """Return whether an answer is a single number, text or boolean."""
-    return (
-        isinstance(answer, Table)
-        and [len(row) for row in answer.rows] == [1]
-        and not isinstance(answer.rows[0][0], IRI)
-    )
 
 
 def _cell_count(execution: Execution) -> int:

@@ -174,13 +174,14 @@ def with_names_of(gold: Select, predicted: Select) -> Select:
     if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
         names = _improved(names, gold, predicted, gold_names, predicted_names)
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
+    free_names = {name for name in free_names if not name.startswith(NODE)}
     names |= {name: name for name in free_names}
     taken = {*predicted_names, *names.values()}
     for name in gold_names:
         if name not in names:
             free = name
             while free in taken:
-                free += "_"
+                free = f"{NODE}{int(free.removeprefix(NODE)) + 1}" if free.startswith(NODE) else f"{free}_"
             names[name] = free
             taken.add(free)
     return renamed(gold, lambda term: names.get(term, term))
@@ -211,12 +212,16 @@ def _names_by_role(
 def _improved(
     names: dict[str, str], gold: Select, predicted: Select, gold_names: Sequence[str], predicted_names: Sequence[str]
 ) -> dict[str, str]:
-    """Return names by which more triples are equal, where an exchange of two of them finds such."""
+    """Return names by which more triples are equal, where an exchange of two of them finds such.
+
+    A variable that has the same name in both queries rather keeps it.
+    """
     uses, gold_uses = _uses(predicted), _uses(gold)
     facts = _facts(uses, {})
 
     def score(candidate: Mapping[str, str]) -> int:
-        return (facts & _facts(gold_uses, candidate)).total()
+        same_names = sum(gold_name == name for gold_name, name in candidate.items() if not name.startswith(NODE))
+        return (facts & _facts(gold_uses, candidate)).total() + same_names
 
     best = score(names)
     for gold_name in gold_names:
@@ -244,13 +249,15 @@ def _uses(tree: Select) -> list[tuple[str, ...]]:
 
 
 def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
-    """Count the uses of variables, whole ones several times, and triples without one of their ends, too."""
+    """Count the uses of variables: whole ones most, then triples turned round, and those without one of their ends."""
     facts: Counter[tuple[str, ...]] = Counter()
     for use in uses:
-        kind, *own_terms = named = tuple(names.get(term, term) for term in use)
-        facts[named] += 4
+        kind, *use_terms = named = tuple(names.get(term, term) for term in use)
+        facts[named] += 6 if kind == Item.__name__ else 4
         if kind == Triple.__name__:
-            facts.update((("subject", *own_terms[:-1]), ("object", *own_terms[1:])))
+            subject, *path, object_ = use_terms
+            facts["in any direction", *path, *sorted((subject, object_))] += 3
+            facts.update((("subject", subject, *path), ("object", *path, object_)))
     return facts
 
 
@@ -266,10 +273,7 @@ def _roles(tree: Select, names: Mapping[str, str]) -> dict[str, Counter[tuple[st
             path = tuple(map(name, node.path))
             for end, term, opposite in (("subject", node.subject, node.object), ("object", node.object, node.subject)):
                 if is_variable(term):
-                    aligned = (
-                        () if name(opposite) == "?" else ((end, *path, name(opposite)), ("beside", name(opposite)))
-                    )
-                    roles[term].update(((end, *path), (end, *path), *aligned, *aligned[:1]))
+                    roles[term].update(_roles_in_triple(end, path, name(opposite)))
         elif isinstance(node, Expr) and node.arguments:
             heads = [part.head for part in parts(node)]
             for term in filter(is_variable, heads):
@@ -280,3 +284,11 @@ def _roles(tree: Select, names: Mapping[str, str]) -> dict[str, Counter[tuple[st
             roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
             roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
     return roles
+
+
+def _roles_in_triple(end: str, path: tuple[str, ...], opposite: str) -> Iterator[tuple[str, ...]]:
+    """Yield how a variable at one end of a triple is used; `opposite` is `?` where the other end is not aligned."""
+    yield from [(end, *path)] * 2
+    if opposite != "?":
+        yield from [(end, *path, opposite)] * 2
+        yield from (("beside", end, opposite), ("in any direction", *path, opposite))

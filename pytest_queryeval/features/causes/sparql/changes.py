@@ -65,6 +65,13 @@ def inserting_item(item: Item, place: int) -> Make:
     return make
 
 
+def adding_key(key: Item) -> Make:
+    """Return what adds a key to GROUP BY, where it is not one of them."""
+    return lambda node: (
+        replace(node, group=(*node.group, key)) if isinstance(node, Select) and key not in node.group else node
+    )
+
+
 def adding_arm(arm: Group) -> Make:
     """Return what adds an arm to a UNION."""
     return lambda union: Union((*union.arms, arm)) if isinstance(union, Union) else union

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.languages.sparql.trees.tree import (
     COUNTING,
@@ -39,6 +41,13 @@ def label_of_element(element: Element, *, is_missing: bool) -> tuple[CauseLabel,
             return "set-operation", "WHERE"
         case _:
             return ("missing-pattern" if is_missing else "extra-pattern"), "WHERE"
+
+
+def label_of_paths(old: Sequence[str], new: Sequence[str]) -> CauseLabel:
+    """Return the label of one path in the place of another: of its operators, where it has no other predicate."""
+    predicates, new_predicates = ({step for step in path if step == "a" or step[0] == "<"} for path in (old, new))
+    has_same_predicates = predicates <= new_predicates or new_predicates <= predicates
+    return "wrong-path" if has_same_predicates and predicates and new_predicates else "wrong-predicate"
 
 
 def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:

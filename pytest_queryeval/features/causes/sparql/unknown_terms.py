@@ -5,36 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits
-from pytest_queryeval.core.model import Answer, Case, Execution
+from pytest_queryeval.core.cause import MAX_EDITS, CausingEdit, QueryEdits
+from pytest_queryeval.core.model import Answer
 from pytest_queryeval.core.table import Literal, Table
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import Edits
-from pytest_queryeval.features.causes.sparql import sparql_edits
-from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
 from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 from pytest_queryeval.languages.sparql.trees.reader import read_tree
 from pytest_queryeval.languages.sparql.trees.tree import renamed
 from pytest_queryeval.languages.sparql.trees.writer import Writer
-
-
-def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
-    """Return the edits of unknown terms, then those that lead from a predicted query to gold; raise `SourceError`.
-
-    The fallback are the unknown terms of a query that finds nothing, else what the patterns of both queries share.
-    """
-    query = predicted.query or ""
-    edits = sparql_edits(query, gold.query or "")
-    groups: list[QueryEdits] = [] if edits is None else [edits]
-    terms = session.unknown_terms(query, case)
-    if not terms:
-        return Edits(groups) if edits is None else Edits(groups, edits.shared_patterns)
-    prefixes = {} if case.settings.source is None else declared_prefixes(case.settings.source.settings)
-    term_edits = UnknownTermEdits(query, terms, prefixes)
-    groups = [term_edits] if edits is None else [term_edits, LabelledEdits(edits, terms)]
-    if finds_nothing(predicted.answer):
-        return Edits(groups, lambda: Cause(edits=tuple(term_edits.edits[:MAX_EDITS])))
-    return Edits(groups) if edits is None else Edits(groups, edits.shared_patterns)
 
 
 class UnknownTermEdits:

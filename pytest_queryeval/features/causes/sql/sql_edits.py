@@ -17,11 +17,13 @@ from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import Edits
+from pytest_queryeval.features.causes.failed import FailedQuery
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.across import edits_across
 from pytest_queryeval.features.causes.sql.aligned import align, query_within
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
 from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, rank
+from pytest_queryeval.features.causes.sql.failed import sql_repairs
 from pytest_queryeval.features.causes.sql.shared_parts import shared_parts
 from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
@@ -211,8 +213,13 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         width = len(gold.answer.columns)
         widths = range(width, width + 1 if policy.extra_columns == "reject" else sys.maxsize)
     schema, dialect = session.schema(case), case.settings.dialect
-    edits = sql_edits(predicted.query or "", gold.query or "", schema, dialect, widths)
-    return Edits() if edits is None else Edits([edits], edits.shared_parts)
+    query, gold_query = predicted.query or "", gold.query or ""
+    edits = sql_edits(query, gold_query, schema, dialect, widths)
+    groups = [] if edits is None else [edits]
+    if predicted.error is None:
+        return Edits() if edits is None else Edits(groups, edits.shared_parts)
+    failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
+    return Edits(groups, repairs=sql_repairs(failed_query))
 
 
 def sql_edits(

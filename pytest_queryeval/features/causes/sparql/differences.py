@@ -1,0 +1,497 @@
+"""What differs between a predicted and a gold SPARQL query, clause by clause, as single edits."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
+from pytest_queryeval.features.causes.sparql.aligned import Chain, chains, links_of, operands, turned
+from pytest_queryeval.features.causes.sparql.changes import (
+    Make,
+    adding_arm,
+    adding_key,
+    inserting,
+    inserting_item,
+    replacing,
+    replacing_end,
+    setting,
+    with_operand,
+    without_operand,
+)
+from pytest_queryeval.features.causes.sparql.labels import (
+    CONNECTORS,
+    label_of_element,
+    label_of_ends,
+    label_of_expressions,
+    label_of_heads,
+    label_of_paths,
+)
+from pytest_queryeval.features.causes.sparql.lines import Lines, Side, limit_text
+from pytest_queryeval.features.causes.sparql.pairing import (
+    REVERSED_LIKENESS,
+    alike,
+    best_pairs,
+    choose_pairs,
+    components,
+    likeness,
+    oriented,
+    scored_items,
+    without_common,
+)
+from pytest_queryeval.languages.sparql.trees.tree import (
+    Bind,
+    Block,
+    Element,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Node,
+    Select,
+    Triple,
+    Union,
+    is_variable,
+    terms,
+    variables,
+    walk,
+)
+
+CLAUSES = ("FROM", "WHERE", "FILTER", "BIND", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT")  # in the order of reports
+# Of each clause, the label of what differs there in a way that has no label of its own.
+_OTHERWISE: dict[str, CauseLabel] = {
+    "FILTER": "wrong-filter",
+    "BIND": "wrong-expression",
+    "SELECT": "wrong-expression",
+    "HAVING": "wrong-having",
+    "ORDER": "wrong-order",
+}
+# How large edits are, apart from those that add or leave out several triples: the smallest are tried first.
+_OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEdit:
+    """What becomes of nodes, by their ids."""
+
+    shown: CausingEdit
+    size: int
+    makes: tuple[tuple[int, Make], ...]
+    dropped: int = 0
+    """How many triples it leaves out."""
+    added_columns: int = 0
+    """How many columns more the query returns; less than 0 where it returns fewer."""
+
+
+class Differences:
+    """The edits that lead from a predicted query to gold, whose variables have the names of the same role there."""
+
+    def __init__(self, predicted: Select, gold: Select, lines: Lines) -> None:
+        self._tree = predicted
+        self._lines = lines
+        self._uses, self._gold_uses = Counter(terms(predicted)), Counter(terms(gold))
+        self._links, self._gold_links = links_of(predicted), links_of(gold)
+        self._candidates: list[TreeEdit] = []
+        self._insertions: list[tuple[tuple[Element, ...], tuple[Node, Make]]] = []  # patterns that only gold has
+        self._selects(predicted, gold)
+
+    def edits(self) -> list[TreeEdit]:
+        """Return the edits, the smallest first; equal ones in several places are one."""
+        merged: dict[tuple[CauseLabel, str], TreeEdit] = {}
+        for edit in self._candidates:
+            key = edit.shown.label, edit.shown.change
+            same = merged.get(key)
+            if same is not None:
+                edit = replace(
+                    same,
+                    makes=(*same.makes, *edit.makes),
+                    dropped=same.dropped + edit.dropped,
+                    added_columns=same.added_columns + edit.added_columns,
+                )
+            merged[key] = edit
+        return sorted(
+            merged.values(), key=lambda edit: (edit.size, CLAUSES.index(edit.shown.clause), edit.shown.change)
+        )
+
+    def _add(
+        self,
+        label: CauseLabel,
+        clause: str,
+        change: tuple[Side, Side],
+        *makes: tuple[Node, Make],
+        size: int = _OF_AN_ELEMENT,
+        dropped: int = 0,
+        added_columns: int = 0,
+    ) -> None:
+        old, new = (self._lines.line(side) if side else NOTHING for side in change)
+        shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
+        ids = tuple((id(node), make) for node, make in makes)
+        edit = TreeEdit(shown=shown, size=size, makes=ids, dropped=dropped, added_columns=added_columns)
+        self._candidates.append(edit)
+
+    def _selects(self, predicted: Select, gold: Select) -> None:
+        """Add the edits of a query."""
+        if predicted.dataset != gold.dataset:
+            texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
+            self._add("wrong-table", "FROM", texts, (predicted, setting(gold, "dataset")))
+        if predicted.where is not None and gold.where is not None:
+            self._groups(predicted.where, gold.where)
+        if predicted.form != gold.form or predicted.template != gold.template:
+            is_form = predicted.form != gold.form
+            texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
+            make = setting(gold, "form", "modifier", "items", "template")
+            self._add(
+                "wrong-form",
+                "SELECT",
+                texts,
+                (predicted, make),
+                size=_OF_A_CLAUSE,
+                added_columns=len(gold.items) - len(predicted.items),
+            )
+        else:
+            self._items(predicted, gold)
+        if predicted.group != gold.group:
+            change = predicted.group, gold.group
+            self._add("wrong-grouping", "GROUP", change, (predicted, setting(gold, "group")), size=_OF_A_CLAUSE)
+        if len(predicted.having) == len(gold.having):
+            for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
+                self._expression(condition, gold_condition, "HAVING")
+        else:
+            label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
+            having = predicted.having, gold.having
+            self._add(label, "HAVING", having, (predicted, setting(gold, "having")), size=_OF_A_CLAUSE)
+        self._order(predicted, gold)
+        if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
+            limits = limit_text(predicted), limit_text(gold)
+            self._add("wrong-limit", "LIMIT", limits, (predicted, setting(gold, "limit", "offset")))
+        if predicted.values != gold.values:
+            values = predicted.values, gold.values
+            self._add("wrong-value", "WHERE", values, (predicted, setting(gold, "values")), size=_OF_A_CLAUSE)
+
+    def _order(self, predicted: Select, gold: Select) -> None:
+        """Add the edits of ORDER BY: of parts of its keys where their directions are those of gold."""
+        directions, gold_directions = ([key.is_descending for key in select.order] for select in (predicted, gold))
+        if predicted.order and directions == gold_directions:
+            for key, gold_key in zip(predicted.order, gold.order, strict=True):
+                self._expression(key.value, gold_key.value, "ORDER")
+        elif predicted.order != gold.order:
+            label: CauseLabel = "wrong-order" if predicted.order else "missing-order"
+            order = predicted.order, gold.order
+            self._add(label, "ORDER", order, (predicted, setting(gold, "order")), size=_OF_A_CLAUSE)
+
+    def _items(self, predicted: Select, gold: Select) -> None:
+        """Add the edits of the selected columns and of DISTINCT."""
+        if predicted.modifier != gold.modifier:
+            label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
+            change = predicted.modifier, gold.modifier
+            self._add(label, "SELECT", change, (predicted, setting(gold, "modifier")), size=_OF_A_TERM)
+        only_predicted, only_gold = without_common(predicted.items, gold.items, lambda item: item)
+        only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
+        pairs = choose_pairs(scored_items(only_predicted, only_gold), only_predicted, only_gold)
+        for item, gold_item in pairs:
+            if item.value.arguments and gold_item.value.arguments:
+                self._expression(item.value, gold_item.value, "SELECT")
+            else:
+                label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
+                label = label if label == "wrong-aggregate" else "wrong-column"
+                makes = [*self._only_for(item, predicted, gold), *self._needed_by(gold_item, predicted, gold)]
+                self._add(label, "SELECT", (item, gold_item), (item, replacing(gold_item)), *makes)
+        paired_items = [id(item) for pair in pairs for item in pair]
+        surplus_items = [item for item in only_predicted if id(item) not in paired_items]
+        missing_items = [item for item in only_gold if id(item) not in paired_items]
+        for item in surplus_items:
+            makes = self._only_for(item, predicted, gold)
+            self._add("extra-column", "SELECT", (item, None), (item, replacing(None)), *makes, added_columns=-1)
+        for item in missing_items:
+            makes = self._needed_by(item, predicted, gold)
+            make = inserting_item(item, gold.items.index(item))
+            self._add("missing-column", "SELECT", (None, item), (predicted, make), *makes, added_columns=1)
+        if len(only_predicted) + len(only_gold) > 1:
+            difference = len(gold.items) - len(predicted.items)
+            label = "missing-column" if difference > 0 else "extra-column" if difference < 0 else "wrong-column"
+            gold_names = {item.variable for item in gold.items}
+            removed_items = [item for item in only_predicted if item.variable not in gold_names]
+            makes = [make for item in removed_items for make in self._only_for(item, predicted, gold)]
+            makes += [make for item in only_gold for make in self._needed_by(item, predicted, gold)]
+            self._add(
+                label,
+                "SELECT",
+                (tuple(only_predicted), tuple(only_gold)),
+                (predicted, setting(gold, "items")),
+                *makes,
+                size=_OF_A_CLAUSE,
+                added_columns=difference,
+            )
+
+    def _needed_by(self, item: Item, predicted: Select, gold: Select) -> list[tuple[Node, Make]]:
+        """Return what inserts the patterns that bind a column, where predicted does not name it, and its keys."""
+        name = item.value.head
+        keys = [key for key in gold.group if key.variable == name and predicted.group]
+        makes: list[tuple[Node, Make]] = [(predicted, adding_key(key)) for key in keys]
+        if not is_variable(name) or name in self._uses:
+            return makes
+        return [make for part, make in self._insertions if any(name in variables(node) for node in part)] + makes
+
+    def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[tuple[Node, Make]]:
+        """Return what removes the superfluous pattern, and the keys of groups, that are there only for a column."""
+        surplus = {
+            target for edit in self._candidates if edit.shown.label == "extra-pattern" for target, _ in edit.makes
+        }
+        keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
+        elements = () if predicted.where is None else predicted.where.elements
+        serving = [element for element in elements if id(element) in surplus and item.variable in variables(element)]
+        uses, own_uses = (Counter(terms(node))[item.variable] for node in (predicted, Group(tuple(serving))))
+        is_used_elsewhere = not is_variable(item.value.head) or uses - own_uses > len(keys) + 1
+        return [] if is_used_elsewhere else [(node, replacing(None)) for node in (*serving, *keys)]
+
+    def _groups(self, predicted: Group, gold: Group) -> None:
+        """Add the edits of a group."""
+        only_predicted, only_gold = without_common(predicted.elements, gold.elements, lambda element: element)
+        self._connectors(only_predicted, only_gold)
+        self._optional(only_predicted, only_gold)
+        self._triples(only_predicted, only_gold)
+        for element, gold_element in alike(only_predicted, only_gold):
+            only_predicted = [other for other in only_predicted if other is not element]
+            only_gold = [other for other in only_gold if other is not gold_element]
+            self._elements(element, gold_element)
+        for part in components(only_gold, set(variables(self._tree))):
+            label, clause = label_of_element(part[0], is_missing=True)
+            self._insertions.append((part, (predicted, inserting(part))))
+            self._add(label, clause, (None, part), self._insertions[-1][1], size=_size(part))
+        outside = Counter(terms(self._tree)) - Counter(term for element in only_predicted for term in terms(element))
+        for part in components(only_predicted, {*outside}):
+            label, clause = label_of_element(part[0], is_missing=False)
+            makes = [(element, replacing(None)) for element in part]
+            if len(part) < len(predicted.elements) or only_gold:
+                dropped = sum(isinstance(node, Triple) for element in part for node in walk(element))
+                self._add(label, clause, (part, None), *makes, size=_size(part), dropped=dropped)
+
+    def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
+        """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
+        for side, opposite in ((only_predicted, only_gold), (only_gold, only_predicted)):
+            for element in [element for element in side if isinstance(element, Filter)]:
+                conditions = operands(element.condition, "||")
+                filters = [other for other in opposite if isinstance(other, Filter) and other.condition in conditions]
+                if len(conditions) == 1 or len(filters) != len(conditions):
+                    continue
+                if side is only_predicted:
+                    makes = [(element, replacing(tuple(filters)))]
+                else:
+                    makes = [(filters[0], replacing(element)), *((other, replacing(None)) for other in filters[1:])]
+                names = ("||", "&&") if side is only_predicted else ("&&", "||")
+                self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
+                side.remove(element)
+                opposite[:] = [other for other in opposite if not any(other is joined for joined in filters)]
+
+    def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
+        """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
+        for element in list(only_gold):
+            for group in _inner_groups(element):
+                required = [other for other in only_predicted if other in group.elements]
+                if group.elements and len(required) == len(group.elements):
+                    label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
+                    makes = [(required[0], replacing(element)), *((other, replacing(None)) for other in required[1:])]
+                    self._add(label, "WHERE", (required, element), *makes)
+                    only_predicted[:] = [
+                        other for other in only_predicted if not any(other is taken for taken in required)
+                    ]
+                    only_gold.remove(element)
+                    break
+        for element in list(only_predicted):
+            for group in _inner_groups(element):
+                if group.elements and all(inner in only_gold for inner in group.elements):
+                    label = "optional" if isinstance(element, Block) else "set-operation"
+                    self._add(label, "WHERE", (element, group.elements), (element, replacing(group.elements)))
+                    only_predicted[:] = [other for other in only_predicted if other is not element]
+                    only_gold[:] = [other for other in only_gold if other not in group.elements]
+                    break
+
+    def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
+        """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
+        for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
+            left = chains([element for element in only_predicted if isinstance(element, Triple)], links)
+            right = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
+            scored = [
+                (-score, at, gold_at)
+                for at, chain in enumerate(left)
+                for gold_at, gold_chain in enumerate(right)
+                if (score := likeness(oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
+            ]
+            for chain, gold_chain in choose_pairs(scored, left, right):
+                self._chains(oriented(chain, gold_chain), gold_chain)
+                for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
+                    side[:] = [element for element in side if not any(element is member for member in members)]
+        for element in [element for element in only_predicted if isinstance(element, Triple)]:
+            gold_triples = (gold for gold in only_gold if isinstance(gold, Triple) and self._stands_for(element, gold))
+            if (gold_triple := next(gold_triples, None)) is not None:
+                change = element, gold_triple
+                self._add("wrong-predicate", "WHERE", change, (element, replacing(gold_triple)), dropped=1)
+                only_predicted.remove(element)
+                only_gold.remove(gold_triple)
+
+    def _stands_for(self, triple: Triple, gold: Triple) -> bool:
+        """Return whether two triples say something of the same node, with an end that nothing else in a query names."""
+        if "a" in triple.path or "a" in gold.path:
+            return False
+        return any(
+            is_variable(end := getattr(triple, shared))
+            and end == getattr(gold, shared)
+            and not (is_variable(old := getattr(triple, free)) and self._uses[old] > 1)
+            and not (is_variable(new := getattr(gold, free)) and self._gold_uses[new] > 1)
+            for shared, free in (("subject", "object"), ("object", "subject"))
+        )
+
+    def _chains(self, chain: Chain, gold_chain: Chain) -> None:
+        """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
+        triple, gold = chain.triple, gold_chain.triple
+        first, *further = chain.members
+        removals = [(member, replacing(None)) for member in further]
+        if (triple.subject, triple.object) == (gold.object, gold.subject):
+            is_turned = gold.path in (triple.path, turned(triple).path)
+            label: CauseLabel = "swapped" if is_turned else label_of_paths(triple.path, gold.path)
+            self._add(label, "WHERE", (triple, gold), (first, replacing(gold)), *removals)
+            return
+        if (inverse := turned(triple)) == Triple(gold.object, gold.path, gold.subject):
+            self._add("swapped", "WHERE", (inverse, gold), (first, replacing(gold)), *removals)
+            return
+        different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
+        if triple.path != gold.path and different_ends:
+            self._add("wrong-predicate", "WHERE", (triple, gold), (first, replacing(gold)), *removals)
+            return
+        if triple.path != gold.path:
+            label = label_of_paths(triple.path, gold.path)
+            texts = self._lines.writer.path(triple.path), self._lines.writer.path(gold.path)
+            make = setting(gold, "path") if not further else replacing(gold)
+            self._add(label, "WHERE", texts, (first, make), *removals, size=_OF_A_TERM)
+        for name in different_ends:
+            old, new = getattr(triple, name), getattr(gold, name)
+            label = label_of_ends(gold.path if name == "object" else (), old, new)
+            is_shown = not is_variable(old) and not is_variable(new)
+            member, field = next(
+                (member, field)
+                for member in chain.members
+                for field in ("subject", "object")
+                if getattr(member, field) == old
+            )
+            change = (self._lines.writer.term(old), self._lines.writer.term(new)) if is_shown else (triple, gold)
+            self._add(label, "WHERE", change, (member, replacing_end(field, new)), size=_OF_A_TERM)
+
+    def _elements(self, element: Element, gold: Element) -> None:
+        """Add the edits of two elements of one type."""
+        match element, gold:
+            case Filter(condition), Filter(gold_condition):
+                self._expression(condition, gold_condition, "FILTER")
+            case Bind(value), Bind(gold_value) if element.variable == gold.variable:
+                self._expression(value, gold_value, "BIND")
+            case Block(head, group), Block(gold_head, gold_group):
+                if head != gold_head:
+                    make = setting(gold, "head")
+                    texts = self._lines.writer.term(head[-1]), self._lines.writer.term(gold_head[-1])
+                    self._add("wrong-value", "WHERE", texts, (element, make), size=_OF_A_TERM)
+                self._groups(group, gold_group)
+            case Select(), Select():
+                self._selects(element, gold)
+            case Union(arms), Union(gold_arms):
+                self._arms(element, arms, gold_arms)
+            case _:
+                label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
+                self._add(label, "WHERE", (element, gold), (element, replacing(gold)))
+
+    def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
+        """Add the edits of the groups that UNION joins."""
+        only_predicted, only_gold = without_common(arms, gold_arms, lambda arm: arm)
+        pairs = best_pairs(only_predicted, only_gold)
+        for arm, gold_arm in pairs:
+            self._groups(arm, gold_arm)
+        for arm in only_predicted:
+            if not any(arm is paired for paired, _ in pairs):
+                self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), size=_OF_A_CLAUSE)
+        for arm in only_gold:
+            if not any(arm is paired for _, paired in pairs):
+                self._add("set-operation", "WHERE", (None, arm), (union, adding_arm(arm)), size=_OF_A_CLAUSE)
+
+    def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of an expression, at the smallest parts that differ."""
+        if predicted == gold:
+            return
+        before = len(self._candidates)
+        otherwise = _OTHERWISE[clause]
+        if predicted.head in CONNECTORS and gold.head in CONNECTORS:
+            self._conditions(predicted, gold, clause)
+        elif gold.head in CONNECTORS and predicted in gold.arguments:
+            missing = tuple(operand for operand in gold.arguments if operand != predicted)
+            self._add("missing-condition", clause, (None, missing), (predicted, replacing(gold)))
+        elif predicted.head in CONNECTORS and gold in predicted.arguments:
+            extra = tuple(operand for operand in predicted.arguments if operand != gold)
+            self._add("extra-condition", clause, (extra, None), (predicted, replacing(gold)))
+        elif not predicted.arguments and not gold.arguments:
+            label = label_of_heads(predicted.head, gold.head, otherwise)
+            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)), size=_OF_A_TERM)
+        elif _has_same_form(predicted, gold):
+            if predicted.head != gold.head:
+                label = label_of_heads(predicted.head, gold.head, otherwise)
+                heads = (predicted.head, gold.head)
+                self._add(label, clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
+            self._arguments(predicted, gold, clause)
+        if len(self._candidates) == before:
+            label = label_of_expressions(predicted, gold, otherwise)
+            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)))
+
+    def _arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of the arguments of operators and functions that have equally many."""
+        for argument, gold_argument in zip(predicted.arguments, gold.arguments, strict=True):
+            if isinstance(argument, Group) and isinstance(gold_argument, Group):
+                self._groups(argument, gold_argument)
+            elif isinstance(argument, Expr) and isinstance(gold_argument, Expr):
+                if (label := _distinct_label(argument, gold_argument)) is None:
+                    self._expression(argument, gold_argument, clause)
+                else:
+                    change = predicted, replace(predicted, arguments=gold.arguments)
+                    self._add(label, clause, change, (argument, replacing(gold_argument)), size=_OF_A_TERM)
+
+    def _conditions(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of conditions that `&&` or `||` joins."""
+        if predicted.head != gold.head:
+            heads = (predicted.head, gold.head)
+            self._add("wrong-connector", clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
+        only_predicted, only_gold = without_common(predicted.arguments, gold.arguments, lambda operand: operand)
+        for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
+            if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
+                self._expression(operand, gold_operand, clause)
+        for operand in only_predicted[len(only_gold) :]:
+            self._add("extra-condition", clause, (operand, None), (predicted, without_operand(operand)))
+        for operand in only_gold[len(only_predicted) :]:
+            make = with_operand(operand)
+            self._add("missing-condition", clause, (None, operand), (predicted, make))
+
+
+def _inner_groups(element: Element) -> tuple[Group, ...]:
+    """Return the group of an OPTIONAL, and those that UNION joins."""
+    if isinstance(element, Union):
+        return element.arms
+    return (element.group,) if isinstance(element, Block) and element.head == ("OPTIONAL",) else ()
+
+
+def _has_same_form(expression: Expr, gold: Expr) -> bool:
+    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
+    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
+        return False
+    if expression.head == gold.head:
+        return True
+    has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
+    is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)
+    return "DISTINCT" not in (expression.head, gold.head) and (has_common_argument or is_existence)
+
+
+def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
+    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
+    if gold == Expr("DISTINCT", (argument,)):
+        return "missing-distinct"
+    return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
+
+
+def _size(elements: Sequence[Element]) -> int:
+    is_large = any(isinstance(element, Select | Union) for element in elements)
+    return _OF_A_QUERY if is_large else _OF_AN_ELEMENT + len(elements) - 1

@@ -1,0 +1,160 @@
+"""What two SPARQL queries have in common, and what only one of them has, where no small edit leads to gold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_queryeval.core.cause import SharedPatterns
+from pytest_queryeval.features.causes.sparql.aligned import NODE, with_paths
+from pytest_queryeval.features.causes.sparql.lines import Lines, limit_text
+from pytest_queryeval.features.causes.sparql.pairing import without_common
+from pytest_queryeval.languages.sparql.trees.tree import (
+    Bind,
+    Block,
+    Data,
+    Filter,
+    Group,
+    Node,
+    Select,
+    Triple,
+    changed,
+    is_variable,
+    renamed,
+    variables,
+    walk,
+)
+
+MAX_SHOWN = 20  # triple patterns of each query that the other one does not have
+_CLASS_PATH = ("a", "/", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "*")
+
+
+def shared_patterns(
+    predicted: Select, gold: Select, names_in_gold: Mapping[str, str], lines: Lines
+) -> SharedPatterns | None:
+    """Return the triple patterns, filters and clauses that only one of the queries has; None where gold has none.
+
+    Variables of gold have the names of the same role in predicted. They are shown so where a pattern that both have
+    names them, else with their `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as equal.
+    """
+    predicted, gold = (_with_single_nodes(_with_plain_types(tree)) for tree in (predicted, gold))
+    triples, gold_triples = ([node for node in walk(tree) if isinstance(node, Triple)] for tree in (predicted, gold))
+    if not gold_triples:
+        return None
+    only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
+    common = [triple for triple in gold_triples if triple in triples]
+    common_names = {name for triple in common for name in variables(triple)}
+    names = {**names_in_gold, **{name: name for name in common_names}}
+    taken = {*variables(predicted), *common_names}
+
+    def in_gold(term: str) -> str:
+        name = term if term.startswith(NODE) else names.get(term, term)
+        return f"{name}_" if is_variable(name) and name != term and name in taken else name
+
+    filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common), lambda node: node)
+    existences, gold_existences = without_common(
+        _existences(predicted), _existences(gold), lambda element: element.condition.head
+    )
+    nodes, gold_nodes = (
+        (*_outside(side_triples, side_existences), *side_filters, *side_existences)
+        for side_triples, side_filters, side_existences in (
+            (only_predicted, filters, existences),
+            (only_gold, gold_filters, gold_existences),
+        )
+    )
+    clauses, aligned_clauses = ([*_clauses(tree, lines)] for tree in (predicted, gold))
+    shown_clauses = [*_clauses(renamed(gold, in_gold), lines)]
+    gold_clauses = [
+        shown if shown[0].endswith("SELECT") else aligned  # no two columns are equal whose patterns are not
+        for aligned, shown in zip(aligned_clauses, shown_clauses, strict=True)
+    ]
+    only_gold_clauses = [shown_clauses[at] for at, clause in enumerate(gold_clauses) if clause not in clauses]
+    only_predicted_clauses = [clause for clause in clauses if clause not in gold_clauses]
+    gold_texts = [lines.line(renamed(node, in_gold)) for node in gold_nodes]
+    return SharedPatterns(
+        shared=len(gold_triples) - len(only_gold),
+        of=len(gold_triples),
+        only_gold=tuple(dict.fromkeys((*gold_texts, *_joined(only_gold_clauses))))[:MAX_SHOWN],
+        only_predicted=tuple(dict.fromkeys((*map(lines.line, nodes), *_joined(only_predicted_clauses))))[:MAX_SHOWN],
+    )
+
+
+def _with_plain_types(tree: Select) -> Select:
+    """Return a query with `a` in place of `a/rdfs:subClassOf*`."""
+
+    def change(_: Node, new: Node) -> Node:
+        if not isinstance(new, Group):
+            return new
+        types = [element.object for element in new.elements if isinstance(element, Triple) and element.path == ("a",)]
+        elements = with_paths(new.elements, [name for name in types if name.startswith(NODE)])
+        return Group(
+            tuple(
+                replace(element, path=("a",))
+                if isinstance(element, Triple) and element.path == _CLASS_PATH
+                else element
+                for element in elements
+            )
+        )
+
+    return changed(tree, change) or tree
+
+
+def _with_single_nodes(tree: Select) -> Select:
+    """Return a query in which a path that begins twice at a node with the same step goes over a single node."""
+    triples = sorted(
+        (node for node in walk(tree) if isinstance(node, Triple)), key=lambda triple: triple.object.startswith(NODE)
+    )
+    names: dict[str, str] = {}
+    ends: dict[tuple[str, tuple[str, ...]], str] = {}
+    for triple in triples:
+        end = ends.setdefault((triple.subject, triple.path), triple.object)
+        if triple.object.startswith(NODE):
+            names[triple.object] = end
+    return renamed(tree, lambda term: names.get(term, term))
+
+
+def _existences(tree: Select) -> list[Filter]:
+    """Return the filters with EXISTS and NOT EXISTS."""
+    filters = [node for node in walk(tree) if isinstance(node, Filter)]
+    return [node for node in filters if node.condition.head in ("EXISTS", "NOT EXISTS")]
+
+
+def _outside(triples: Sequence[Triple], elements: Sequence[Filter]) -> list[Triple]:
+    """Return the triples that are not within these elements."""
+    within = {id(node) for element in elements for node in walk(element)}
+    return [triple for triple in triples if id(triple) not in within]
+
+
+def _clauses(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:
+    """Yield the clauses but for WHERE by their words, those of subqueries with that word, each column for itself."""
+    for select in (node for node in walk(tree) if isinstance(node, Select)):
+        place = "" if select is tree else "subquery: "
+        clauses = (("GROUP BY", select.group), ("HAVING", select.having), ("ORDER BY", select.order))
+        columns = [lines.line(item.value) for item in select.items] or [""]
+        yield from ((f"{place}{select.form}", column) for column in columns)
+        yield from ((f"{place}{word}", lines.line(nodes)) for word, nodes in clauses if nodes)
+        if limit_text(select):
+            yield f"{place}LIMIT", limit_text(select)
+
+
+def _joined(clauses: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the texts of clauses, one for each word."""
+    texts: dict[str, list[str]] = {}
+    for word, text in clauses:
+        texts.setdefault(word, [word]).append(text)
+    return [" ".join(filter(None, words)) for words in texts.values()]
+
+
+def _filters(tree: Select, common: Sequence[Triple]) -> list[Node]:
+    """Return the filters and assignments of a query but for EXISTS, and its OPTIONALs with `common` triples only.
+
+    The patterns of other groups count as those of the query.
+    """
+    nodes: list[Node] = []
+    for node in walk(tree):
+        match node:
+            case Filter() | Bind() | Data() if not any(isinstance(part, Group) for part in walk(node)):
+                nodes.append(node)
+            case Block(("OPTIONAL",), Group(elements)) if all(element in common for element in elements):
+                nodes.append(node)
+    return nodes

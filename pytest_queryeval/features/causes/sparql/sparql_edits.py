@@ -1,0 +1,192 @@
+"""Single edits of a predicted SPARQL query that lead to gold, and the queries that they make."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, islice
+
+from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.model import Answer, Case, Execution
+from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.causes import Edits
+from pytest_queryeval.features.causes.failed import FailedQuery
+from pytest_queryeval.features.causes.sparql.aligned import normal, readable, with_names_of
+from pytest_queryeval.features.causes.sparql.changes import Make
+from pytest_queryeval.features.causes.sparql.differences import Differences
+from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
+from pytest_queryeval.features.causes.sparql.glued_words import WithRepair, without_glued_word
+from pytest_queryeval.features.causes.sparql.hard_coded import hard_coded_edit
+from pytest_queryeval.features.causes.sparql.lines import Lines
+from pytest_queryeval.features.causes.sparql.shared_patterns import shared_patterns
+from pytest_queryeval.features.causes.sparql.unknown_terms import LabelledEdits, UnknownTermEdits, finds_nothing
+from pytest_queryeval.features.causes.sparql.validity import defects
+from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
+from pytest_queryeval.languages.sparql.trees.tree import Node, Select, Triple, changed, terms, walk
+from pytest_queryeval.languages.sparql.trees.writer import Writer
+
+MAX_NODES = 1_500  # of the trees of both queries
+MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
+MOST_TRIED = 10  # combinations of edits
+MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
+
+
+class SparqlEdits:
+    """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one."""
+
+    def __init__(self, predicted: Select, gold: Select, writer: Writer, repair: CausingEdit | None = None) -> None:
+        self.repair = repair
+        """What the text of predicted was repaired by before."""
+        self._tree = predicted
+        self._gold = with_names_of(gold, predicted)
+        self._names_in_gold = dict(zip(terms(self._gold), terms(gold), strict=True))
+        self._lines = Lines(writer, predicted, self._gold)
+        self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
+        self._defects = defects(predicted) | defects(self._gold)
+        self._edits = Differences(predicted, self._gold, self._lines).edits()
+        self._texts: dict[tuple[int, ...], str | None] = {}
+
+    @property
+    def most_untested(self) -> int:
+        """Return of how many edits a cause may be that only the source confirms: one, beside a repair of the text."""
+        return 1 if self.repair is None else 2
+
+    @property
+    def edits(self) -> Sequence[CausingEdit]:
+        """All edits, in the order in which they are to be tried."""
+        return [edit.shown for edit in self._edits]
+
+    def combinations(self) -> Iterator[tuple[int, ...]]:
+        """Yield which edits to make together: each alone, then pairs, the smallest first.
+
+        Those that make another number of columns than gold has come last: hardly any of their answers is gold's.
+        """
+        numbers = range(len(self._edits))
+        pairs = combinations(numbers[:MAX_PAIRED], 2)
+        ordered = sorted(
+            chain(zip(numbers), pairs),
+            key=lambda chosen: (
+                len(self._tree.items) + sum(self._edits[number].added_columns for number in chosen)
+                != len(self._gold.items),
+                len(chosen),
+                sum(self._edits[number].size for number in chosen),
+            ),
+        )
+        most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
+        yield from islice((chosen for chosen in ordered if self.applied(chosen) is not None), most)
+
+    def applied(self, numbers: Sequence[int]) -> str | None:
+        """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects.
+
+        None, too, where none of its triples would remain: a pattern replaced as a whole is no small edit.
+        """
+        key = tuple(numbers)
+        if key not in self._texts:
+            self._texts[key] = self._text(numbers)
+        return self._texts[key]
+
+    def _text(self, numbers: Sequence[int]) -> str | None:
+        if 0 < self._triple_count <= sum(self._edits[number].dropped for number in numbers):
+            return None
+        tree = self._edited(numbers)
+        if tree is None or not defects(tree) <= self._defects:
+            return None
+        if not tree.selects_all and not self._gold.selects_all and len(tree.items) < len(self._gold.items):
+            return None
+        return self._lines.writer.query(readable(tree, self._lines.names))
+
+    def reach_gold(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted then has the patterns and clauses of gold, in any order."""
+        if (tree := self._edited(numbers)) is None:
+            return False
+        return not SparqlEdits(normal(readable(tree, self._lines.names)), self._gold, self._lines.writer).edits
+
+    def _edited(self, numbers: Sequence[int]) -> Select | None:
+        makes: defaultdict[int, list[Make]] = defaultdict(list)
+        for number in numbers:
+            for target, make in self._edits[number].makes:
+                if make not in makes[target]:  # the pattern of a column, which is an edit of its own, too
+                    makes[target].append(make)
+
+        def change(old: Node, new: Node) -> Node | tuple[Node, ...] | None:
+            replacement: Node | tuple[Node, ...] | None = new
+            for make in makes.get(id(old), ()):
+                if replacement is None or isinstance(replacement, tuple):
+                    break
+                replacement = make(replacement)
+            return replacement
+
+        return changed(self._tree, change)
+
+    def hard_coded(self, answer: Table) -> Cause | None:
+        """Return the cause of a query that names its answer, with the columns that differ; None where it searches."""
+        edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
+        columns = [shown for shown in self.edits if shown.label in ("extra-column", "missing-column")]
+        return None if edit is None else Cause(edits=(edit, *columns[-1:]))
+
+    def shared_patterns(self) -> SharedPatterns | None:
+        """Return what both queries have in common, and what only one has; None where gold has no triple pattern."""
+        patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
+        if patterns is None or self.repair is None:
+            return patterns
+        return replace(patterns, only_predicted=(self.repair.change.split()[0], *patterns.only_predicted))
+
+
+def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
+    """Return the edits of unknown terms, then those that lead from a predicted query to gold; raise `SourceError`.
+
+    The fallback is a hard-coded answer, the unknown terms of a query that finds nothing, else what the patterns of both
+    queries share.
+    """
+    query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
+    edits = sparql_edits(query, gold_query)
+    groups: list[QueryEdits] = []
+    if edits is not None:
+        groups.append(edits if edits.repair is None else WithRepair(edits, edits.repair))
+    if predicted.error is not None:
+        failed_query = FailedQuery(query, predicted.error.message, gold_query, source=source)
+        return Edits(groups, repairs=sparql_repairs(failed_query))
+    cause = edits.hard_coded(gold.answer) if edits is not None and isinstance(gold.answer, Table) else None
+    most_untested = 0 if edits is None or cause is not None or _is_one_literal(gold.answer) else edits.most_untested
+    if terms := session.unknown_terms(query, case):
+        term_edits = UnknownTermEdits(query, terms, {} if source is None else declared_prefixes(source.settings))
+        groups = [term_edits, *(LabelledEdits(group, terms) for group in groups)]
+        if cause is None and finds_nothing(predicted.answer):
+            cause = Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
+
+    def fallback() -> Cause | SharedPatterns | None:
+        return edits.shared_patterns() if cause is None and edits is not None else cause
+
+    return Edits(groups, fallback, most_untested)
+
+
+def _is_one_literal(answer: Answer | None) -> bool:
+    """Return whether an answer is a single number, text or boolean, which an edit may hit by chance."""
+    return (
+        isinstance(answer, Table)
+        and [len(row) for row in answer.rows] == [1]
+        and not isinstance(answer.rows[0][0], IRI)
+    )
+
+
+def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
+    """Return the edits from a predicted query to gold; None where one cannot be read, or they are very long.
+
+    >>> found = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
+    >>> found.edits
+    [CausingEdit(label='wrong-value', clause='FILTER', change='30 → 40')]
+    """
+    try:
+        gold_query = read_tree(gold)
+        query = read_tree(predicted, gold_query.prefixes)
+        gold_query = read_tree(gold, query.prefixes)
+    except UnreadableError:
+        return None
+    tree, repair = without_glued_word(query.tree)
+    trees = normal(tree), normal(gold_query.tree)
+    if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
+        return None
+    return SparqlEdits(*trees, Writer({**gold_query.prefixes, **query.prefixes}), repair)
