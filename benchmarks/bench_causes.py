@@ -44,7 +44,7 @@ SET_OPERATIONS = {exp.Union: exp.Intersect, exp.Intersect: exp.Except, exp.Excep
 SPARQL_LABELS = {
     "pattern-dropped": "missing-pattern",
     "direction": "swapped",
-    "path": "wrong-predicate",
+    "path": "wrong-path",
     "filter-dropped": "missing-condition",
     "condition-dropped": "missing-condition",
     "having-dropped": "missing-having",

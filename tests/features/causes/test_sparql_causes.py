@@ -9,6 +9,7 @@ from sparql_golds import GOLDS, HEAD, made
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.model import QueryOrAnswer, Source
+from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes.search import find_cause
@@ -306,6 +307,143 @@ def test_edits_are_local(predicted, gold, label, change):
     assert (first.label, change or first.change) == (label, first.change)
     assert difference.reach_gold((0,))
     assert sparql_edits(difference.applied((0,)), f"{HEAD}{S} {gold}").edits == []
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "changes"),
+    [
+        (
+            "SELECT ?x ?age { ?x a :Singer . ?age :age ?x }",
+            "SELECT ?x ?age { ?x a :Singer . ?x :age ?age }",
+            ["swapped ?age :age ?x → ?x :age ?age"],
+        ),
+        (
+            "SELECT ?p ?c { ?p a :Singer OPTIONAL { ?c :born ?p } }",
+            "SELECT ?s ?o { ?s a :Singer OPTIONAL { ?s :born ?o } }",
+            ["swapped ?c :born ?p → ?p :born ?c"],
+        ),
+        (
+            "SELECT ?x { ?x a :Singer FILTER EXISTS { ?y :knows ?x } }",
+            "SELECT ?x { ?x a :Singer FILTER NOT EXISTS { ?x :knows ?y } }",
+            ["wrong-operator EXISTS → NOT EXISTS", "swapped ?y :knows ?x → ?x :knows ?y"],
+        ),
+        ("SELECT ?y { ?x :knows ?y }", "SELECT ?x { ?x :knows ?y }", ["wrong-column ?y → ?x"]),
+    ],
+)
+def test_a_triple_turned_round_keeps_what_variables_mean(predicted, gold, changes):
+    edits = sparql_edits(HEAD + predicted, HEAD + gold).edits
+
+    assert [f"{edit.label} {edit.change}" for edit in edits] == changes
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label", "change", "repaired"),
+    [
+        (
+            *("SELECT ?x { ?x :age 40 }", "SELECT ?x ?c { ?x :age 40 ; :born ?c }"),
+            *("missing-column", "nothing → ?c", "SELECT ?x ?c WHERE { ?x :age 40 . ?x :born ?c . }"),
+        ),
+        (
+            "SELECT ?t (COUNT(?x) AS ?n) { ?x a ?t } GROUP BY ?t",
+            "SELECT ?t ?c (COUNT(?x) AS ?n) { ?x a ?t ; :born ?c } GROUP BY ?t ?c",
+            *("missing-column", "nothing → ?c"),
+            "SELECT ?t ?c (COUNT(?x) AS ?n) WHERE { ?x a ?t . ?x :born ?c . } GROUP BY ?t ?c",
+        ),
+        (
+            "SELECT ?n { ?x :born :wien ; :name ?n }",
+            "SELECT ?x { ?x :born :wien }",
+            *("wrong-column", "?n → ?x", "SELECT ?x WHERE { ?x :born :wien . }"),
+        ),
+        (
+            "SELECT ?x ?n ?a { ?x :died ?c ; :name ?n OPTIONAL { ?x :age ?a } }",
+            "SELECT ?x { ?x :died ?c }",
+            *("extra-column", "?n ?a → nothing", "SELECT ?x WHERE { ?x :died ?c . }"),
+        ),
+        (
+            "SELECT ?x ?a { ?x :age ?a ; :manager 'Max' }",
+            "SELECT ?x ?a { ?x :age ?a ; :born ?c }",
+            *("wrong-predicate", '?x :manager "Max" → ?x :born ?c'),
+            "SELECT ?x ?a WHERE { ?x :age ?a . ?x :born ?c . }",
+        ),
+        (
+            *("SELECT ?x ?n { ?x :age 40 ; :name ?n }", "ASK { ?x :age 40 }"),
+            *("wrong-form", "SELECT → ASK", "ASK WHERE { ?x :age 40 . }"),
+        ),
+        (
+            *("SELECT ?xWHERE { ?x :age 40 }", "SELECT ?x { ?x :age 40 }"),
+            *("syntax", "?xWHERE → ?x WHERE", "SELECT ?x WHERE { ?x :age 40 . }"),
+        ),
+    ],
+)
+def test_a_mistake_in_two_places_is_one_edit(cause_of, predicted, gold, label, change, repaired):
+    cause = cause_of(HEAD + predicted, HEAD + gold)
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [(label, change)]
+    assert cause.repaired_query.split() == (HEAD + repaired).split()
+    assert cause.is_tested
+
+
+def test_words_in_one_are_taken_apart_before_another_edit(cause_of):
+    cause = cause_of(f"{HEAD}SELECT ?xWHERE {{ ?x :age 30 }}", f"{HEAD}SELECT ?x {{ ?x :age 40 }}")
+
+    assert [edit.change for edit in cause.edits] == ["?xWHERE → ?x WHERE", "30 → 40"]
+    assert [edit.label for edit in cause.edits] == ["syntax", "wrong-value"]
+
+
+@pytest.mark.parametrize("query", ["SELECT ?NOWHERE { ?NOWHERE :age 30 }", "SELECT ?xWHERE { ?x :age ?xWHERE }"])
+def test_a_variable_may_end_with_where(query):
+    assert sparql_edits(HEAD + query, f"{HEAD}SELECT ?x {{ ?x :age 40 }}").repair is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "changes"),
+    [
+        ("SELECT ?x { VALUES ?x { :bob :dee } ?x :name ?n }", ["VALUES ?x { :bob :dee } → patterns that find it"]),
+        (
+            "SELECT ?x ?n { VALUES ?x { :cy :dee } OPTIONAL { ?x :name ?n } }",
+            ["VALUES ?x { :cy :dee } → patterns that find it", "?n → nothing"],
+        ),
+        ("SELECT ?x { BIND (:cy AS ?x) ?x :name ?n }", ["BIND (:cy AS ?x) → patterns that find it"]),
+        ("SELECT ?n { :bob :name ?n . :cy :age ?a }", [":cy → patterns that find it"]),
+    ],
+)
+def test_a_query_that_names_its_answer_is_hard_coded(cause_of, predicted, changes):
+    cause = cause_of(HEAD + predicted, f"{HEAD}SELECT ?who {{ ?who :born :wien ; :age 40 }}")
+
+    assert [edit.change for edit in cause.edits] == changes
+    assert cause.edits[0].label == "hard-coded"
+    assert cause.repaired_query is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold"),
+    [
+        ("SELECT ?x { ?x :born :graz }", "SELECT ?x { ?x :born :wien }"),
+        ("SELECT ?x { VALUES ?x { :ann } ?x :age ?a }", "SELECT ?x { ?x :age ?a FILTER (?x = :ann) }"),
+        ("SELECT ?n { VALUES ?c { :graz } ?x :born ?c ; :name ?n }", "SELECT ?n { ?x :died :wien ; :name ?n }"),
+        ("SELECT ?a { :cy :age ?a }", "SELECT ?x { ?x :born ?c }"),
+    ],
+)
+def test_a_constant_that_is_not_the_answer_is_not_hard_coded(predicted, gold):
+    table = Table(columns=("x",), rows=((IRI("http://e/bob"),), (IRI("http://e/cy"),)))
+
+    assert sparql_edits(HEAD + predicted, HEAD + gold).hard_coded(table) is None
+
+
+def test_what_differs_is_listed_without_what_says_the_same():
+    subclass = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    gold = """SELECT ?x ?top { ?x a :Singer ; :manager/:name ?n ; :manager/:age ?a FILTER NOT EXISTS { ?x :died ?y }
+      { SELECT (MAX(?b) AS ?top) { ?z :age ?b } } }"""
+    predicted = f"""SELECT ?x ?label {{ ?x a/{subclass}* :Singer ; :manager ?m . ?m :name ?n ; :age ?a ; :title ?label
+      FILTER EXISTS {{ ?y :died ?x }} }} LIMIT 3"""
+
+    shared = sparql_edits(HEAD + predicted, HEAD + gold).shared_patterns()
+
+    assert (shared.shared, shared.of) == (4, 6)
+    assert shared.only_gold == (
+        *("?z :age ?b", "FILTER NOT EXISTS { ?x :died ?y . }", "SELECT ?top", "subquery: SELECT MAX(?b)"),
+    )
+    assert shared.only_predicted == ("?m :title ?label", "FILTER EXISTS { ?y :died ?x . }", "SELECT ?label", "LIMIT 3")
 
 
 @pytest.mark.long

@@ -142,11 +142,14 @@ class Differences:
             is_form = predicted.form != gold.form
             texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
             make = setting(gold, "form", "modifier", "items", "template")
+            lost_items = predicted.items if not gold.items else ()
+            removals = [removal for item in lost_items for removal in self._only_for(item, predicted, gold)]
             self._add(
-                "wrong-form",
+                "wrong-form" if is_form else "wrong-column",
                 "SELECT",
                 texts,
                 (predicted, make),
+                *removals,
                 size=_OF_A_CLAUSE,
                 added_columns=len(gold.items) - len(predicted.items),
             )

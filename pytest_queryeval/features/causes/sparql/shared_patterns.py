@@ -38,7 +38,9 @@ def shared_patterns(
     names them, else with their `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as equal.
     """
     predicted, gold = (_with_single_nodes(_with_plain_types(tree)) for tree in (predicted, gold))
-    triples, gold_triples = ([node for node in walk(tree) if isinstance(node, Triple)] for tree in (predicted, gold))
+    triples, gold_triples = (
+        list(dict.fromkeys(node for node in walk(tree) if isinstance(node, Triple))) for tree in (predicted, gold)
+    )
     if not gold_triples:
         return None
     only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
