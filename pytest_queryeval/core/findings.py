@@ -23,6 +23,8 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "unknown-term": "warning",
     "lost-answer": "warning",
     "cut-answer": "warning",
+    "value-not-in-data": "warning",
+    "moving-gold": "warning",
     "duplicate-question": "warning",
     "duplicate-gold": "warning",
     "unused-source": "warning",

@@ -141,6 +141,10 @@ class Kind(ABC):
         """Return whether a query is known to read nothing of its source."""
         return False
 
+    def reads_clock(self, query: str, dialect: str) -> str:
+        """Return the part of a query that reads the current date or time; empty where none is known to do so."""
+        return ""
+
     def without_data(self, query: str, dialect: str) -> str | None:
         """Return a query that answers as `query` would if its source were empty; None where there is no such query."""
         return None

@@ -13,8 +13,8 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.check.gold_rules import GOLD_RULES
-from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.features.check.gold_rules import findings_of
+from pytest_queryeval.features.check.gold_run import run_golds
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.text.formatting import pluralize
@@ -83,7 +83,10 @@ def _gold_findings(
     with Session(_tell) as session:
         for levels in with_progress(to_check, _tell, total=len(to_check)):
             try:
-                yield from _findings_of(levels, columns, session, run_queries=run_queries)
+                for gold in run_golds(levels.case, session, run_queries=run_queries):
+                    if gold.table is not None:
+                        columns.setdefault(levels, set()).update(name.casefold() for name in gold.table.columns)
+                    yield from findings_of(gold)
             except SourceError as error:
                 faults[str(error)].append(levels)
     for message, failed in faults.items():
@@ -95,27 +98,6 @@ def _gold_findings(
             case=case.id if len(failed) == 1 else None,
             silenced=case.settings.ignored_rules.get("gold-fails", ""),
         )
-
-
-def _findings_of(
-    levels: CaseLevels, columns: dict[CaseLevels, set[str]], session: Session, *, run_queries: bool
-) -> Iterator[Finding]:
-    case = levels.case
-    for index, content in enumerate(case.golds):
-        is_run = run_queries or content.answer is not None
-        execution = session.execute_cached(content, case) if is_run else None
-        gold = GoldRun(levels=levels, index=index, execution=execution, session=session)
-        if gold.table is not None:
-            columns.setdefault(levels, set()).update(name.casefold() for name in gold.table.columns)
-        for rule, find in GOLD_RULES.items():
-            for message in find(gold):
-                yield Finding(
-                    rule=rule,
-                    location=gold.location,
-                    message=message,
-                    case=case.id,
-                    silenced=case.settings.ignored_rules.get(rule, ""),
-                )
 
 
 def _data(finding: Finding) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -13,19 +13,24 @@ from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.model import SCORE_TOLERANCE
+from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.model import SCORE_TOLERANCE, Case
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
-from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.check.data_values import value_not_in_data
+from pytest_queryeval.features.check.gold_run import GoldRun, run_golds
 from pytest_queryeval.features.check.pattern_parts import pattern_parts
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.text.formatting import format_score
+from pytest_queryeval.text.truncation import one_line
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 ROUND_ROWS = 1_000
+READING_CHARACTERS = 50
 _LIMIT = re.compile(r"\b(?:limit|top|fetch)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
@@ -215,6 +220,13 @@ def cut_answer(gold: GoldRun) -> Iterator[str]:
         )
 
 
+def moving_gold(gold: GoldRun) -> Iterator[str]:
+    """Find golds that read the current date or time: their answers change although the data do not."""
+    if gold.query is not None and (reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect)):
+        clock = f"the current date or time ({one_line(reading, READING_CHARACTERS)})"
+        yield f"gold reads {clock}: write the date that is meant"
+
+
 GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-fails": gold_fails,
     "gold-not-equal-to-itself": gold_not_equal_to_itself,
@@ -228,4 +240,28 @@ GOLD_RULES: Mapping[str, GoldRule] = {
     "unknown-term": unknown_term,
     "lost-answer": lost_answer,
     "cut-answer": cut_answer,
+    "value-not-in-data": value_not_in_data,
+    "moving-gold": moving_gold,
 }
+
+
+def findings_of(gold: GoldRun, rules: Collection[str] = GOLD_RULES) -> Iterator[Finding]:
+    """Yield what some of the rules, by default all, find wrong with a gold; raise `SourceError` as its source does."""
+    for rule in rules:
+        for message in GOLD_RULES[rule](gold):
+            yield Finding(
+                rule=rule,
+                location=gold.location,
+                message=message,
+                case=gold.case.id,
+                silenced=gold.case.settings.ignored_rules.get(rule, ""),
+            )
+
+
+def check_golds(case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:
+    """Yield what some of the rules find wrong with the golds of a case; those that are no rules on golds find nothing.
+
+    Raise `SourceError` where the source does not answer.
+    """
+    for gold in run_golds(case, session):
+        yield from findings_of(gold, [rule for rule in GOLD_RULES if rule in rules])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,24 +15,29 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.suites.levels import CaseLevels
+
+
+def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iterator[GoldRun]:
+    """Run the golds of a case one by one; without `run_queries`, only stated answers are read.
+
+    Raise `SourceError` where the source does not answer.
+    """
+    for index, content in enumerate(case.golds):
+        is_run = run_queries or content.answer is not None
+        execution = session.execute_cached(content, case) if is_run else None
+        yield GoldRun(case=case, index=index, execution=execution, session=session)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldRun:
     """A gold of a case with its answer."""
 
-    levels: CaseLevels
+    case: Case
     index: int
     """The position of the gold, from 0."""
     execution: Execution | None
     """None where queries are not run."""
     session: Session
-
-    @property
-    def case(self) -> Case:
-        """The case."""
-        return self.levels.case
 
     @property
     def kind(self) -> Kind:

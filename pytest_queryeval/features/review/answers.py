@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.core.model import SCORE_TOLERANCE, Abstention, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -28,6 +29,13 @@ class AnswerGroup:
     """The distinct queries of the systems."""
     tied_systems: list[str] = field(default_factory=list)
     """The systems whose answers are equal only since a LIMIT cuts through rows that tie."""
+    ordering_systems: list[str] = field(default_factory=list)
+    """The systems whose queries order rows that gold, to which they are equal, leaves in any order."""
+
+    @property
+    def is_abstention(self) -> bool:
+        """Whether those who give it abstain."""
+        return self.execution is ABSTAINED
 
     def add(self, system: str, execution: Execution, session: Session) -> bool:
         """Add a system if its answer is equal to that of the group, and return whether it is."""
@@ -51,46 +59,58 @@ class AnswerGroup:
 
 def group_answers(
     case: Case, predictions: Mapping[str, QueryOrAnswer | Abstention], session: Session
-) -> tuple[Sequence[AnswerGroup], Sequence[str]]:
-    """Run golds and predictions; return the groups of equal answers, and the systems whose queries fail.
+) -> Sequence[AnswerGroup]:
+    """Run golds and predictions, which have the names of systems, and group equal answers.
 
-    Predictions have the names of their systems. Groups are in the order of their first answers, golds before systems.
+    Groups are in the order of their first answers, golds before systems; systems whose queries fail are in none.
     An answer belongs to the first group whose first answer it equals by the comparison of the case; the order of rows
     counts where it does for gold. Raise `SourceError` where the source does not answer, and `PredictorError` for an
     answer of another kind.
     """
     golds = [session.execute_cached(gold, case) for gold in case.golds] or [ABSTAINED]
     groups = [AnswerGroup(execution=gold, case=case, is_gold=True) for gold in golds]
-    is_ordered = any(_is_ordered(case, gold) for gold in golds)
-    failed_systems: list[str] = []
+    plans = [_order_plan(case, gold) for gold in golds]
+    is_ordered = any(map(_orders, plans))
     for system, prediction in predictions.items():
         execution = ABSTAINED if isinstance(prediction, Abstention) else session.execute_cached(prediction, case)
         if execution.error is not None:
-            failed_systems.append(system)
-        elif not any(group.add(system, execution, session) for group in groups):
-            group = AnswerGroup(execution=execution, case=_between_systems(case, execution, is_ordered=is_ordered))
+            continue
+        group = next((group for group in groups if group.add(system, execution, session)), None)
+        plan = _order_plan(case, execution)
+        if group is None:
+            group = AnswerGroup(
+                execution=execution, case=_between_systems(case, is_ordered=is_ordered, orders=_orders(plan))
+            )
             group.add(system, execution, session)
             groups.append(group)
-    return groups, failed_systems
+        elif group.is_gold and not is_ordered and _orders(plan) and _order_matters(execution, plans):
+            group.ordering_systems.append(system)
+    return groups
 
 
-def _is_ordered(case: Case, execution: Execution) -> bool:
-    """Return whether a query orders its rows."""
+def _order_plan(case: Case, execution: Execution) -> OrderPlan | None:
     if execution.query is None:
-        return False
+        return None
     table = execution.answer if isinstance(execution.answer, Table) else Table(columns=(), rows=())
-    plan = KINDS[case.settings.kind].order_plan(execution.query, table, case)
+    return KINDS[case.settings.kind].order_plan(execution.query, table, case)
+
+
+def _order_matters(execution: Execution, gold_plans: Sequence[OrderPlan | None]) -> bool:
+    """Return whether there are several rows, or a LIMIT of gold takes some of them."""
+    return any(gold_plans) or (isinstance(execution.answer, Table) and len(execution.answer.rows) > 1)
+
+
+def _orders(plan: OrderPlan | None) -> bool:
     return plan is not None and plan.ordered
 
 
-def _between_systems(case: Case, execution: Execution, *, is_ordered: bool) -> Case:
+def _between_systems(case: Case, *, is_ordered: bool, orders: bool) -> Case:
     """Return a case for the comparison of a predicted answer with others: it has all of its columns.
 
-    `is_ordered` says whether gold orders its rows. The rows of a query that does not are in exactly its order.
+    `is_ordered` says whether gold orders its rows, `orders` whether the query of the answer does. Where only gold does,
+    the rows of the answer are in exactly their order.
     """
     policy = replace(case.settings.policy, gold_columns=())
-    if policy.row_order == "auto" and not is_ordered:
-        policy = replace(policy, row_order="ignore")
-    elif policy.row_order == "auto" and not _is_ordered(case, execution):
-        policy = replace(policy, row_order="strict")
+    if policy.row_order == "auto" and not (is_ordered and orders):
+        policy = replace(policy, row_order="strict" if is_ordered else "ignore")
     return replace(case, settings=replace(case.settings, policy=policy))

@@ -1,19 +1,59 @@
-"""Ranks cases by how likely their golds are wrong, each with the evidence: which golds to look at first."""
+"""Ranks cases by how likely their golds are wrong, each with the evidence: which golds to look at first.
+
+Doubt is a sum of weights, in systems that give the same answer against gold. They were chosen by planted errors
+(`benchmarks/bench_review.py`): a system that answers as gold does counts as two against it, and the fewer edits lead
+from gold to what systems agree on, the likelier gold is wrong. To weight systems by their reliability, by the model of
+Dawid and Skene, ranks planted errors no better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case
+from pytest_queryeval.evaluation.gold_checks import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup, group_answers
+from pytest_queryeval.features.review.gold_difference import DifferenceKind, difference_kind, smallest_edit
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.systems import SystemAnswer
+from pytest_queryeval.reports.story import edit_text
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
 
 EvidenceKind: TypeAlias = Literal["audit", "challenge", "systems", "edit", "check", "tie"]
+MESSAGE_CHARACTERS = 1_000
+WEIGHT_OF_AUDIT = 1_000.0  # before all other evidence
+WEIGHT_WITH_GOLD = -2.0  # of a system
+WEIGHT_OF_OTHERS = 0.5  # of a system with an answer that is neither gold's nor the commonest other one
+WEIGHT_OF_ORDER = 1.0  # of a system that orders rows that gold leaves in any order
+WEIGHT_OF_REFUTATION = 1.0
+WEIGHT_OF_TIES = 0.1
+WEIGHTS_OF_EDITS = {1: 1.5, 2: 0.5}  # by their number
+WEIGHTS_OF_DIFFERENCES: Mapping[DifferenceKind, float] = {"duplicates": -1.0, "columns": -1.0}  # often ambiguous
+# Of rules of `queryeval check`; the others say nothing on whether gold answers the question.
+WEIGHTS_OF_RULES: Mapping[str, float] = {
+    "gold-fails": 3.0,
+    "gold-empty": 1.0,
+    "constant-result": 1.0,
+    "text-order": 1.0,
+    "value-not-in-data": 1.0,
+    "unknown-term": 1.0,
+    "lost-answer": 1.0,
+    "moving-gold": 0.25,
+    "limit-tie": 0.25,
+}
+DIFFERENCE_TEXTS: Mapping[DifferenceKind, str] = {
+    "duplicates": "the answers differ in duplicates only",
+    "order": "the answers differ in the order of rows only",
+    "columns": "one answer has the columns of the other and more",
+    "letter case": "the answers differ in letter case only",
+}
 
 
 class Evidence(TypedDict):
@@ -22,7 +62,11 @@ class Evidence(TypedDict):
     kind: EvidenceKind
     text: str
     rule: NotRequired[str]
-    """The rule of `queryeval check`, of evidence of that kind."""
+    """The rule of `queryeval check`, of evidence of the kind `check`."""
+    edits: NotRequired[list[CausingEditReport]]
+    """Those that lead from gold to the query, of evidence of the kind `edit`."""
+    difference: NotRequired[DifferenceKind]
+    """In what alone the answers differ, of evidence of the kind `edit`."""
 
 
 class RankedAnswer(TypedDict):
@@ -56,11 +100,15 @@ class RankedCase:
     """The case as its suite states it, whatever was decided on its golds."""
     nodeid: str
     evidence: Sequence[Evidence]
-    """The strongest first."""
     answers: Sequence[AnswerGroup]
-    """Golds first, then the answers that most systems give."""
+    """Golds first, then the answers that most systems give; empty where they could not be compared."""
     doubt: float
     """How likely the gold is wrong, on a scale of its own."""
+    problem: str = ""
+    """Why answers could not be compared; empty where they were."""
+
+
+WeighedEvidence: TypeAlias = tuple[float, Evidence]
 
 
 def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
@@ -68,26 +116,114 @@ def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
     return sorted(cases, key=lambda case: -case.doubt)
 
 
-def examine_case(case: Case, nodeid: str, answers: Mapping[str, SystemAnswer], session: Session) -> RankedCase:
-    """Return a case with what speaks against its gold; `answers` have the names of systems."""
+def examine_case(
+    case: Case,
+    nodeid: str,
+    answers: Mapping[str, SystemAnswer],
+    session: Session,
+    *,
+    against_verdict: Sequence[str] = (),
+) -> RankedCase:
+    """Return a case with what speaks against its gold, whatever was decided on it.
+
+    `answers` have the names of systems; `against_verdict` are sentences on judgements of people against the verdict.
+    """
     case = case.without_review
-    predictions = {system: answer.prediction for system, answer in answers.items() if answer.prediction is not None}
+    evidence: list[WeighedEvidence] = [
+        (WEIGHT_OF_AUDIT, {"kind": "audit", "text": sentence}) for sentence in against_verdict
+    ]
+    groups: Sequence[AnswerGroup] = ()
+    doubt, problem = 0.0, ""
     try:
-        groups, _ = group_answers(case, predictions, session)
-    except QueryEvalError:
-        groups = []
-    golds = [group for group in groups if group.is_gold]
-    others = sorted((group for group in groups if not group.is_gold), key=lambda group: -len(group.systems))
-    agreeing = len(others[0].systems) if others else 0
-    with_gold = sum(len(group.systems) for group in golds)
-    evidence: list[Evidence] = []
-    if agreeing:
-        count = f"{agreeing} of {len(answers)} systems"
-        text = f"{count} give the same answer, gold another" if agreeing > 1 else f"{count} answers otherwise than gold"
-        evidence.append({"kind": "systems", "text": text})
+        groups = _groups(case, answers, session)
+        golds = [group for group in groups if group.is_gold]
+        doubt = _support(golds)
+        evidence += _evidence_of_golds(golds, len(answers))
+        if others := groups[len(golds) :]:
+            evidence += _evidence_of_others(golds[0], others, len(answers), session)
+    except QueryEvalError as error:
+        problem = one_line(str(error), MESSAGE_CHARACTERS)
+    with suppress(QueryEvalError):  # the same problem, or what is not recorded
+        evidence += _evidence_of_checks(case, session)
+    queries = {gold.query for gold in case.golds if gold.query is not None}
+    for system, answer in answers.items():
+        if answer.refuted_gold in queries:
+            text = f"the query of {system} is right on the data, and wrong on a small database"
+            evidence.append((WEIGHT_OF_REFUTATION, {"kind": "challenge", "text": text}))
     return RankedCase(
-        case=case, nodeid=nodeid, evidence=evidence, answers=[*golds, *others], doubt=float(agreeing - with_gold)
+        case=case,
+        nodeid=nodeid,
+        evidence=[item for _, item in evidence],
+        answers=groups,
+        doubt=doubt + sum(weight for weight, _ in evidence),
+        problem=problem,
     )
+
+
+def _groups(case: Case, answers: Mapping[str, SystemAnswer], session: Session) -> Sequence[AnswerGroup]:
+    predictions = {system: answer.prediction for system, answer in answers.items() if answer.prediction is not None}
+    return sorted(group_answers(case, predictions, session), key=lambda group: (not group.is_gold, -len(group.systems)))
+
+
+def _support(golds: Sequence[AnswerGroup]) -> float:
+    """Return the weight of the systems that answer as gold does, and leave the order of rows open where gold does."""
+    return WEIGHT_WITH_GOLD * sum(len(gold.systems) - len(gold.ordering_systems) for gold in golds)
+
+
+def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[WeighedEvidence]:
+    """Yield what speaks against gold in the queries of `systems` with the same answer."""
+    if ordering := sum(len(gold.ordering_systems) for gold in golds):
+        text = f"{_count(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, gold does not"
+        yield WEIGHT_OF_ORDER * ordering, {"kind": "systems", "text": text}
+    if tied := sum(len(gold.tied_systems) for gold in golds):
+        text = f"{_count(tied, systems)} {'are' if tied > 1 else 'is'} right by a choice among rows that tie"
+        yield WEIGHT_OF_TIES, {"kind": "tie", "text": text}
+
+
+def _evidence_of_others(
+    gold: AnswerGroup, others: Sequence[AnswerGroup], systems: int, session: Session
+) -> Iterator[WeighedEvidence]:
+    """Yield what speaks against gold in other answers of `systems`, of which the first is the commonest one."""
+    agreeing, *differing = (len(group.systems) for group in others)
+    text = f"{_count(agreeing, systems)} {_contradiction(gold, others[0])}"
+    yield agreeing + WEIGHT_OF_OTHERS * sum(differing), {"kind": "systems", "text": text}
+    cause, kind = smallest_edit(gold, others[0], session), difference_kind(gold, others[0])
+    edits: list[CausingEditReport] = []
+    texts = [] if kind is None else [DIFFERENCE_TEXTS[kind]]
+    if cause is not None:
+        edits = [{"label": edit.label, "clause": edit.clause, "change": edit.change} for edit in cause.edits]
+        steps = "; ".join(one_line(edit_text(edit), MESSAGE_CHARACTERS) for edit in edits)
+        texts.insert(0, f"{pluralize(len(edits), 'edit')} from gold to theirs: {steps}")
+    if texts:
+        evidence: Evidence = {"kind": "edit", "text": "; ".join(texts), "edits": edits}
+        weight = WEIGHTS_OF_EDITS.get(len(edits), 0.0)
+        if kind is not None:
+            weight += WEIGHTS_OF_DIFFERENCES.get(kind, 0.0)
+            evidence["difference"] = kind
+        yield weight, evidence
+
+
+def _count(number: int, systems: int) -> str:
+    return f"{number:,} of {pluralize(systems, 'system')}"
+
+
+def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
+    """Return the end of a sentence on the systems that give an answer against gold."""
+    agree = len(against.systems) > 1
+    if against.is_abstention:
+        return f"{'abstain' if agree else 'abstains'}, gold has an answer"
+    if gold.is_abstention:
+        return f"{'give the same answer' if agree else 'answers'}, gold says that there is none"
+    return "give the same answer, gold another" if agree else "answers otherwise than gold"
+
+
+def _evidence_of_checks(case: Case, session: Session) -> Iterator[WeighedEvidence]:
+    """Yield what `queryeval check` finds wrong with the golds."""
+    for name in GOLD_CHECKS.available():
+        for finding in GOLD_CHECKS[name](case, session, WEIGHTS_OF_RULES):
+            if not finding.silenced:
+                text = one_line(finding.message, MESSAGE_CHARACTERS)
+                yield WEIGHTS_OF_RULES[finding.rule], {"kind": "check", "text": text, "rule": finding.rule}
 
 
 def ranking_data(ranking: Sequence[RankedCase]) -> list[RankedCaseReport]:

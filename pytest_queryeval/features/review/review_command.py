@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
-from pytest_queryeval.cli.output import Result, first_lines, teller, with_progress
+from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progress
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.review.agreement import review_summary
 from pytest_queryeval.features.review.page import serve_review
 from pytest_queryeval.features.review.page.golds import GoldReview
-from pytest_queryeval.features.review.ranking import examine_case, rank_cases, ranking_data
+from pytest_queryeval.features.review.ranking import RankedCaseReport, examine_case, rank_cases, ranking_data
+from pytest_queryeval.features.review.ranking_summary import ranking_summary, review_lines, summary_lines
 from pytest_queryeval.features.review.reviews_key import reviews_of
-from pytest_queryeval.features.review.systems import read_systems
+from pytest_queryeval.features.review.systems import System, SystemAnswer, read_systems
 from pytest_queryeval.runs.root import root_of
 from pytest_queryeval.suites.suites import Suite
+from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval review suites model_a.json model_b.json"
 OK = 0
 NODEID_CHARACTERS = 300
+MAX_LIVE_CASES = 200  # of a source that is a service
 _tell = teller("review")
 
 
@@ -33,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     report_help = "a report.json on these suites, one for each system"
     parser.add_argument("reports", type=Path, nargs="*", metavar="REPORT.json", help=report_help)
+    replay_help = "take the answers of sources from this recording"
+    parser.add_argument("--replay", type=Path, metavar="DIR", help=replay_help)
+    parser.add_argument("--summary", action="store_true", help="only sum up what reviewers decided so far")
     serve_help = "open a page on this machine to decide on the golds, at the end of all arguments"
     parser.add_argument("--serve", type=int, nargs="?", const=0, metavar="PORT", help=serve_help)
 
@@ -40,11 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Result:
     """Return the cases, the most doubtful first; always 0.
 
-    Raise `SuiteError` for suites that cannot be read, and `ReportError` for a report that cannot be used.
+    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for a report or a recording that cannot be
+    used.
     """
     suites, left_out = read_suites(arguments.path)
     for why in left_out:
         _tell(f"not examined: {why}")
+    reviews = review_summary(suites)
+    if arguments.summary:
+        return Result(status=OK, lines=review_lines(reviews), data={"summary": {"reviews": reviews}})
     if arguments.serve is not None:
         for suite in suites:
             reviews_of(suite)  # raises now what would be raised after a long ranking
@@ -56,24 +72,60 @@ def run(arguments: argparse.Namespace) -> Result:
         cases |= {f"{path}::{case.id}": case for case in suite.cases}
         suites_of_cases |= {f"{path}::{case.id}": suite for case in suite.cases}
     systems = read_systems(arguments.reports, cases)
-    with Session(_tell) as session:
+    recording = _recording(arguments.replay, root)
+    chosen = cases if recording is not None else _within_bound(cases, systems)
+    with Session(_tell, recording=recording) as session:
         ranking = rank_cases(
-            examine_case(
-                case,
-                nodeid,
-                {system.name: system.answers[nodeid] for system in systems if nodeid in system.answers},
-                session,
-            )
-            for nodeid, case in with_progress(cases.items(), _tell, total=len(cases))
+            examine_case(case, nodeid, _answers(nodeid, systems), session)
+            for nodeid, case in with_progress(chosen.items(), _tell, total=len(chosen))
         )
     if arguments.serve is not None:
         review = GoldReview(ranking, suites_of_cases)
         serve_review(review, title="Review of golds", port=arguments.serve or None, tell=_tell)
         return Result(status=OK, lines=review.appended_lines(), data={})
     data = ranking_data(ranking)
-    lines = [
-        f"{case['rank']}. {one_line(case['nodeid'], NODEID_CHARACTERS)}: {evidence['text']}"
-        for case in data
-        for evidence in case["evidence"]
-    ]
-    return Result(status=OK, lines=first_lines(lines), data={"cases": data})
+    summary = ranking_summary(ranking, systems, reviews, not_run=len(cases) - len(chosen))
+    return Result(
+        status=OK, lines=[*_case_lines(data), *summary_lines(summary)], data={"cases": data, "summary": summary}
+    )
+
+
+def _recording(folder: Path | None, root: Path) -> Recording | None:
+    """Return the recording to replay; raise `QueryEvalError` where there is none in the folder."""
+    if folder is None:
+        return None
+    recording = RECORDINGS[DEFAULT_RECORDING](Path.cwd() / folder, replay=True, root=root)
+    try:
+        recording.check()
+    except QueryEvalError as error:
+        raise QueryEvalError(f"--replay: {error}") from error
+    return recording
+
+
+def _answers(nodeid: str, systems: Sequence[System]) -> dict[str, SystemAnswer]:
+    return {system.name: system.answers[nodeid] for system in systems if nodeid in system.answers}
+
+
+def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[str, Case]:
+    """Return the cases to examine: of each service at most MAX_LIVE_CASES, those that most systems missed."""
+    examined: Counter[tuple[str, str]] = Counter()
+    left_out: set[str] = set()
+    misses = {nodeid: sum(answer.is_wrong for answer in _answers(nodeid, systems).values()) for nodeid in cases}
+    for nodeid in sorted(cases, key=lambda nodeid: -misses[nodeid]):
+        source = cases[nodeid].settings.source
+        if source is None or ENGINES[source.engine].fingerprint.files(source):
+            continue
+        examined[source.key] += 1
+        left_out |= {nodeid} if examined[source.key] > MAX_LIVE_CASES else set()
+    return {nodeid: case for nodeid, case in cases.items() if nodeid not in left_out}
+
+
+def _case_lines(cases: Sequence[RankedCaseReport]) -> Iterator[str]:
+    """Yield the first cases with their evidence, and how many have any."""
+    suspected = [case for case in cases if case["evidence"]]
+    for case in suspected[:MAX_LISTED]:
+        yield f"{case['rank']:,}. {one_line(case['nodeid'], NODEID_CHARACTERS)}"
+        yield from (f"   {evidence['text']}" for evidence in case["evidence"])
+    if len(suspected) > MAX_LISTED:
+        yield f"and {len(suspected) - MAX_LISTED:,} more: --json lists all of them"
+    yield f"evidence on {len(suspected):,} of {pluralize(len(cases), 'case')}"

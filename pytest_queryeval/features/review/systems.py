@@ -24,6 +24,10 @@ class SystemAnswer:
 
     prediction: QueryOrAnswer | Abstention | None
     """None where the report does not have the whole query."""
+    is_wrong: bool = False
+    """Whether the case was not passed then."""
+    refuted_gold: str | None = None
+    """The gold by which the answer was right, but which a small database tells from it; None for other answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,11 @@ def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[Syste
             if case is None:
                 continue
             if (reported["question"], reported["evidence"]) == (case.question, case.evidence):
-                answers[reported["nodeid"]] = SystemAnswer(prediction=_prediction(reported))
+                answers[reported["nodeid"]] = SystemAnswer(
+                    prediction=_prediction(reported),
+                    is_wrong=reported["outcome"] in ("failed", "missed", "xfailed"),
+                    refuted_gold=_refuted_gold(reported),
+                )
             else:
                 changed.append(reported["nodeid"])
         if not answers and not changed:
@@ -73,3 +81,8 @@ def _prediction(reported: CaseReport) -> QueryOrAnswer | Abstention | None:
     if query is None or MARK in query or len(query) >= QUERY_CHARACTERS:
         return None
     return QueryOrAnswer(query=query)
+
+
+def _refuted_gold(reported: CaseReport) -> str | None:
+    challenge, gold = reported.get("challenge"), reported["gold"]
+    return gold["query"] if challenge is not None and challenge["verdict"] == "refuted" and gold is not None else None

@@ -82,6 +82,9 @@ class Sparql(QueryLanguage):
         outline = read_query(query)
         return outline.form in ("SELECT", "ASK", "CONSTRUCT") and not outline.has_patterns
 
+    def reads_clock(self, query: str, dialect: str) -> str:
+        return "NOW()" if any(token.is_word("NOW") for token in read_query(query).tokens) else ""
+
     def without_data(self, query: str, dialect: str) -> str | None:
         return with_empty_dataset(query)
 

@@ -70,6 +70,12 @@ class Sql(QueryLanguage):
         tree = parse_query(query, dialect).whole_tree
         return tree is not None and reads_no_table(tree)
 
+    def reads_clock(self, query: str, dialect: str) -> str:
+        from pytest_queryeval.languages.sql.rewriting import clock_reading
+
+        tree = parse_query(query, dialect).whole_tree
+        return "" if tree is None else clock_reading(tree, dialect)
+
     def without_data(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.rewriting import with_empty_tables
 

@@ -1,10 +1,43 @@
-"""Rewritten gold queries for `queryeval check`: over empty tables, and in one layout; whether it reads a table."""
+"""Golds for `queryeval check`: rewritten over empty tables, or in one layout; whether they read a table, or a clock."""
 
 from __future__ import annotations
+
+import re
 
 from sqlglot import exp
 
 from pytest_queryeval.languages.sql.trees.columns import common_query
+
+# Functions by the names that sqlglot or the query gives them.
+_CLOCK = re.compile(
+    r"current_\w*(?:date|time)\w*|local_?time(?:stamp)?|utc_?(?:date|time|timestamp)|(?:clock|statement|transaction)_timestamp"
+    r"|sys(?:utc)?(?:date|datetime|timestamp|datetimeoffset)|get(?:utc)?date|get_current_time(?:stamp)?|now(?:64)?"
+    r"|cur(?:date|time)|today|yesterday|tomorrow|timeofday",
+    re.IGNORECASE,
+)
+_CLOCK_WITHOUT_ARGUMENTS = frozenset(("date", "time", "datetime", "julianday", "unixepoch", "unix_timestamp"))
+_MOMENTS = frozenset(("now", "today", "yesterday", "tomorrow"))
+
+
+def clock_reading(tree: exp.Expr, dialect: str) -> str:
+    """Return the first part of a query that reads the current date or time; empty where there is none.
+
+    >>> from sqlglot import parse_one
+    >>> clock_reading(parse_one("SELECT * FROM loan WHERE due < date('now', '-1 day')", dialect="sqlite"), "sqlite")
+    "DATE('now', '-1 day')"
+    >>> clock_reading(parse_one("SELECT * FROM loan WHERE state = 'now' AND today = date(due)"), "")
+    ''
+    """
+    for node in tree.find_all(exp.Func, exp.Cast):
+        name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        operands = [operand for operand in node.iter_expressions() if not isinstance(operand, exp.DataType)]
+        states_moment = any(
+            isinstance(operand, exp.Literal) and operand.is_string and operand.name.lower() in _MOMENTS
+            for operand in operands
+        )
+        if _CLOCK.fullmatch(name) or states_moment or (name.lower() in _CLOCK_WITHOUT_ARGUMENTS and not operands):
+            return node.sql(dialect=dialect)
+    return ""
 
 
 def reads_no_table(tree: exp.Expr) -> bool:

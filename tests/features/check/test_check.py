@@ -126,6 +126,86 @@ def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check):
     assert status == 1
 
 
+SPELLED = """
+CREATE TABLE address (id INT, country TEXT, city TEXT COLLATE NOCASE, zip INT);
+INSERT INTO address VALUES (1, 'Haiti', 'Jacmel', 7), (2, 'Haiti', 'Les Cayes', 8),
+  (3, 'Cote d''Ivoire', 'Korhogo ', 9), (4, 'Switzerland', 'Basel', 10);
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("country = 'haiti'", "'haiti' is not in address.country, 'Haiti' is, 2 times: correct gold, or the data"),
+        ("'haiti' <> a.country", "'haiti' is not in address.country, 'Haiti' is, 2 times"),
+        ('country = "haiti"', "'haiti' is not in address.country, 'Haiti' is, 2 times: correct gold, or the data"),
+        ("city IN ('Basel', 'korhogo')", "'korhogo' is not in address.city, 'Korhogo ' is, 1 time"),
+        ("country = 'Côte-d-Ivoire'", "'Côte-d-Ivoire' is not in address.country, 'Cote d'Ivoire' is, 1 time"),
+        ("country = 'Switzerlnd'", "'Switzerlnd' is not in address.country, 'Switzerland' is, 1 time"),
+        ("id IN (SELECT id FROM address WHERE country = 'HAITI')", "'HAITI' is not in address.country, 'Haiti' is"),
+        ("country = 'Haiti'", None),
+        ("city = 'basel'", None),  # equal by the rules of the column
+        ("zip = '7'", None),
+        ("lower(country) = 'haiti'", None),
+        ("country = 'Malta'", None),
+        ("country = 'Basel'", None),
+        ("country LIKE 'haiti'", None),
+        ("country = ''", None),
+        ("no_column = 'haiti'", None),
+    ],
+)
+def test_texts_that_the_data_spells_otherwise_are_found(check, condition, message):
+    Path("shop.sql").write_text(SPELLED, encoding="utf-8")
+    alias = " AS a" if "a." in condition else ""
+    write(ONE, "queryeval.yaml")
+    write(json.dumps({"cases": [{"id": "a", "gold": f"SELECT id FROM address{alias} WHERE {condition}"}]}))
+
+    findings = [finding for finding in check()[1] if finding["rule"] == "value-not-in-data"]
+
+    assert [finding["message"][: len(message or "")] for finding in findings] == ([message] if message else [])
+
+
+def test_spellings_are_not_looked_for_among_too_many_values(check, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.features.check.compared_texts.MAX_VALUES", 2)
+    Path("shop.sql").write_text(SPELLED, encoding="utf-8")
+    suite = cases(
+        "gold: SELECT id FROM address WHERE country = 'Switzerlnd'",
+        "gold: SELECT id FROM address WHERE country = 'haiti'",
+    )
+
+    found = rules(check(suite, folder=ONE)[1])
+
+    assert [case for rule, case in found if rule == "value-not-in-data"] == ["c1"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "reading"),
+    [
+        ("year < date('now', '-1 year')", "DATE('now', '-1 year')"),
+        ("year < current_date", "CURRENT_DATE"),
+        ("year < strftime('%Y', 'NOW')", "'NOW'"),
+        ("year < date()", "DATE()"),
+        ("year = date(sku) AND name <> 'now'", None),
+    ],
+)
+def test_golds_that_read_the_clock_are_found(check, condition, reading):
+    write(ONE, "queryeval.yaml")
+    write(json.dumps({"cases": [{"id": "a", "gold": f"SELECT name FROM product WHERE {condition}"}]}))
+
+    findings = [finding for finding in check()[1] if finding["rule"] == "moving-gold"]
+
+    message = f"gold reads the current date or time ({reading}): write the date that is meant"
+    assert [finding["message"] for finding in findings] == ([message] if reading else [])
+
+
+def test_a_sparql_gold_that_reads_the_clock_is_found(check):
+    Path("shop.ttl").write_text("<a:b> <a:due> 1 .", encoding="utf-8")
+    gold = "SELECT ?x WHERE { ?x <a:due> ?now FILTER (?now < NOW()) }"
+    write(json.dumps({"kind": "sparql", "source": {"rdf": "shop.ttl"}, "cases": [{"id": "a", "gold": gold}]}))
+
+    assert "moving-gold" in [finding["rule"] for finding in check()[1]]
+
+
 def test_lines_name_place_level_rule_case_problem_and_remedy(check, capsys):
     check(SUITE)
 
@@ -449,7 +529,7 @@ def gold_of(suite, execution):
     """The gold of a suite's one case as if it had answered so."""
     path = write(suite)
     (levels,) = read_levels(load_suites(path, require_prediction=False)[0])
-    return GoldRun(levels=levels, index=0, execution=execution, session=Session())
+    return GoldRun(case=levels.case, index=0, execution=execution, session=Session())
 
 
 def answered(*columns, seconds=0.0):
