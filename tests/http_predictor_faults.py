@@ -89,7 +89,7 @@ FINAL = {
     "a number too large": (answers('{"predicted": 1e999}'), "the number 1e999 is too large"),
     "digits without end": (answers('{"predicted": ' + "9" * 5000 + "}"), "not valid JSON: "),
     "duplicate keys": (answers('{"predicted": "a", "predicted": "b"}'), "an object has two members 'predicted'"),
-    "deep nesting": (answers("[" * 200_000), "nested too deep"),
+    "deep nesting": (answers("[" * 200_000), "nested too deeply"),
     "bytes that are not text": (answers(b'{"predicted": "\xff\xfe"}'), "not valid JSON: 'utf-8' codec can't decode"),
     "text that is none": (answers(b"SELECT \xff", 200, "text/plain"), "the answer is not text: 'utf-8' codec"),
     "no bound of its body": (faults.sends_a_body_without_end, "more than 16,777,216 bytes"),

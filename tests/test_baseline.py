@@ -663,6 +663,6 @@ def test_recorded_answers_and_reruns_are_named():
 
     named = [change["what"] for change in comparison(once, again)["changes"]]
 
-    assert named == ["answers are recorded ones, and no system was asked", "reruns of a case: 0 became 2"]
+    assert named == ["answers were replayed, and no system was called", "reruns of a case: 0 became 2"]
     assert comparison(again, again)["changes"] == []
     assert [change["what"] for change in comparison(again, once)["changes"]] == ["reruns of a case: 2 became 0"]

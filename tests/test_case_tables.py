@@ -233,7 +233,7 @@ def test_problems_of_one_sort_are_cut_short():
     found = told("id,gold\n" + "".join(f"c{number},x\n" for number in range(1000)))
 
     assert found[0] == ("q.csv, row 2: no prediction: add `predicted`, or `predictor` to the suite")
-    assert found[4:] == [found[0].replace("row 2", "row 6") + " (and so at 995 more places)"]
+    assert found[4:] == [found[0].replace("row 2", "row 6") + " (and at 995 more places)"]
 
 
 @pytest.mark.parametrize(

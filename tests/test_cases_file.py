@@ -252,7 +252,7 @@ def test_cases_of_another_report_are_refused(written, tmp_path, damage):
         (b"", "line 3: not JSON: a value is missing"),
         (b'{"id": 1, "id": 2}', "line 3: duplicate key 'id'"),
         (b"NaN", "line 3: NaN is not JSON"),
-        (b"[" * 200 + b"]" * 200, "line 3: nested too deep"),
+        (b"[" * 200 + b"]" * 200, "line 3: nested too deeply"),
         (b"\xff", "line 3: 'utf-8' codec can't decode"),
         (b"x" * 2**11, "line 3: longer than 0 MiB"),
     ],

@@ -498,7 +498,7 @@ def test_a_trial_that_comes_twice_is_named():
         (["{", "1: 2}"], ":2: not JSON: a key is text"),
         (['{"a"}'], ":1: not JSON: expected ':'"),
         (['{"a": "x",}'], ":1:11: not JSON: a comma before `}`: remove it"),
-        (["[" * 100_000], ":1: not JSON: nested too deep"),
+        (["[" * 100_000], ":1: not JSON: nested too deeply"),
         ([""], ":1: expected a list"),
     ],
     ids=lambda value: str(value)[:40],

@@ -71,7 +71,7 @@ def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
     monkeypatch.setattr(graph_store.tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"pytest-queryeval-{os.getuid()}").symlink_to("/")
 
-    with pytest.raises(SourceError, match=r"no folder to keep parsed graphs in: .* is somebody else's"):
+    with pytest.raises(SourceError, match=r"no folder to keep parsed graphs in: .* belongs to another user"):
         counted(file)
 
 

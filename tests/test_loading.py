@@ -85,7 +85,7 @@ def test_problems_of_one_sort_are_cut_short():
 
     assert found[0] == "s.queryeval.yaml:4: no prediction: add `predicted`, or `predictor` to the file"
     assert len(found) == 5
-    assert found[-1].endswith("to the file (and so at 995 more places)")
+    assert found[-1].endswith("to the file (and at 995 more places)")
 
 
 def test_problems_are_told_once_where_all_cases_share_them():

@@ -102,14 +102,14 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
     ("value", "kind", "said"),
     [
         ("None", "sql", 'nothing (None): is a `return` missing? An empty answer is ""'),
-        ("7", "sql", "int, not text: return the query, or a `Prediction` to tell more than that"),
+        ("7", "sql", "int, not text: return the query, or a `Prediction` to add seconds and metadata"),
         ("['SELECT 1']", "sparql", "list, not text: return the query, or"),
         ("{'sql': 'SELECT 1'}", "sql", "dict, not text: return its `['sql']`, or a `Prediction`"),
         ("Answer()", "sql", "Answer, not text: return its `.query`, or a `Prediction`"),
         ("{1, 2}", "json", "set, neither text nor a dict, a list or a number: return one of them"),
         ("{'a': [1, {'b': {2}}]}", "json", "dict that is not JSON at $.a[1].b (set): "),
         ("{'a': 10 ** 5000}", "json", "dict that is not JSON at $.a (int): a number has too many digits"),
-        ("nested()", "json", "list that nests too deep"),
+        ("nested()", "json", "list that is nested too deeply"),
     ],
 )
 def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, said):

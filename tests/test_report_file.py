@@ -195,8 +195,8 @@ def nested(levels):
 def test_what_is_nested_too_deep_is_refused(full, read, place):
     # The value stands within the objects that its place names, and the report itself.
     assert read(changed(full, place, nested(MAX_LEVELS - 2 * len(place))))
-    assert refusal(read, changed(full, place, nested(MAX_LEVELS))) == "is not a report: nested too deep"
-    assert refusal(read, changed(full, place, nested(500))) == "is not a report: nested too deep"
+    assert refusal(read, changed(full, place, nested(MAX_LEVELS))) == "is not a report: nested too deeply"
+    assert refusal(read, changed(full, place, nested(500))) == "is not a report: nested too deeply"
 
 
 def test_a_whole_number_that_no_cell_can_hold_is_refused(full, read):
@@ -213,7 +213,7 @@ def test_a_file_that_takes_more_memory_than_there_is_is_refused(full, read, monk
 
     monkeypatch.setattr("pytest_queryeval.results.report_file.StrictJson.read", fail)
 
-    assert refusal(read, full) == "cannot be read: it takes more memory than there is"
+    assert refusal(read, full) == "cannot be read: there is not enough memory"
 
 
 def test_a_metric_that_no_case_has_a_score_of_can_be_drawn(full, read):

@@ -302,7 +302,7 @@ def test_a_query_that_fails_while_it_is_timed_is_an_error_of_the_case(session, e
     late = Execution(query=None, error=Failure(kind="timeout", message="no answer within 5 s"))
     monkeypatch.setattr(engine, "time", lambda *_, **__: late, raising=False)
 
-    expected = r"^queries that ran before fail when they are timed: no answer within 5 s$"
+    expected = r"^queries that ran before failed when they were timed: no answer within 5 s$"
     with pytest.raises(SourceError, match=expected):
         scores(session, "gold", metrics=("ves",))
 

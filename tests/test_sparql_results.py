@@ -82,7 +82,7 @@ def test_the_answer_of_ask_is_a_boolean(suffix, text):
         (".srj", '{"head": {"vars": ["x"]}}', "it lacks 'results'"),
         (".srj", "[]", "it has another shape"),
         (".srj", '{"boolean": "true"}', "it has another shape"),
-        (".srj", "[" * 100_000, "it nests too deeply"),
+        (".srj", "[" * 100_000, "it is nested too deeply"),
         (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "binds x"),
         (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
         (".srx", "", "no element found"),
@@ -150,8 +150,8 @@ def test_the_direction_of_a_text_can_be_stated_and_counts_where_terms_are_strict
 @pytest.mark.parametrize(
     ("suffix", "text", "reason"),
     [
-        (".srj", "deep", "it nests too deeply"),
-        (".srx", "deep", "it nests too deeply"),
+        (".srj", "deep", "it is nested too deeply"),
+        (".srx", "deep", "it is nested too deeply"),
         (".srx", TRIPLE_SRX.replace("<subject><uri>a:b</uri></subject>", ""), "a triple has no subject"),
         (".srj", TRIPLE_SRJ.replace('"predicate"', '"verb"'), "it lacks 'predicate'"),
     ],

@@ -20,7 +20,7 @@ NUMBERS = '{"n": NaN, "i": Infinity, "l": 1e999}'
         ("[-Infinity]", "-Infinity is not JSON"),
         ("[-1e999]", "the number -1e999 is too large"),
         (f"1{'0' * 100}e999", f"the number 1{'0' * 39} is too large"),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested too deeply"),
         (f"[{'9' * 100_000}]", "a number of 100,000 digits is too large"),
         (f'{{"a": 1,\n"b": -{"9" * 5_000}}}', "a number of 5,000 digits is too large (line 2)"),
     ],

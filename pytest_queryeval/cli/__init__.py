@@ -67,14 +67,14 @@ class _CommandParser(_Parser):
                 for action in self._actions
                 if action.metavar and action.option_strings
             ]:
-                problem += f"; what belongs to an option stands behind it: {', '.join(option_forms)}"
+                problem += f"; write the value of an option behind it: {', '.join(option_forms)}"
         self.error(problem)
 
 
 def _summary(name: str) -> str:
     try:
         return COMMANDS[name].summary
-    except QueryEvalError as error:  # a command that cannot be imported is no reason to refuse the others
+    except QueryEvalError as error:  # a command that cannot be imported leaves the others usable
         return str(error).replace("%", "%%")
 
 

@@ -49,7 +49,7 @@ def _import(path: Path) -> None:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:  # also `sys.exit(0)`, which would look like a run in which all is right
+    except BaseException as error:  # also `sys.exit(0)`, which would look like success
         if is_interruption(error):
             raise
         del sys.modules[name]

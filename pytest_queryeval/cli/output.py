@@ -175,7 +175,7 @@ def first_lines(lines: Sequence[str]) -> list[str]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise `ReportError` where a path cannot be written within the `with` statement."""
+    """Raise `ReportError` if a path cannot be written within the `with` statement."""
     try:
         yield
     except OSError as error:

@@ -49,7 +49,7 @@ def best_alignment(
     `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is called
     at most once for a pair, and only where rows alone do not decide. The first `pinned` gold columns map to the
     predicted columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing
-    else is tried. `start` is an alignment to begin with. Raise ValueError where `pinned` is not a number of gold
+    else is tried. `start` is an alignment to begin with. Raise ValueError if `pinned` is not a number of gold
     columns.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
@@ -87,7 +87,7 @@ def whole_alignment(
     pinned: int = 0,
     budget: Budget | None = None,
 ) -> Alignment | None:
-    """Align columns so that every predicted row matches a gold row of its own; None where no alignment does.
+    """Align columns so that every predicted row matches a gold row of its own; None if no alignment does.
 
     Arguments are those of `best_alignment`. Columns whose cells cannot match are refused first, by counting them. When
     the budget is spent, an alignment that matches fewer rows is returned, with `proven` False.
@@ -117,7 +117,7 @@ def whole_alignments(
     Of columns that are interchangeable, one is tried.
 
     `guesses` are tried before any search. `fits` tells which columns are interchangeable (by default, those of the same
-    cells) and which cannot be aligned. Raise BudgetSpentError where the budget ends.
+    cells) and which cannot be aligned. Raise BudgetSpentError if the budget ends.
     """
     need = len(predicted[0]) if predicted else 0
     height = len(gold[0]) if gold else 0

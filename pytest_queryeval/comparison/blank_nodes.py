@@ -41,7 +41,7 @@ def rename_blank_nodes(
     """Return predicted rows with blank nodes named after gold's, and whether no better names can have been missed.
 
     Nodes without a partner get names of their own. `columns` are the predicted columns that gold's are compared with,
-    None where any may be. `merged` returns one value for cells that are equal without being the same, such as numbers
+    None if any may be. `merged` returns one value for cells that are equal without being the same, such as numbers
     within the tolerance.
     """
     nodes = _nodes(predicted)
@@ -67,7 +67,7 @@ def rename_blank_nodes(
 def _aligned_names(gold: Sequence[Cells], predicted: Sequence[Cells]) -> tuple[Names | None, bool]:
     """Return names that make the tables equal under some alignment of columns, and whether none can have been missed.
 
-    The names are None where no alignment has any.
+    The names are None if no alignment has any.
     """
     expected = Counter(gold)
     visits = MAX_VISITS
@@ -186,7 +186,7 @@ class _Search:
             yield names
 
     def _same(self, gold: _Part, predicted: _Part) -> Names | None:
-        """Return the names by which two parts of equal keys are the same; None where they are not."""
+        """Return the names by which two parts of equal keys are the same; None if they are not."""
         groups = _same_colour(gold.colours, predicted.colours)
         unique = {predicted_nodes[0]: gold_nodes[0] for gold_nodes, predicted_nodes in groups if len(gold_nodes) == 1}
         if unique or not groups:

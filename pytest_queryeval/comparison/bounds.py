@@ -247,7 +247,7 @@ class EntityTiebreak:
         self._pairs: dict[tuple[int, int], tuple[float, float]] = {}
 
     def pair(self, gold: int, predicted: int) -> tuple[float, float]:
-        """Return precision and recall of one column pair, 0 where they share no value."""
+        """Return precision and recall of one column pair, 0 if they share no value."""
         ratios = self._pairs.get((gold, predicted))
         if ratios is None:
             self._spend(_PAIR)
@@ -293,7 +293,7 @@ class EntityTiebreak:
         return guess
 
     def _best_under(self, options: Sequence[Sequence[int]], tangent: float) -> list[int] | None:
-        """Return the best assignment under a tangent; None where there is no alignment within `options`."""
+        """Return the best assignment under a tangent; None if there is no alignment within `options`."""
         columns = [allowed[0] for allowed in options]
         free = [gold for gold, allowed in enumerate(options) if len(allowed) > 1]
         fixed = {allowed[0] for allowed in options if len(allowed) == 1}

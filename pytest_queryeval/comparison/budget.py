@@ -28,7 +28,7 @@ class Budget:
 
     @contextmanager
     def part(self, parts: int) -> Iterator[None]:
-        """Limit searches within the `with` statement to one of so many equal parts of the remaining rows."""
+        """Limit searches within the `with` statement to one of several equal parts of the remaining rows."""
         reserve = self._reserve
         self._reserve = self.left - (self.left - reserve) // parts
         try:
@@ -42,7 +42,7 @@ _shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=
 
 @contextmanager
 def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
-    """Let all searches within the `with` statement share a budget of so many rows, instead of one for each."""
+    """Let all searches within the `with` statement share a budget of `rows` rows, instead of one for each."""
     token = _shared_budget.set(Budget(rows))
     try:
         yield

@@ -94,7 +94,7 @@ def quantity_of(value: Comparable) -> Quantity:
 
 
 def datatype_of(value: Comparable) -> str:
-    """Return the datatype within which a number is compared; empty where numbers of all types are."""
+    """Return the datatype within which a number is compared; empty if numbers of all types are."""
     return value.datatype if isinstance(value, TypedNumber) else ""
 
 

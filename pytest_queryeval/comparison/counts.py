@@ -34,12 +34,12 @@ class Counts:
 
     @property
     def f1(self) -> float:
-        """Return 2·tp / (2·tp + fp + fn), 1 where both have nothing."""
+        """Return 2·tp / (2·tp + fp + fn), 1 if both have nothing."""
         total = 2 * self.tp + self.fp + self.fn
         return 2 * self.tp / total if total else 1.0
 
     def as_dict(self) -> dict[str, float]:
-        """Return the counts as reports have them."""
+        """Return the counts in the form of reports."""
         return {"tp": self.tp, "fp": self.fp, "fn": self.fn}
 
 
@@ -88,7 +88,7 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 
 @lru_cache(maxsize=2)
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
-    """Count the distinct values of each gold column under the best alignment; None where there is none."""
+    """Count the distinct values of each gold column under the best alignment; None if there is none."""
     tables = pair(gold, predicted, policy)
     alignment = tables.alignment
     if alignment is None:

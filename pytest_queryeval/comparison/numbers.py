@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 from pytest_queryeval.core.policy import DEFAULT_ABS, DEFAULT_REL, Policy
 
 Number: TypeAlias = int | float | Decimal
-ROUNDED_DECIMALS = 6  # two Decimals of at least so many decimals may have been rounded to them
-QUOTIENT_DECIMALS = 12  # a Decimal of at least so many decimals may be a quotient, of which there is no exact one
+ROUNDED_DECIMALS = 6  # two Decimals with at least this number of decimals may have been rounded to them
+QUOTIENT_DECIMALS = 12  # a Decimal with at least this number of decimals may be a quotient, which has no exact value
 QUOTIENT_REL = 1e-15
 EXACT_FLOATS = 2**53  # below it, floats hold every whole number
 _CONTEXT = Context(prec=2_000, Emax=MAX_EMAX, Emin=MIN_EMIN)  # by default, differences are rounded to 28 digits

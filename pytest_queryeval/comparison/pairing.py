@@ -54,7 +54,7 @@ class Pair:
 
     @cached_property
     def _stated_columns(self) -> tuple[int, ...] | None:
-        """The predicted column of each gold one, as the policy states it; None where any may be, or one is missing."""
+        """The predicted column of each gold one, as the policy states it; None if any may be, or one is missing."""
         if self.policy.columns == "by_name":
             return _by_name(self.gold.columns, self.predicted.columns)
         is_stated = self.policy.columns == "positional" and len(self.gold.columns) <= len(self.predicted.columns)
@@ -163,7 +163,7 @@ class Pair:
     def _has_other_integers(self) -> bool:
         """Return whether the integers of rows have other sums than gold's, so that no order of columns helps.
 
-        This takes a tenth of the time that codes take. False where sums do not tell.
+        This takes a tenth of the time that codes take. False if the sums do not show it.
         """
         if not self._has_same_size:
             return False
@@ -194,7 +194,7 @@ class Pair:
 
     @cached_property
     def alignment(self) -> Alignment | None:
-        """The best alignment that the policy allows; None where predicted lacks columns."""
+        """The best alignment that the policy allows; None if predicted lacks columns."""
         return self._note(self._find_alignment())
 
     def _find_alignment(self) -> Alignment | None:
@@ -293,7 +293,7 @@ def pair(gold: Table, predicted: Table, policy: Policy) -> Pair:
 
 
 def _integer_sums(rows: Rows) -> list[int] | None:
-    """Return the sum of the integers of each row, sorted; None where other cells may equal an integer."""
+    """Return the sum of the integers of each row, sorted; None if other cells may equal an integer."""
     types = set(map(type, chain.from_iterable(rows)))
     if types == {int}:
         return sorted(map(sum, rows))  # type: ignore[arg-type]  # all cells are int

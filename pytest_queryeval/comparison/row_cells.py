@@ -266,7 +266,7 @@ def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
 def _all_that_is_wanted(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
     """Pair each row of the smaller side with a row that it has the most cells in common with.
 
-    Return the number of these cells, which no other pairs exceed; None where such a row is taken, or past MAX_VISITS.
+    Return the number of these cells, which no other pairs exceed; None if such a row is taken, or past MAX_VISITS.
     """
     holders: defaultdict[object, list[int]] = defaultdict(list)
     for right, row in enumerate(predicted):
@@ -314,7 +314,7 @@ def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCell
 
 
 def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
-    """Return an upper bound, as if each row shared every cell that the other side holds; None where it is not known."""
+    """Return an upper bound, as if each row shared every cell that the other side holds; None if it is not known."""
     if gold.reach is not gold.cells:
         return None
     pairs = min(len(gold.cells), len(predicted))

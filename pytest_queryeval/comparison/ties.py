@@ -45,7 +45,7 @@ class OrderPlan:
     """The order of a query's rows, and the queries that show which tie: the first that runs counts.
 
     `limited` queries return the rows of some places only, from `offset` on. `keys` are the output columns that hold all
-    sort keys, or None where some key is not selected.
+    sort keys, or None if some key is not selected.
     """
 
     ordered: bool
@@ -62,7 +62,7 @@ UNREADABLE = OrderPlan(ordered=True, limited=False, offset=0, queries=(), keys=N
 def ties_of(
     plan: OrderPlan, table: Table, policy: Policy, run: Callable[[str], Table | str]
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
-    """Return the ties of gold's answer, or None where they are not known, and notes on how they were found.
+    """Return the ties of gold's answer, or None if they are not known, and notes on how they were found.
 
     `run` executes a query, and returns its answer or why it failed.
     """
@@ -122,7 +122,7 @@ def _grouped(rows: Sequence[Row], keys: Sequence[Hashable]) -> list[list[Row]]:
 
 
 def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
-    """Return the part of the groups that the answer covers; None where the answer has other rows."""
+    """Return the part of the groups that the answer covers; None if the answer has other rows."""
     start, end = offset, offset + len(table.rows)
     answered = _comparable(table.rows, table, policy)
     allowed_rows = iter(_comparable(list(chain.from_iterable(groups)), table, policy))

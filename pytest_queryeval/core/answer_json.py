@@ -1,6 +1,6 @@
 """Cells, texts and answers as JSON that people can read, and back again without a loss.
 
-What JSON has no word for is an object with one key that starts with `$`: `{"$decimal": "1.10"}`.
+A value that JSON cannot express is an object with one key that starts with `$`: `{"$decimal": "1.10"}`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INEXACT = re.compile("nan|inf")
 
 
 def encode(value: Any) -> JsonValue:
-    """Return a cell, or a JSON document, as values that JSON has; objects keep the order of their keys.
+    """Return a cell, or a JSON document, as JSON values; objects keep the order of their keys.
 
     Raise TypeError for a value of any other type, and RecursionError for too many levels.
     """
@@ -61,7 +61,7 @@ def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
 
 
 def decode(value: Any) -> Any:
-    """Return the cell, or the JSON document, that `encode` was given; raise ValueError for what it never returns."""
+    """Return the cell, or the JSON document, that `encode` encoded; raise ValueError for anything else."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -74,7 +74,7 @@ def decode(value: Any) -> Any:
     try:
         return _DECODERS[tag](value[tag])
     except (TypeError, AttributeError, InvalidOperation, UnicodeEncodeError, OverflowError) as error:
-        raise ValueError(f"{tag!a} holds what is none") from error
+        raise ValueError(f"{tag!a} holds an invalid value") from error
 
 
 def decode_cell(value: Any) -> Cell:
@@ -89,7 +89,7 @@ def decode_text(value: Any) -> str:
     """Return the text that was encoded; raise ValueError for anything else."""
     text = decode(value)
     if not isinstance(text, str):
-        raise ValueError("something else where a text is expected")
+        raise ValueError("a value that is not text")
     return text
 
 
@@ -100,7 +100,7 @@ def encode_lines(text: str) -> JsonValue:
 
 
 def decode_lines(value: Any) -> str:
-    """Return the text that `encode_lines` was given; raise ValueError for anything else."""
+    """Return the text that `encode_lines` encoded; raise ValueError for anything else."""
     return "\n".join(map(decode_text, value)) if isinstance(value, list) else decode_text(value)
 
 
@@ -119,7 +119,7 @@ def _decode_literal(parts: Sequence[Any]) -> Literal:
 
 def _decode_float(text: str) -> float:
     if not _INEXACT.search(text):
-        raise ValueError("a number that JSON has a word for")
+        raise ValueError("a number that JSON can express")
     return float(text)
 
 
@@ -167,11 +167,11 @@ def encode_answer(answer: Answer | None) -> JsonObject:
             case Selection():
                 return {"selection": _encode_selection(answer)}
     except RecursionError as error:
-        raise TypeError("it nests too deep") from error
+        raise TypeError("it is nested too deeply") from error
 
 
 def decode_answer(entry: Entry) -> Answer | None:
-    """Return the answer in an entry, None where it holds none; raise ValueError, TypeError or KeyError for others."""
+    """Return the answer in an entry, None if it has none; raise ValueError, TypeError or KeyError if it is invalid."""
     if "table" in entry:
         return _decode_table(entry["table"])
     if "json" in entry:

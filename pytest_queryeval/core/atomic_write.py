@@ -8,11 +8,11 @@ from uuid import uuid4
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], *, keep_existing: bool = False) -> None:
-    """Write a file, and make its folders; whoever reads meanwhile finds the file as it was before, or none.
+    """Write a file and make its folders; until it is complete, readers find the previous file, or none.
 
     The content may come in parts, so that it is never in memory as a whole.
-    With `keep_existing` a file that is there stays as it is, also one that another process writes at the same time.
-    Raise OSError where the file cannot be written; nothing of it is left behind then.
+    With `keep_existing`, an existing file is kept, even one that another process writes at the same time.
+    Raise OSError if the file cannot be written; then nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".queryeval-{uuid4().hex}")
@@ -26,7 +26,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], *, keep_exist
 
 
 def _link(path: Path, file: Path) -> bool:
-    """Give a file the name `path` too unless that is taken; return False on a file system without links."""
+    """Make `path` a hard link to a file unless it exists; return False on a file system without links."""
     try:
         path.hardlink_to(file)
     except FileExistsError:

@@ -27,7 +27,7 @@ def cache_folder(name: str) -> Path:
 
 
 def private_folder() -> Path:
-    """Return a folder of this user among the temporary files, for when the cache folder cannot be used.
+    """Return a folder of this user among the temporary files, to be used if the cache folder cannot be.
 
     Raise OSError, whose text names the folder, where it cannot be made or belongs to another user.
     """
@@ -38,7 +38,7 @@ def private_folder() -> Path:
     except OSError as error:
         raise OSError(f"{error.strerror}: {folder}") from error
     if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
-        raise OSError(f"{folder} is somebody else's")
+        raise OSError(f"{folder} belongs to another user")
     return folder
 
 

@@ -139,7 +139,7 @@ class CauseReport(TypedDict):
     repaired_query: str | None
     """The predicted query after these edits, which has gold's answer."""
     tested: NotRequired[bool]
-    """Whether it also says the same as gold, or answers as gold does on small databases; else on the source only."""
+    """Whether it is also equivalent to gold, or answers as gold does on small databases, not on the source only."""
 
 
 class RefutationReport(TypedDict):
@@ -324,7 +324,7 @@ class CaseReport(TypedDict):
     evidence: str
     outcome: Outcome
     scores: dict[str, float | None]
-    """By metric; None where a metric does not apply."""
+    """By metric; None if a metric does not apply."""
     violations: list[ViolationReport]
     """The thresholds that are not met."""
     gold: GoldReport | None

@@ -1,4 +1,4 @@
-"""What a predictor gets of a case: all that belongs to the question, and nothing that tells the answer."""
+"""What a predictor sees of a case: everything about the question, and nothing about the answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _LazySchema:
 class CaseView(_LazySchema):
     """A case as a predictor sees it.
 
-    `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
+    `conversation` is all that was said up to the question, which is its last message; empty if there is nothing but
     the question. `dialect` is what sqlglot calls the language of the queries. `difficulty` is None unless the suite
     states one: hardness is computed from gold. `source` is the name of what is queried. `schema` is for SQL the tables
     of the source as CREATE TABLE statements, for JSON the JSON Schema, else None; a source is listed when its schema is
@@ -45,10 +45,10 @@ class CaseView(_LazySchema):
     source: str | None = None
     schema: str | None = field(default=None, repr=False, compare=False)
 
-    if not TYPE_CHECKING:  # a type checker is to find what is not there
+    if not TYPE_CHECKING:  # type checkers should report attributes that do not exist
 
         def __getattr__(self, name: str) -> Any:
-            """List the schema on first use, and say why anything else is not there."""
+            """List the schema on first use; for any other name, raise AttributeError with the reason."""
             if name == "schema":
                 object.__setattr__(self, name, self._list_schema())
                 return self.schema

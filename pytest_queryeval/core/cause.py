@@ -95,9 +95,9 @@ class SharedPatterns:
     """What the parts of two SQL queries, or the triple patterns of two SPARQL queries, have in common."""
 
     shared: int
-    """How many of gold predicted has, too."""
+    """How many of gold's the predicted query has as well."""
     of: int
-    """How many gold has."""
+    """How many gold has in all."""
     only_gold: tuple[str, ...]
     only_predicted: tuple[str, ...]
 
@@ -113,7 +113,7 @@ class QueryEdits(Protocol):
         """Yield which edits to make together, in the order in which they are to be tried: each alone, then pairs."""
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return the predicted query after these edits; None where that cannot be a query."""
+        """Return the predicted query after these edits; None if that cannot be a query."""
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted says the same as gold after these edits, so that no data can tell them apart."""

@@ -47,9 +47,9 @@ class SettingError(QueryEvalError):
 class PredictorError(QueryEvalError):
     """The system under test raised, timed out, or has no answer for a case.
 
-    Where it is `temporary` another call may have one, after a `pause` of so many seconds if the system named one. It is
-    `unreachable` where nothing answers at its address. `location` is that of the predictor in a suite, where it cannot
-    be called for any case.
+    If it is `temporary`, another call may succeed, after a `pause` in seconds if the system named one. It is
+    `unreachable` if nothing answers at its address. `location` is the place of the predictor in a suite, set if it
+    cannot be called for any case.
     """
 
     def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0, unreachable: bool = False) -> None:
@@ -159,7 +159,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
 
 
 def nearest(word: str, names: Collection[str]) -> str:
-    """Return the known name that is most like a word; empty where none is."""
+    """Return the known name that is most like a word; empty if none is."""
     # Parts of names as well: "acuracy" is nearer to "accuracy" than to "execution_accuracy".
     lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
     lowered |= {name.lower(): name for name in sorted(names)}
@@ -205,7 +205,7 @@ Error = TypeVar("Error", bound=QueryEvalError)
 def capture_error(function: Callable[[], T], error_type: type[Error]) -> T | Error:
     """Return what `function` returns, or the error of `error_type` that it raises.
 
-    Kept as a value, what failed once fails again without another attempt.
+    An error that is kept as a value can be raised again without another attempt.
     """
     try:
         return function()

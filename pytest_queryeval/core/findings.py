@@ -37,7 +37,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
 class Finding:
     """What a rule found at a place of a suite; `case` is the id of the case, if it is about one.
 
-    `silenced` is the reason for which the suite ignores it, empty where it does not.
+    `silenced` is the reason for which the suite ignores it, empty if it does not.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""Gates, what all cases of a folder must reach together, and their rules: one object for each way to judge cases."""
+"""Gates, which the cases of a folder must meet together, and their rules: one object for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_queryeval.text.formatting import format_score, limits_text, pluraliz
 
 NO_CASE = "no case was evaluated"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
-# A requirement and its numbers, of which greater ones require more: ("min",) with 0.8, ("max",) with -2.
+# The name of a requirement and its numbers, greater ones being stricter: ("min",) with 0.8, ("max",) with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 
 
@@ -42,7 +42,7 @@ class GateKey(NamedTuple):
 
 
 class Evidence(Protocol):
-    """What a gate is measured on: its cases, which are read once, and of which none is kept.
+    """Collects what a gate is measured by: each of its cases is added once, and none is kept.
 
     Gates that differ in `min` and `max` alone share their evidence.
     """
@@ -109,14 +109,14 @@ class GateRule(ABC):
         return {"required": required, "propertyNames": one_of([*keys, "where"])}
 
     def metric_of_cases(self, gate: PendingGate) -> str | None:
-        """Return the metric that has to be computed for its cases; None where it needs none."""
+        """Return the metric that has to be computed for its cases; None if it needs none."""
         return gate["metric"]
 
     def why_all(self, gate: PendingGate) -> str:
         """Return why the gate needs all of its cases.
 
-        Empty where it limits a mean of scores from 0 to 1, of which `score_with_errors` returns that of each case: some
-        of them, drawn at random, may be enough to decide it.
+        Empty if it limits a mean of scores from 0 to 1, which `score_with_errors` returns for each case: then some
+        cases, drawn at random, may be enough to decide it.
         """
         return "it compares with the baseline" if self.needs_baseline else "its rule needs all cases"
 
@@ -125,7 +125,7 @@ class GateRule(ABC):
         return None
 
     def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
-        """Return whether the gate is met or missed whatever its other cases score; None where these decide.
+        """Return whether the gate is met or missed whatever its other cases score; None if these decide.
 
         `value` is the one over `n` cases, and `rest` is how many did not run.
         """
@@ -146,7 +146,7 @@ class GateRule(ABC):
         return format_score(value)
 
     def shown_value(self, gate: GateReport, value: float) -> str:
-        """Return the value with as many digits as show on which side of the limits it lies."""
+        """Return the value with enough digits to show on which side of the limits it lies."""
         limits = limits_of(gate)
         texts, is_met = (self.number_text(value), f"{value:.6g}", repr(value)), limits.admits(value)
         return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
@@ -194,7 +194,7 @@ def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator
 
 
 def result_between(gate: PendingGate, low: float, high: float) -> bool | None:
-    """Return whether a gate is met, or missed, by each value from `low` to `high`; None where values differ in that."""
+    """Return whether a gate is met, or missed, by each value from `low` to `high`; None if values differ in that."""
     limits = limits_of(gate)
     if limits.admits(low) and limits.admits(high):
         return True

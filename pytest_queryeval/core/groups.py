@@ -68,7 +68,7 @@ REVIEW = Group(
     heading="review",
     plural="decisions",
     preposition="decided",
-    shown=frozenset({"filters", "csv", "failure"}),
+    shown=frozenset({"filters", "csv", "workbook", "failure"}),
 )
 FILE = Group(
     values=lambda _, path: (path,),

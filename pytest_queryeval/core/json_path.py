@@ -34,7 +34,7 @@ def selected(path: str, document: Any) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def _steps(path: str) -> tuple[str, ...] | None:
-    """Return the names and stars of a path that has nothing else, None for other paths.
+    """Return the steps of a path that has only names and wildcards, None for other paths.
 
     Cells of nested rows are selected row by row; the library takes 40 microseconds for each.
     """

@@ -1,4 +1,4 @@
-"""JSON as an answer: a value, and the schema that it is to keep."""
+"""JSON as an answer: a value, and the schema that it has to match."""
 
 from __future__ import annotations
 

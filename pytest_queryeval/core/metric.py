@@ -20,14 +20,14 @@ MetricInput: TypeAlias = Literal["answers", "executions", "queries", "prediction
 Better: TypeAlias = Literal["higher", "lower"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
-# Seconds of gold and of predicted, a pair an iteration; None where one of the two is not a query.
+# Seconds of gold and of predicted, a pair an iteration; None if one of the two is not a query.
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
 # The cosines of pairs of texts by the embedding model of that name.
 Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[float]]
 # The values of another metric, each behind the name of the variant of the database on which both queries have it; the
 # first is that on the source itself, without a name.
 States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
-# The terms of a query that the case's source does not have, each in a sentence; None where that cannot be told.
+# The terms of a query that the case's source does not have, each in a sentence; None if that cannot be told.
 UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
 # What came of challenging the predicted query, whose answer is right.
 RunChallenge: TypeAlias = Callable[[], Challenge]
@@ -104,7 +104,7 @@ class Metric:
 
     @property
     def worst_score(self) -> float | None:
-        """The score of a failed prediction; None where lower is better and nothing limits how high scores are."""
+        """The score of a failed prediction; None if lower is better and nothing limits how high scores are."""
         if self.better == "higher":
             return 0.0
         return None if self.max_score is None or math.isinf(self.max_score) else self.max_score

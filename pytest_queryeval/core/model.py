@@ -32,7 +32,7 @@ PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
 # What a reviewer decided on the golds of a case.
 Decision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
-# The cases that have these values of groups, by name; `not` leaves out those that have all of its own.
+# The cases that have these values of groups, by name; `not` leaves out those that have all of its values.
 Where: TypeAlias = dict[str, str | dict[str, str]]
 
 
@@ -40,7 +40,7 @@ Where: TypeAlias = dict[str, str | dict[str, str]]
 class Threshold:
     """The least and the greatest value that a metric may have; None leaves that side open.
 
-    `option` is the option of the command line that requires it; empty where a suite does.
+    `option` is the option of the command line that requires it; empty if a suite does.
     """
 
     minimum: float | None = None
@@ -78,10 +78,10 @@ class Source:
 class PredictorSpec:
     """A predictor as a suite names it; `folder` is where relative paths start.
 
-    `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
-    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. A text that `abstain`,
-    a regular expression, matches is an abstention. `location` is the place that names the predictor. `key` is equal for
-    specifications of one and the same predictor.
+    `concurrency` is the greatest number of calls at once, and `retries` how often a failed call is repeated that may
+    succeed then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. A text that
+    `abstain`, a regular expression, matches is an abstention. `location` is the place that names the predictor. `key`
+    is equal for specifications of one and the same predictor.
     """
 
     kind: str
@@ -101,10 +101,10 @@ class PredictorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOrAnswer:
-    """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
+    """A gold or predicted answer as it is stated: a query to run, or an answer that is not run.
 
     It holds both where the answer is what its text says, as in JSON. `location` is where a suite states it, or the file
-    that holds it; None for what no suite states.
+    that holds it; None if no suite states it.
     """
 
     query: str | None = None
@@ -137,16 +137,16 @@ class Settings:
 
     kind: str
     source: Source | None
-    """Where its queries run; None where no level names a source."""
+    """Where its queries run; None if no level names a source."""
     predictor: PredictorSpec | None = None
-    """None where no level names a predictor, and for a case that states what is predicted."""
+    """None if no level names a predictor, and for a case that states what is predicted."""
     metrics: tuple[str, ...]
     options: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     """Options by the names of metrics and kinds."""
     thresholds: Mapping[str, Threshold]
     policy: Policy
     dialect: str
-    """What sqlglot calls the language of the queries; empty where it has no name for it."""
+    """What sqlglot calls the language of the queries; empty if it has no name for it."""
     on_miss: Literal["fail", "xfail"] = "fail"
     on_miss_location: Location | None = field(default=None, compare=False)
     """Where a suite states `on_miss`."""
@@ -200,7 +200,7 @@ class Review:
     metrics: tuple[str, ...]
     thresholds: Mapping[str, Threshold]
     withdrawal: str = ""
-    """Why the case does not count: its golds are wrong, and no right answer is known; empty where it counts."""
+    """Why the case does not count: its golds are wrong, and no right answer is known; empty if it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,15 +224,15 @@ class Case:
     answerable: bool = True
     """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()
-    """All that was said up to the question, which is its last message; empty where there is only the question."""
+    """All that was said up to the question, which is its last message; empty if there is only the question."""
     db_schema: Schema | None = None
-    """The schema that the suite states; None where it is the source's."""
+    """The schema that the suite states; None if it is the source's."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """The values of keys that features and other packages add, by the names of the keys."""
     row: Location | None = None
     """The place of a case in a table; `location` is where the suite names that table."""
     suite: Path | None = None
-    """The file of its suite, which may name other files with cases; None where it is that of `location`."""
+    """The file of its suite, which may name other files with cases; None if it is that of `location`."""
     review: Review | None = None
     """What was decided on its golds: `golds`, `answerable` and `settings` are those after the decision."""
 
@@ -255,10 +255,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the system under test said.
+    """The answer of the system under test, which is not yet executed.
 
     `content` holds a query's text, an answer, or an abstention. `seconds` is the wall time of the call; `metadata` is
-    whatever the system told about it.
+    what the system states about it.
     """
 
     content: QueryOrAnswer | Abstention
@@ -308,9 +308,9 @@ class ThresholdViolation:
 class Trial:
     """One answer of the system, scored; `gold_index` tells which of several golds counted.
 
-    `passed` is None where nothing is required. `scoring_seconds` is the time of comparing gold and predicted, with the
-    queries that are run again for that. `depends_on_tie` is true where the answer is right only since a LIMIT of
-    gold cuts through rows that tie.
+    `passed` is None if nothing is required. `scoring_seconds` is the time of comparing gold and predicted, with the
+    queries that are run again for that. `depends_on_tie` is true where the answer is right only because a LIMIT of gold
+    cuts through rows that tie.
     """
 
     gold: Execution
@@ -354,7 +354,7 @@ class CaseResult:
     difference: Difference | None
     cause: Cause | None = None
     unreviewed: UnreviewedResult | None = None
-    """None where no decision changes what the case is scored by."""
+    """None if no decision changes what the case is scored by."""
 
     @property
     def outcome(self) -> Outcome:

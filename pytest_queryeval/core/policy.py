@@ -29,7 +29,7 @@ class Policy:
     `rel` and `abs`: a float equals a number when |x - y| <= max(rel * max(|x|, |y|), abs), by default 1e-6 and 1e-9.
     Where they are set, they hold for Decimals too, which are exact otherwise; two integers are always exact.
     `column_numbers`: the tolerances of gold columns that have one of their own.
-    `gold_columns`: the columns of gold that count, by name or 0-based position; all where there are none.
+    `gold_columns`: the columns of gold that count, by name or 0-based position; empty for all of them.
     """
 
     rel: float | None = None
@@ -68,7 +68,7 @@ class Policy:
         return replace(self, column_numbers=())
 
     def loosest(self) -> Policy:
-        """Return the policy with one tolerance for all columns, under which all are equal that are under this one."""
+        """Return the policy with one tolerance for all columns, which accepts all that this one accepts."""
         rels = [self.rel, *(numbers.rel for numbers in self.column_numbers)]
         tolerances = [self.abs, *(numbers.abs for numbers in self.column_numbers)]
         return replace(self, rel=_loosest(rels, DEFAULT_REL), abs=_loosest(tolerances, DEFAULT_ABS), column_numbers=())

@@ -28,7 +28,7 @@ def installed_entry_points() -> EntryPoints:
 
 
 class Registration(NamedTuple):
-    """The module whose import registers something, and its file, empty where there is none."""
+    """The module whose import registers something, and its file, empty if there is none."""
 
     module: str
     file: str
@@ -43,7 +43,7 @@ class Registration(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells the file from others in its place; empty where there is none."""
+        """The digest of the file, which changes with its content; empty without a file."""
         file = Path(self.file)
         return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
@@ -66,11 +66,13 @@ class Registry(Mapping[str, T]):
         self._group = group
         self._members: dict[str, T | str] = dict(members)
         self._registrations: dict[str, Registration] = {}
+        self._missing_features: dict[str, str] = {}
         self._entry_points_read = False
 
     def register(self, name: str, member: Any) -> None:
         """Add `member` (an object, or "module:attribute"), or replace the one of that name."""
         self._members[name] = member if isinstance(member, str) else self._admit(member)
+        self._missing_features.pop(name, None)
         self._registrations[name] = Registration.here()
 
     def registrations(self) -> dict[str, Registration]:
@@ -88,21 +90,23 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         return len(self.names())
 
-    # Two registries are the same only if they are one: to compare members would import all of them.
+    # Registries are compared by identity: comparing their members would import all of them.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __getitem__(self, name: str) -> T:
         """Return the object called `name`.
 
-        Raise `UnknownNameError` with the nearest name, `MissingFeatureError` where its feature is not installed, and
-        `QueryEvalError` where it cannot be imported otherwise.
+        Raise `UnknownNameError` with the nearest name, `MissingFeatureError` if its feature is not installed, and
+        `QueryEvalError` if it cannot be imported otherwise.
         """
         member = self._members.get(name)
         if member is not None and not isinstance(member, str):
             return member
         if name not in self:
             raise UnknownNameError(f"unknown {self.noun} '{name}'{did_you_mean(name, self._members)}")
+        if name in self._missing_features:
+            raise MissingFeatureError(self._missing_features[name])
         member = self._members[name]
         if isinstance(member, str):
             try:
@@ -111,6 +115,7 @@ class Registry(Mapping[str, T]):
                 feature = _FEATURE.fullmatch(error.name or "") if isinstance(error, ModuleNotFoundError) else None
                 if feature and find_spec(feature[1]) is None:
                     problem = f"{self.noun} '{name}' needs the feature {feature[2]}, which is not installed"
+                    self._missing_features[name] = problem
                     raise MissingFeatureError(problem) from error
                 problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
                 raise QueryEvalError(problem) from error

@@ -51,7 +51,7 @@ class ScoreStatistics(Spread):
     ci95: Interval | None
     """The 95 % confidence interval of the mean, None for `n` = 1."""
     ci95_clustered: NotRequired[Interval | None]
-    """The same with the sources as clusters, None where too few sources are shared."""
+    """The same with the sources as clusters, None if too few sources are shared."""
 
 
 class MetricStatistics(ScoreStatistics):
@@ -95,7 +95,7 @@ class Totals(TypedDict):
 
 
 class GroupReport(TypedDict):
-    """What is counted of the cases of a group."""
+    """The figures of the cases of a group."""
 
     totals: Totals
     metrics: dict[str, MetricStatistics]
@@ -217,7 +217,7 @@ class GateReport(PendingGate, GateMeasurement):
 
 
 class CasesFile(TypedDict):
-    """Where more than 50,000 cases are: a file beside report.json with a case in each line, in the same order."""
+    """The file beside report.json that holds more than 50,000 cases, one in each line, in the same order."""
 
     file: str
     """Its name."""
@@ -444,7 +444,7 @@ class RunResults(RunFacts):
 
 
 class ReportTables(TypedDict, total=False):
-    """What not every run has."""
+    """Parts of a report that only some runs have."""
 
     spider_table: SpiderTable
     """The table of Spider's published tool by level."""

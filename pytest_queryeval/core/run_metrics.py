@@ -28,7 +28,7 @@ class RunMetric:
 
 
 def _of_trials(name: str) -> RunMetric:
-    """Return what gates limit of a score that cases with several trials have."""
+    """Return the run metric of a score that only cases with several trials have."""
     instead = "a case with several trials is decided by its `trials_rule`"
     return RunMetric(score=lambda case: case["scores"].get(name), instead=instead)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A code of a dimension by its id, its name, or both; None for what was not said.
+    """A code of a dimension by its id, its name, or both; None for the one that was not given.
 
-    `label` is the name that the structure tells where none was said: it is shown, and compared only with a gold that
-    says no id.
+    `label` is the name in the structure if none was given: it is shown, and compared only with a gold without an id.
     """
 
     id: str | None

@@ -1,4 +1,4 @@
-"""Validators of single settings: a test of the value, and the words for what passes it."""
+"""Validators of single settings: a test of the value, and a description of the values that pass it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 
 
 class SettingValidator(NamedTuple):
-    """A test of a setting's value, and the words for what passes it.
+    """A test of a setting's value, and a description of the values that pass it.
 
     `suggestion` returns the end of the message for a value that does not pass. With `names_files`, the value is
     the name of a file, or several. `shape` describes the value to editors, as the suite has it: variables of the

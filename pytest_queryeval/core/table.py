@@ -99,9 +99,9 @@ class Tie:
 class Table:
     """`rows` are tuples as long as `columns`. Compared and hashed by identity: equality is a matter of policy.
 
-    `ties` is None where the order of rows means nothing; otherwise it covers the answer from the first row to the last.
-    `is_graph` marks the triples of an RDF graph: its three columns are what they are, whatever the policy says of
-    columns. Without `has_header` nothing tells which columns an answer without rows has.
+    `ties` is None if the order of rows means nothing; otherwise it covers the answer from the first row to the last.
+    `is_graph` marks the triples of an RDF graph: its three columns are fixed, whatever the policy says about columns.
+    Without `has_header`, the columns of an answer without rows are unknown.
     """
 
     columns: tuple[str, ...]
@@ -120,7 +120,7 @@ class Difference:
     `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
     `repeated` rows are on both sides, each with its number in gold and in predicted.
     `counts` are the numbers of all gold rows that predicted lacks, and of all predicted rows that gold lacks. `summary`
-    says it all in a few words, for the first line of a failure; empty where nothing differs.
+    is the difference in a few words, for the first line of a failure; empty if nothing differs.
     """
 
     columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tables as CREATE TABLE statements. Also imported by child processes: needs nothing else of the package."""
+"""Tables as CREATE TABLE statements. Also imported by child processes, so it imports nothing else of the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class ColumnDefinition(NamedTuple):
-    """A column of a table; its type is empty where nobody knows it."""
+    """A column of a table; its type is empty if unknown."""
 
     name: str
     type: str = ""

@@ -1,4 +1,4 @@
-"""The tree of nodes, each with its place, that suite files are read into, and the problems that are found meanwhile."""
+"""The tree of nodes with places into which a suite file is read, and the problems found meanwhile."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file, None where it is empty, and the problems that reading could go on after."""
+    """The content of a file, None if it is empty, and the problems that did not stop the reading."""
 
     root: Node | None
     problems: list[CaseError]
@@ -175,12 +175,12 @@ class Problems(list[CaseError]):
         for alike in by_text.values():
             errors += alike[:MAX_ALIKE]
             if more := len(alike[MAX_ALIKE:]):
-                errors[-1] = CaseError(errors[-1].location, f"{errors[-1].problem} (and so at {more:,} more places)")
+                errors[-1] = CaseError(errors[-1].location, f"{errors[-1].problem} (and at {more:,} more places)")
         return SuiteError(errors)
 
 
 def modification_time(path: Path) -> int:
-    """Return the time of the file's last change in nanoseconds; 0 where that fails, as reading the file will."""
+    """Return the time of the file's last change in nanoseconds; 0 if that fails, as reading the file will."""
     try:
         return path.stat().st_mtime_ns
     except (OSError, ValueError):

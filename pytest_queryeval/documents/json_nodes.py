@@ -23,7 +23,7 @@ class _Number(str):
 
 
 class _RefusedError(ValueError):
-    """Text that is not JSON, or JSON that is refused in suites; `line` and `column` are 0 where they are not known."""
+    """Text that is not JSON, or JSON that is refused in suites; `line` and `column` are 0 if they are not known."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0, *, is_of_end: bool = False) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ def read_json(file: File) -> Node:
 
 
 def read_jsonl(file: File) -> Iterator[Node | CaseError]:
-    """Yield a node or problem for each line that is not blank; raise `CaseError` where the file cannot be read."""
+    """Yield a node or problem for each line that is not blank; raise `CaseError` if the file cannot be read."""
     for line, data in enumerate(_lines(file), start=1):
         try:
             text = file.decoded(data, line=line)

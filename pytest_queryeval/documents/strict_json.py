@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 40
 
 
 class JsonError(ValueError):
-    """Text that has the form of JSON, and that no reader should accept."""
+    """JSON text with a value that readers should refuse."""
 
 
 class DuplicateKeyError(JsonError):
@@ -31,7 +31,7 @@ class TooDeepError(JsonError):
 
 
 def refuse_duplicates(pairs: Pairs) -> dict[str, Any]:
-    """Return an object; raise `DuplicateKeyError` where it has a key twice."""
+    """Return an object; raise `DuplicateKeyError` if it has a key twice."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -105,7 +105,7 @@ def syntax_problem(error: json.JSONDecodeError) -> str:
 
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
-_LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless it is told otherwise
+_LONG_NUMBER = re.compile(r'(?<![\d"])\d{4301,}')  # Python reads 4,300 digits, unless configured otherwise
 # By the beginning of Python's own message.
 _SYNTAX = {
     "Expecting property name": "expected a name in double quotes",
@@ -123,7 +123,7 @@ def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
     try:
         return decode(text, *arguments)
     except RecursionError:
-        raise TooDeepError("nested too deep") from None
+        raise TooDeepError("nested too deeply") from None
     except ValueError as error:
         if type(error) is not ValueError:
             raise
@@ -131,7 +131,7 @@ def _decoded(decode: Callable[..., T], text: str, *arguments: Any) -> T:
 
 
 def _long_number(text: str) -> str:
-    """Return what is wrong with a text in which Python refuses to read a whole number, for the time that takes."""
+    """Return what is wrong with a text in which a whole number has more digits than Python reads."""
     number = _LONG_NUMBER.search(text)
     if number is None or len(number[0]) <= sys.get_int_max_str_digits():
         return "a number is too large"

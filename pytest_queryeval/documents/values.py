@@ -241,7 +241,7 @@ def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
     results = []
     for value in values:
         if len(problems) >= MAX_PROBLEMS:
-            problems.append(CaseError(problems[-1].location, "and maybe more: what follows is not read by now"))
+            problems.append(CaseError(problems[-1].location, "and maybe more: reading stopped here"))
             break
         results.append(problems.attempt(read, value))
     problems.raise_any()

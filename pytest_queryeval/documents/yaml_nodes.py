@@ -40,7 +40,7 @@ _LINE_CHARACTERS = 2**31 - 1  # no line is broken: a text that is wrapped is ref
 
 
 def read_yaml(file: File) -> Document:
-    """Read the one document of a YAML file; raise `CaseError` where the file cannot be read as YAML at all."""
+    """Read the one document of a YAML file; raise `CaseError` if the file cannot be read as YAML at all."""
     return parse_yaml(file.text(MAX_YAML_BYTES), file)
 
 

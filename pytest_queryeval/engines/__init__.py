@@ -26,7 +26,7 @@ class Engine(Protocol):
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; an answer of more than `max_rows` rows is a failure.
 
-        `Execution.error` says what is wrong with the query; raises `SourceError` where the source is at fault.
+        `Execution.error` says what is wrong with the query; raises `SourceError` if the source is at fault.
         """
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class SupportsDDL(Protocol):
     """An engine that can list the statements that make its tables."""
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return CREATE TABLE statements of all tables, by name; None where a service cannot list them.
+        """Return CREATE TABLE statements of all tables, by name; None if a service cannot list them.
 
         Raises `SourceError`.
         """
@@ -73,12 +73,12 @@ def prefix_source_errors(prefix: str) -> Iterator[None]:
 
 
 def described_schema(listing: Execution) -> Schema:
-    """Return the schema that a listing of the columns describes; raises `SourceError` where the listing failed."""
+    """Return the schema that a listing of the columns describes; raises `SourceError` if the listing failed."""
     return schema_of_columns(_rows_of_listing(listing))
 
 
 def ddl_text(listing: Execution) -> str:
-    """Return the statements of a listing as one script; raises `SourceError` where the listing failed."""
+    """Return the statements of a listing as one script; raises `SourceError` if the listing failed."""
     return script_of(str(statement) for (statement,) in _rows_of_listing(listing))
 
 
@@ -96,14 +96,14 @@ def with_cells(execution: Execution) -> Execution:
 
 
 class Opener(Protocol):
-    """Opens a source; raises `SourceError` where its settings or its files do not allow that."""
+    """Opens a source; raises `SourceError` if its settings or its files do not allow that."""
 
     def __call__(self, source: Source, hosts: Hosts) -> Engine:
         """Open `source`; child processes come from `hosts`, which outlives the engine."""
 
 
 class Builder(Protocol):
-    """Makes a small database; raises `SourceError` where the script fails, at once or at the first query."""
+    """Makes a small database; raises `SourceError` if the script fails, at once or at the first query."""
 
     def __call__(self, script: str, settings: Settings, hosts: Hosts) -> Engine:
         """Open a new database made by `script`, which needs no other files, as a source with these settings is.
@@ -173,13 +173,13 @@ class EngineType:
     check: Callable[[Settings], None] = lambda _: None
     """Raise `SettingError` for the first setting that is invalid whatever the files contain."""
     settings: Mapping[str, SettingValidator] | None = None
-    """The validators of the settings, from which the schema for editors is made; None where they are unknown."""
+    """The validators of the settings, from which the schema for editors is made; None if they are unknown."""
     fingerprint: SourceFingerprint = SourceFingerprint()
     """What recorded answers depend on."""
     build: Builder | None = None
-    """Build small databases that distinguish queries; None where the engine cannot."""
+    """Build small databases that distinguish queries; None if the engine cannot."""
     build_with_rows: BuilderWithRows | None = None
-    """Build them by the script of their tables, and by rows; None where the script has to insert the rows."""
+    """Build them by the script of their tables, and by rows; None if the script has to insert the rows."""
     variants: VariantFormat = VariantFormat()
     """How such databases are kept as variants of a source."""
 

@@ -46,7 +46,7 @@ class DatabaseFile:
     def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
         """Open a new database that `write` creates at the path of its argument; it is removed on close.
 
-        Raises `SourceError` where there is no folder for it, and what `write` raises.
+        Raises `SourceError` if there is no folder for it, and what `write` raises.
         """
         try:
             folder = TemporaryDirectory(prefix="queryeval-")
@@ -62,7 +62,7 @@ class DatabaseFile:
         return cls(name, path, host, folder=folder)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database cannot be read."""
         with self._source_errors():
             return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
@@ -99,7 +99,7 @@ class DatabaseInMemory:
         self._host = host
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the script fails."""
         return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def close(self) -> None:

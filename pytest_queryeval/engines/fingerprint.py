@@ -20,7 +20,7 @@ def state_of(source: Source) -> str:
     """Return a digest of the contents of the source's files, then the `version` of its settings, if it has one.
 
     The digest has 32 hexadecimal digits, which depend on no path and no time; files are read again only after they
-    changed. For a source without files, such as a server, it is `version …` alone. Raises `SourceError` where such a
+    changed. For a source without files, such as a server, it is `version …` alone. Raises `SourceError` if such a
     source has no version, and for files that cannot be read.
     """
     with prefix_source_errors(f"source '{source.name}'"):
@@ -47,7 +47,7 @@ def state_of(source: Source) -> str:
 def known_state(source: Source) -> str | None:
     """Return `state_of` a source, or a digest of its state and those of its variants.
 
-    None where the files have more than MAX_BYTES together, and where it fails.
+    None if the files have more than MAX_BYTES together, and if it fails.
     """
     try:
         sources = [source, *variants_of(source)]

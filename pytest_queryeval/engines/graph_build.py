@@ -1,7 +1,7 @@
 """Parses RDF files into a store on disk: started with STORE, and for each file the JSON of `[path, format, graph]`.
 
-A process of its own, since a parser that meets hostile text may end it. What is wrong with a file goes to stderr as one
-line, and the exit status is 1.
+A process of its own, since a parser that meets hostile text may end it. A problem of a file is written to stderr as one
+line; the exit status is then 1.
 """
 
 from __future__ import annotations

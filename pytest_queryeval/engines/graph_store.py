@@ -81,7 +81,7 @@ def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None)
 
 
 def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
-    """Return the store, in a folder for stores; raises OSError where that cannot be used."""
+    """Return the store, in a folder for stores; raises OSError if that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
     with locked(cache / f"{store.name}.lock"):

@@ -100,7 +100,7 @@ class Driver(driver.Driver):
             return "fault", text
         if isinstance(error, PermissionError):
             return "failure", "unsafe", text
-        return "failure", "invalid", "the query nests too deeply" if isinstance(error, RecursionError) else text
+        return "failure", "invalid", "the query is nested too deeply" if isinstance(error, RecursionError) else text
 
 
 class TripleIRI(rdflib.URIRef):

@@ -82,7 +82,7 @@ _QUOTED = frozenset(
 
 @lru_cache(maxsize=1024)
 def refusal(query: str, dialect: str) -> Failure | None:
-    """Return why `query` is not sent to a database of `dialect`; None where it is one query that only reads.
+    """Return why `query` is not sent to a database of `dialect`; None if it is one query that only reads.
 
     What sqlglot cannot parse is refused: nothing else shows that it only reads. The dialect "" is standard SQL.
     """
@@ -102,7 +102,7 @@ def refusal(query: str, dialect: str) -> Failure | None:
         case None:
             return _beyond_reading(statements, dialect)
         case SqlglotError():
-            message = f"only one query that reads is {UNREADABLE}, so nothing tells what it does: {_reason(error)}"
+            message = f"only one query that reads is {UNREADABLE}, so it cannot be checked: {_reason(error)}"
             return Failure(kind="unsafe", message=message)
         case UnreadableError():
             return Failure(kind="invalid", message=f"the query is too intricate to be judged: {error}")
@@ -112,7 +112,7 @@ def refusal(query: str, dialect: str) -> Failure | None:
 
 
 def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | None:
-    """Return why statements are more than one query that reads; None where they are not."""
+    """Return why statements are more than one query that reads; None if they are not."""
     if len(statements) != 1:
         return _unsafe(f"these are {len(statements)} statements")
     (tree,) = statements

@@ -68,7 +68,7 @@ class RemoteSource:
     def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
         """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
-        Raises `UnresponsiveSourceError` where the query ran past its limit and the service then answers nothing, and
+        Raises `UnresponsiveSourceError` if the query ran past its limit and the service then answers nothing, and
         `SourceError` for any other lack of an answer.
         """
         with self._source_errors():
@@ -134,7 +134,7 @@ class RemoteSource:
         return problem
 
     def _probe_problem(self, seconds: float) -> str | None:
-        """Return why the service does not answer the probe within `seconds`; None where it does."""
+        """Return why the service does not answer the probe within `seconds`; None if it does."""
         settings, seconds = self._probe.settings, max(seconds, MIN_SECONDS)
         try:
             execution = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)

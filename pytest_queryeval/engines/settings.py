@@ -65,7 +65,7 @@ def check_exists(source: Source, name: str) -> None:
 
 
 def require_file(file: Path) -> os.stat_result:
-    """Return the status of a regular file; raises `SourceError` where there is none."""
+    """Return the status of a regular file; raises `SourceError` if there is none."""
     try:
         status = file.stat()
     except (OSError, ValueError) as error:
@@ -78,7 +78,7 @@ def require_file(file: Path) -> os.stat_result:
 
 
 def file_digest(file: Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal digits; raises `SourceError` where it cannot be read."""
+    """Return the SHA-256 of a file's content in hexadecimal digits; raises `SourceError` if it cannot be read."""
     require_file(file)
     try:
         with file.open("rb") as content:

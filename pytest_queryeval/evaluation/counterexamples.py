@@ -48,7 +48,7 @@ class Find(Protocol):
         """Look for a database in which two queries differ by the policy of the case.
 
         Variants of the source are tried first. A counterexample keeps all declared constraints, has as few rows as
-        possible, and the order of its rows does not matter. Raise `SourceError` where no database can be built.
+        possible, and the order of its rows does not matter. Raise `SourceError` if no database can be built.
         """
 
 
@@ -56,9 +56,9 @@ class Refute(Protocol):
     """Looks for a difference of two queries, without a counterexample to show."""
 
     def __call__(self, case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
-        """Return whether two queries differ by the policy of the case in one of so many databases.
+        """Return whether two queries differ by the policy of the case in one of several databases.
 
-        Raise `SourceError` where no database can be built.
+        Raise `SourceError` if no database can be built.
         """
 
 
@@ -68,7 +68,7 @@ class Constraints(Protocol):
     def __call__(self, case: Case, session: Session) -> str:
         """Return a text that is the same as long as the search for a case has the same databases to choose from.
 
-        Raise `SourceError` where no database can be built.
+        Raise `SourceError` if no database can be built.
         """
 
 

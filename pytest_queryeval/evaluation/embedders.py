@@ -19,7 +19,7 @@ DEFAULT_EMBEDDER = "sentence_transformers"
 
 
 class Embedder(Protocol):
-    """Compares texts by one embedding model. Its methods raise `QueryEvalError` where the model cannot be loaded."""
+    """Compares texts by one embedding model. Its methods raise `QueryEvalError` if the model cannot be loaded."""
 
     def prepare(self, texts: Iterable[str]) -> None:
         """Embed texts in one batch, for later calls of `similarities`."""
@@ -44,7 +44,7 @@ EMBEDDERS: Registry[OpenEmbedder] = Registry(
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
-    """Return texts by the model that is to embed them.
+    """Return texts by the model that will embed them.
 
     If the prediction is stated, these are the texts in which it differs from gold, else all texts of gold. The metrics
     are called with a similarity function that only records the texts.

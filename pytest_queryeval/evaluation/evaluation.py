@@ -71,8 +71,8 @@ ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.anal
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
     """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
 
-    Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
-    the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
+    Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
+    the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
     and has a threshold; `progress` then holds the state up to the error. A predicted query that fails is not an error:
     it has the worst score on metrics that need its answer.
     """
@@ -108,7 +108,7 @@ def _analysed(result: CaseResult, session: Session) -> CaseResult:
 
 
 def _withdrawn(result: CaseResult) -> CaseResult:
-    """Return the result of a case whose golds are wrong, and which has no others: its scores do not count."""
+    """Return the result of a case with wrong golds and no others: its scores do not count."""
     case = replace(result.case, review=None)
     return replace(
         result,
@@ -127,7 +127,7 @@ def _without_scores(trial: Trial) -> Trial:
 
 
 def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
-    """Return what would have come of the trials of a case as its suite states it, without the decision on its golds."""
+    """Score the trials of a case by the golds of its suite, without the decision on them."""
     unreviewed_case = case.without_review
     try:
         golds = [session.execute_cached(content, unreviewed_case, is_derived=True) for content in unreviewed_case.golds]

@@ -40,18 +40,18 @@ class Recording(Protocol):
     replay: bool
 
     def check(self) -> None:
-        """Raise `QueryEvalError` where there is nothing to replay, or nothing can be saved."""
+        """Raise `QueryEvalError` if there is nothing to replay, or nothing can be saved."""
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: Callable[[], str | None]) -> RecordedCall:
         """Return a call of a predictor; `schema` lists the schema that the predictor may see."""
 
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """Return what the source answered to the query in its present state."""
+        """Return the answer of the source to the query in its present state."""
 
     def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Keep what the source answered."""
+        """Keep the answer of the source to the query."""
 
     def load_schema(self, source: Source) -> Schema | None:
         """Return the tables of the source in its present state."""
@@ -63,7 +63,7 @@ class Recording(Protocol):
         """Return the DDL of the source in its present state, or None in a tuple where its engine has none."""
 
     def save_ddl(self, source: Source, ddl: str | None) -> None:
-        """Keep the DDL of a source, None where its engine has none."""
+        """Keep the DDL of a source, None if its engine has none."""
 
     def load_times(self, gold: str, predicted: str, source: Source, iterations: int) -> Times | None:
         """Return the seconds that both queries took."""
@@ -75,7 +75,7 @@ class Recording(Protocol):
         """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
-        """Keep why a predicted query of the case is wrong, None where no cause was found."""
+        """Keep why a predicted query of the case is wrong, None if no cause was found."""
 
     def load_challenge(self, gold: str, predicted: str, case: Case) -> Challenge | None:
         """Return what came of challenging a predicted query of the case by one gold."""

@@ -23,7 +23,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
-DEPENDS = "order: predicted is right only by such a choice, which a wrong query may hit by chance"
+DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
 
 
 class Scoring:
@@ -59,7 +59,7 @@ class Scoring:
         """Return a score: the worst one if the metric needs an answer and the prediction failed.
 
         It is None if the metric does not apply, or if the prediction failed and the metric has no worst score.
-        Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
+        Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` if a query has to be run
         again and cannot.
         """
         metric = self._session.metric_of(self._case.settings, name).metric
@@ -91,7 +91,7 @@ class Scoring:
             self._note([UNPROVEN])
 
     def _score(self, name: str, gold: Any, predicted: Any) -> float | None:
-        """Return the value of the metric; None where one of its inputs is missing."""
+        """Return the value of the metric; None if one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
         metric, options = self._session.metric_of(self._case.settings, name)
@@ -317,7 +317,7 @@ def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
 
 
 def _finite(name: str, score: Any) -> float:
-    """Return a score as a float; raises `QueryEvalError` where it is NaN, too large to be averaged, or no number."""
+    """Return a score as a float; raises `QueryEvalError` if it is NaN, too large to be averaged, or no number."""
     try:
         if math.isfinite(score) and abs(score) < LARGEST:
             return float(score)

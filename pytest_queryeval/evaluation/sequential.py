@@ -1,4 +1,4 @@
-"""Sequential tests, which tell from some of the scores whether their mean meets its limits."""
+"""Sequential tests, which decide from some of the scores whether the mean of all meets its limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ALTERNATIVES = 12  # means on each side of a limit that are bet on
 
 
 class MeanTest:
-    """Tells from the scores drawn so far whether the mean of `n` scores from 0 to 1 meets a threshold.
+    """Decides from the scores drawn so far whether the mean of `n` scores from 0 to 1 meets a threshold.
 
     The scores have to come in random order. `result` is None until it is decided, and then stays: that the mean meets
     the threshold, or misses it, is certain, or wrong with a probability of at most `alpha` for each of its limits,

@@ -60,9 +60,9 @@ class ExecutionLimits(TypedDict):
 class Session:
     """What the cases of one run share: open engines, calls of predictors, and a cache of executions.
 
-    Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
-    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `PredictorPool`;
-    `cause` says on which sources the causes of wrong answers are looked for: local ones, none, or all.
+    Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` keeps
+    predictions and executions; `hook` and `one_at_a_time` are those of `PredictorPool`; `cause` says on which sources
+    the causes of wrong answers are looked for: local ones, none, or all.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Session:
     def build(self, source: Source, script: str, rows: Mapping[str, Sequence[Row]] | None = None) -> Source:
         """Make a small database in place of that of `source` by a script, and rows where its engine takes them.
 
-        Return it as a source of this session until the next one is made. Raise `SourceError` where the script fails;
+        Return it as a source of this session until the next one is made. Raise `SourceError` if the script fails;
         some engines run it at the first query, which then raises.
         """
         engine_type = ENGINES[source.engine]
@@ -179,11 +179,11 @@ class Session:
         return source
 
     def variants(self, source: Source) -> list[Source]:
-        """Return the variants of a source, as they are at the first call; raise `SourceError` where none is found."""
+        """Return the variants of a source, as they are at the first call; raise `SourceError` if none is found."""
         return self.kept(("variants", source.key), lambda: variants_of(source))
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` returned, or raise the `SourceError` that it raised, when this key was first used."""
+        """Return what `make` returned when this key was first used, or raise the `SourceError` that it raised then."""
         if key not in self._kept:
             self._kept[key] = capture_error(make, SourceError)
         return cast("T", unwrap(self._kept[key]))
@@ -195,7 +195,7 @@ class Session:
     def recognize_abstention(self, prediction: Prediction, case: Case) -> Prediction:
         """Return a prediction as an abstention if its text matches the `abstain` of its predictor, else as it is.
 
-        The text is the reason. Raise `PredictorError` where the search takes too long.
+        The text is the reason. Raise `PredictorError` if the search takes too long.
         """
         spec, content = case.settings.predictor, prediction.content
         if spec is None or spec.abstain is None or not isinstance(content, QueryOrAnswer) or content.query is None:
@@ -289,7 +289,7 @@ class Session:
     def schema(self, case: Case) -> Schema:
         """Return the tables that a case's queries are about: as its suite states them, else as its source lists them.
 
-        Empty where neither is known. Raise `SourceError`, the same one every time.
+        Empty if neither is known. Raise `SourceError`, the same one every time.
         """
         source = case.settings.source
         if case.db_schema is not None or source is None:
@@ -297,7 +297,7 @@ class Session:
         return self.kept(("schema", source.key), lambda: self._list_schema(source, case.settings.timeout))
 
     def schema_text(self, case: Case) -> str:
-        """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty where there is none.
+        """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty if there is none.
 
         Raise `SourceError`, the same one every time.
         """
@@ -306,7 +306,7 @@ class Session:
     def unknown_terms(self, query: str, case: Case) -> Sequence[UnknownTerm] | None:
         """Return the terms in the patterns of a SPARQL query that the case's source does not have.
 
-        None where that cannot be told. Raise `SourceError` if the source cannot be queried.
+        None if that cannot be told. Raise `SourceError` if the source cannot be queried.
         """
         source = case.settings.source
         if source is None or case.settings.kind != "sparql":
@@ -366,7 +366,7 @@ class Session:
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.
 
-        Raise `SourceError` where that fails.
+        Raise `SourceError` if that fails.
         """
         recording, source = self.recording, case.settings.source
         if recording is None or source is None:
@@ -386,13 +386,13 @@ class Session:
         execution = engine.time(gold, predicted, iterations=iterations, timeout=case.settings.timeout)
         if not isinstance(execution.answer, Table):
             reason = execution.error.message if execution.error else "no answer"
-            raise SourceError(f"queries that ran before fail when they are timed: {reason}")
+            raise SourceError(f"queries that ran before failed when they were timed: {reason}")
         return [(gold_seconds, predicted_seconds) for gold_seconds, predicted_seconds in execution.answer.rows]  # type: ignore[misc]  # seconds
 
     def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the cosine of each pair of texts by an embedding model.
 
-        Raise `QueryEvalError` where the model cannot be loaded, the same one every time.
+        Raise `QueryEvalError` if the model cannot be loaded, the same one every time.
         """
         return self._embedder(model).similarities(pairs)
 

@@ -149,7 +149,7 @@ class _Read(NamedTuple):
     """The query of an answer."""
 
     query: str = ""
-    """The query, or empty where the answer has none."""
+    """The query, or empty if the answer has none."""
     places: tuple[str, ...] = ()
     """Where the query was, from the outside in: phrases for the note."""
     why: str = ""
@@ -348,7 +348,7 @@ def _in_blocks(text: str, language: Language) -> _Read:
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
-    """Read a block: no query where one seems to begin on the line of the fence; None where it is not a candidate."""
+    """Read a block: no query where one seems to begin on the line of the fence; None if it is not a candidate."""
     words = block.info.split(maxsplit=1)
     if words and any(language.start.match(info) for info in (block.info, *words[1:])):
         return _Read()  # the content may be a query, too, but not the whole one

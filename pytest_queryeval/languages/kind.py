@@ -72,7 +72,7 @@ class Kind(ABC):
 
     @abstractmethod
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        """Return the answer of a gold or a prediction that no source has to run; None where one has to.
+        """Return the answer of a gold or a prediction that no source has to run; None if one has to.
 
         Raise `PredictorError` for an answer of another kind.
         """
@@ -107,14 +107,14 @@ class Kind(ABC):
 
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """Return where two answers differ, at most `limit` rows of each type; None where they cannot be compared."""
+        """Return where two answers differ, at most `limit` rows of each type; None if they cannot be compared."""
 
     def failure_label(self, failure: Failure) -> CauseLabel:
         """Return the label of a failed prediction in causes."""
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
-        """Return why an answer without a query is wrong; None where that is unknown."""
+        """Return why an answer without a query is wrong; None if that is unknown."""
         return None
 
     def text(self, answer: Answer) -> str | None:
@@ -130,7 +130,7 @@ class Kind(ABC):
         return ()
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """Return how `query`, whose answer is `table`, orders its rows; None where it does not."""
+        """Return how `query`, whose answer is `table`, orders its rows; None if it does not."""
         return None
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
@@ -146,7 +146,7 @@ class Kind(ABC):
         return ""
 
     def without_data(self, query: str, dialect: str) -> str | None:
-        """Return a query that answers as `query` would if its source were empty; None where there is no such query."""
+        """Return a query that answers as `query` would if its source were empty; None if there is no such query."""
         return None
 
     def normal_text(self, query: str, dialect: str) -> str:

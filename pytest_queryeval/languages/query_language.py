@@ -75,7 +75,7 @@ class QueryLanguage(Kind):
         return not self.read_problem(query, dialect)
 
     def read_problem(self, query: str, dialect: str) -> str:
-        """Return why and where a query cannot be read, so that there are no mutants of it; empty where it can."""
+        """Return why and where a query cannot be read, so that there are no mutants of it; empty if it can."""
         return ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:

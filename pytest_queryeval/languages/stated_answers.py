@@ -38,7 +38,7 @@ def stated_file(node: Node, readers: Mapping[str, FileReader]) -> QueryOrAnswer:
 
 
 def text_file(file: File) -> QueryOrAnswer:
-    """Read a file with the text of a query or an answer; raise `CaseError` where it is empty."""
+    """Read a file with the text of a query or an answer; raise `CaseError` if it is empty."""
     text = file.text(MAX_STATED_BYTES)
     if not text.strip():
         raise file.problem("is empty")

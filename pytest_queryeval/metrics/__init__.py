@@ -106,7 +106,7 @@ def need_answers(names: Iterable[str]) -> bool:
 
 
 def applies_to(metric: str, kind: str, *, answerable: bool | None = None) -> bool:
-    """Return whether a metric scores cases of a kind, answerable or not; raise `QueryEvalError` where one is unknown.
+    """Return whether a metric scores cases of a kind, answerable or not; raise `QueryEvalError` if one is unknown.
 
     Cases that are not answerable are scored by `abstention` alone, and only they are.
     """
@@ -144,7 +144,7 @@ def metric_of(settings: Settings, name: str) -> RequestedMetric:
 
 
 def timing_conflict(cases: Iterable[Case], workers: str) -> str:
-    """Return why a metric of times cannot be measured under the option `workers`; empty where there is none."""
+    """Return why a metric of times cannot be measured under the option `workers`; empty if there is none."""
     for case in cases:
         if name := next((name for name in case.settings.requested_metrics if "timer" in METRICS[name].injected), ""):
             spoilt = f"workers spoil each other's times, so leave {workers} out"

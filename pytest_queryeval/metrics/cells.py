@@ -64,7 +64,7 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     Neither rows nor columns matter, and extra predicted cells cost nothing. Values are those of the policy,
     but without its tolerance: 1 equals 1.0, and 0.1 + 0.2 is not 0.3, as published. Gold without such cells: 1 if
     predicted has none either, else 0. In [0, 1].
-    Source: the "percent overlap" of the Denodo AI SDK Evaluator, f1_eval.py, which gives 0 where neither has cells.
+    Source: the "percent overlap" of the Denodo AI SDK Evaluator, f1_eval.py, which gives 0 if neither has cells.
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, None)))
     >>> round(value_overlap(gold, Table(columns=("x",), rows=(("a",), (2.0,), (2,)))), 3)
@@ -114,7 +114,7 @@ def subset_score_denodo(gold: Table, predicted: Table) -> float:
     """Return the sum of |gold row ∩ predicted row| / w, over distinct rows paired by position, divided by n.
 
     The first 100 rows of both count, with cells as the text that pandas 2 makes of them; w is the number of gold
-    columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 where it holds a row
+    columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 if it holds a row
     twice, or a row a value twice. Gold without rows or columns: 0. Kept as published (its "percent subset", there a
     hundredfold), to be compared with workbooks; `subset_score` is the sound rule.
     Source: Denodo AI SDK Evaluator, f1_eval.py.

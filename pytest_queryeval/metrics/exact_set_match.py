@@ -21,7 +21,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     resolved scope by scope, columns that a join makes equal count as one. SELECT items, tables, joins with their
     conditions, WHERE, GROUP BY and HAVING are compared as multisets, ORDER BY as a list with directions, LIMIT by its
     presence, set operations arm by arm. A text that cannot be parsed scores 0, and `details.exact_set_match` says why,
-    or in which clauses the queries differ; `details.partial_match` has the components. None where gold cannot be parsed
+    or in which clauses the queries differ; `details.partial_match` has the components. None if gold cannot be parsed
     and predicted is another text; a note says why. Source: Spider's exact set match (Yu et al., 2018), on any dialect
     of sqlglot.
 
@@ -55,7 +55,7 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
     """Return the published verdict, 1 or 0, by the published grammar with all its limits.
 
     The grammar reads a part of SQLite's SQL; a prediction outside of it scores 0, and `details.spider` says where
-    it is. None where gold is outside of it, as a note says: it ends a run of the published tool. `details.spider` has
+    it is. None if gold is outside of it, as a note says: it ends a run of the published tool. `details.spider` has
     what the table of the published tool is made of: gold's hardness, and the totals of ten components. Kept to be
     compared with papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
 
@@ -91,7 +91,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
 
             The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
-            0. None as `exact_set_match`, 0 where nothing of predicted can be read.
+            0. None as `exact_set_match`, 0 if nothing of predicted can be read.
             """
             from pytest_queryeval.languages.sql.match import match_queries
 

@@ -124,7 +124,7 @@ def _some_permutation_agrees(gold_rows: Sequence[Row], predicted_rows: Sequence[
 def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy` is 1 on the source and on each of its variants, else 0.
 
-    None where the source has no variants, and for answers that are stated instead of asked by a query. The first
+    None if the source has no variants, and for answers that are stated instead of asked by a query. The first
     state of the database on which the answers differ ends the comparison; a note names it.
     Source: the idea is that of Zhong, Yu and Klein, Semantic Evaluation for Text-to-SQL with Distilled Test Suites
     (EMNLP 2020).
@@ -142,11 +142,11 @@ def test_suite_accuracy_spider(gold: Execution, predicted: Execution, *, states:
 
 
 def _least(states: States | None, name: str) -> Score:
-    """Return 1 where a metric is 1 in every state, else 0 with a note on the first state where it is not."""
+    """Return 1 if a metric is 1 in every state, else 0 with a note on the first state where it is not."""
     if states is None:
         return Score(value=None, details={"notes": ["test suite: needs two queries and a source with `variants`"]})
     for state, value in states(name):
         if value != 1.0:
-            # That the answers differ on the source is said already.
+            # The difference on the source is reported elsewhere.
             return Score(value=0.0, details={"notes": [f"test suite: the answers differ on {state}"] if state else []})
     return Score(value=1.0)

@@ -51,7 +51,7 @@ def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower")
 def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
-    """Return the time that the source took for the predicted query, in seconds; 0 where nothing was run."""
+    """Return the time that the source took for the predicted query, in seconds; 0 if nothing was run."""
     return predicted.seconds
 
 

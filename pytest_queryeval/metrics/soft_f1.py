@@ -85,7 +85,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
 
 
 def _f1(rows: tuple[int, int], columns: tuple[int, int], shared_cells: tuple[int, int]) -> float:
-    """Return the F1 for (n, m), (w, b) and (p, g); 1 where there is nothing to find and nothing wrong."""
+    """Return the F1 for (n, m), (w, b) and (p, g); 1 if there is nothing to find and nothing wrong."""
     (n, m), (w, b), (p, g) = rows, columns, shared_cells
     total = p - g + min(n, m) * (b + w) + abs(n - m) * max(w, 1)
     return 2 * p / total if total else 1.0

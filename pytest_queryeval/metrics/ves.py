@@ -41,9 +41,9 @@ def ves(
 ) -> Score | float | None:
     """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy` is 1, without any timing; None where one of both is not a query. Both are run in
+    0 unless `execution_accuracy` is 1, without any timing; None if one of both is not a query. Both are run in
     turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
-    counts as 1 where its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
+    counts as 1 if its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
     that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
     counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
@@ -62,7 +62,7 @@ def r_ves(
     """Return the square root of a reward for how many times faster than gold a right prediction is.
 
     The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy` is 1; None where one of both is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
+    `execution_accuracy` is 1; None if one of both is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0
@@ -74,7 +74,7 @@ def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int =
     """Return R-VES by the published rule: `r_ves` without regard to noise, so that gold against itself may be below 1.
 
     0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality.
-    The published code gives 0 where all ratios are equal, as with one iteration; here they count. Kept to be compared
+    The published code gives 0 if all ratios are equal, as with one iteration; here they count. Kept to be compared
     with papers. Source: bird-bench/mini_dev, evaluation_ves.py.
     """
     if set(gold.rows) != set(predicted.rows):

@@ -1,4 +1,4 @@
-"""Terminal output of cases that did not pass: equal errors once, differences in colours; files keep all, plain."""
+"""Terminal output of cases that did not pass: equal errors once, differences in colours; files stay complete."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class CaseItem(pytest.Item):
         return path, max(location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
-        """Return the case as the report has it, once its outcome is known; None in the other phases.
+        """Return the report of the case, once its outcome is known; None in the other phases.
 
         Remove the secrets from pytest's own report.
         """

@@ -18,9 +18,10 @@ _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.
 
 
 class Misnamed:
-    """Says how to rename such a file if the command line names it, or names a folder with nothing else to collect.
+    """Explains how to rename such a file if the command line names it, or a folder with nothing else to collect.
 
-    Otherwise pytest would only say that it collected nothing. Also says which case of a suite is meant by a node id.
+    Otherwise pytest would only say that it collected nothing. It also suggests the case of a suite that a node id may
+    mean.
     """
 
     def __init__(self) -> None:

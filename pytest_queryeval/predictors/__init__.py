@@ -26,7 +26,7 @@ class Predictor(Protocol):
     """How often a call with a temporary error is repeated, unless the suite sets it."""
 
     def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
-        """Return the system's answer in a trial, counted from 1; raises `PredictorError` where there is none.
+        """Return the system's answer in a trial, counted from 1; raises `PredictorError` if there is none.
 
         A coroutine function runs on an event loop in a separate thread, together with other calls. It is cancelled when
         its time is up or the run ends, and must then leave no process and no connection behind. Any other function is
@@ -41,7 +41,7 @@ class StoredPredictions(Protocol):
     """Answers that exist already, opened once in a session: no system is called, so they may see whole cases."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the answer of a trial, counted from 1; raises `PredictorError` where there is none."""
+        """Return the answer of a trial, counted from 1; raises `PredictorError` if there is none."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -59,7 +59,7 @@ class RegistersCases(Protocol):
 
 
 class PredictorOpener(Protocol):
-    """Opens a predictor from its settings; raises `PredictorError` where they do not work."""
+    """Opens a predictor from its settings; raises `PredictorError` if they do not work."""
 
     def __call__(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
         """Open it; nothing is called yet."""
@@ -71,28 +71,28 @@ class PredictorType:
 
     opener: PredictorOpener
     text_setting: str = ""
-    """The setting that a text or a list alone stands for; empty where there is none."""
+    """The setting that a text or a list alone stands for; empty if there is none."""
     read_text: Callable[[str], dict[str, JsonValue]] | None = None
     """Returns the settings of such a text, where it holds more than one."""
     check: Callable[[Mapping[str, JsonValue]], None] = lambda _: None
     """Raises `SettingError` for the first setting that cannot be right."""
     settings: Mapping[str, SettingValidator] | None = None
-    """The validators that `check` uses, by which editors know the settings; None where they are not known."""
+    """The validators that `check` uses, by which editors know the settings; None if they are not known."""
     check_files: Callable[[PredictorSpec], None] = lambda _: None
     """Raises `SettingError` for missing local files and functions; imports and starts nothing."""
     calls: bool = True
-    """False where no system is called, so that there is nothing to wait for or to record.
+    """False if no system is called, so that there is nothing to wait for or to record.
 
     The predictor then opens `StoredPredictions`.
     """
     threads: bool = True
-    """False where a function must stay in the main thread."""
+    """False if a function must stay in the main thread."""
     shared: bool = False
     """Whether all worker processes call one system, so that `concurrency` limits their calls together."""
     sends: Callable[[Mapping[str, JsonValue]], frozenset[str]] | None = None
     """Returns for settings which of `SURROUNDINGS` are sent with every question.
 
-    None where the predictor gets the case view and may read all of it. What it may read identifies a recorded answer.
+    None if the predictor gets the case view and may read all of it. What it may read identifies a recorded answer.
     """
 
     def sees(self, settings: Mapping[str, JsonValue]) -> frozenset[str]:

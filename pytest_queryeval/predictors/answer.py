@@ -75,7 +75,7 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
     try:
         return QueryOrAnswer(query=json.dumps(answer, ensure_ascii=False))
     except RecursionError:
-        raise PredictorError(f"{returned} that nests too deep for JSON") from None
+        raise PredictorError(f"{returned} that is nested too deeply for JSON") from None
     except Exception as error:  # values of types of the user's own may raise anything
         problem = one_line(without_advice(error))
         raise PredictorError(f"{returned} that is not JSON{_invalid_part(answer)}: {problem}") from error
@@ -105,7 +105,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
         fields = answer if isinstance(answer, dict) else getattr(answer, "__dict__", {})
         name = next((name for name in _QUERY_FIELDS if isinstance(fields.get(name), str)), "")
         form = f"its `['{name}']`" if isinstance(answer, dict) else f"its `.{name}`"
-        remedy = f"return {form if name else 'the query'}, or a `Prediction` to tell more than that"
+        remedy = f"return {form if name else 'the query'}, or a `Prediction` to add seconds and metadata"
         raise PredictorError(f"{error}: {remedy}") from error
     return Prediction(content=content, predictor=predictor, seconds=seconds)
 
@@ -190,7 +190,7 @@ def is_seconds(value: object) -> TypeGuard[int | float]:
 def find_prediction(text: str) -> dict[str, JsonValue] | None:
     """Return a text that is a JSON object with `predicted` or `"abstained": true`; None for any other text.
 
-    Raise `DuplicateKeyError` where such an object has a key twice.
+    Raise `DuplicateKeyError` if such an object has a key twice.
     """
     if not text.lstrip().startswith("{"):
         return None

@@ -24,7 +24,7 @@ class Hook:
         self._call = call
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return what the first implementation that answers gives back; raises `PredictorError` where none does."""
+        """Return what the first implementation that answers gives back; raises `PredictorError` if none does."""
         start = perf_counter()
         with wrap_predictor_errors(HOOK_NAME):
             answer = self._call(case)

@@ -11,7 +11,7 @@ class Inline:
     """Answers each case with its own `predicted`."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the case's own prediction; raises `PredictorError` where it has none."""
+        """Return the case's own prediction; raises `PredictorError` if it has none."""
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
         return Prediction(content=case.predicted, predictor="inline")

@@ -77,7 +77,7 @@ class PythonFunction(_Function):
     concurrency = 1
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
+        """Return the function's answer; raises `PredictorError` if it raises or returns something else."""
         start = time.perf_counter()
         importable: AbstractContextManager[None] = nullcontext()
         if self._siblings and threading.current_thread() is threading.main_thread():
@@ -96,7 +96,7 @@ class AsyncPythonFunction(_Function):
     concurrency = 8
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
+        """Return the function's answer; raises `PredictorError` if it raises or returns something else."""
         start = time.perf_counter()
         with wrap_predictor_errors(self._target, in_task=True):
             if self._siblings:
@@ -160,7 +160,7 @@ def _removed(names: set[str]) -> dict[str, ModuleType]:
 
 
 def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
-    """Import the function under `target`; raises `PredictorError` where there is none."""
+    """Import the function under `target`; raises `PredictorError` if there is none."""
     target = spec.settings.get(TARGET, "")
     try:
         place, name = parts_of(target)
@@ -263,7 +263,7 @@ def is_file(place: str) -> bool:
 
 
 def check_function(target: str, folder: Path) -> None:
-    """Raise `SettingError` where a file certainly does not have a function.
+    """Raise `SettingError` if a file certainly does not have a function.
 
     Modules are not checked: pytest puts their folders on sys.path later. Nor are files that bind names dynamically.
     """
@@ -286,9 +286,9 @@ def check_function(target: str, folder: Path) -> None:
 
 @lru_cache(maxsize=64)
 def _bound_names(path: Path, _: int) -> frozenset[str] | None:
-    """Return the names that a module binds; None where its text does not show them.
+    """Return the names that a module binds; None if its text does not show them.
 
-    Raises SyntaxError where it is not Python.
+    Raises SyntaxError if it is not Python.
     """
     try:
         source = decode_source(path.read_bytes())

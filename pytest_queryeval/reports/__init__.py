@@ -66,9 +66,9 @@ class ReportService:
     """A target of reports that has a name and no path, such as `github`."""
 
     file: Callable[[], Path]
-    """Return the file that the report goes to; raise `ReportError` where none can be written."""
+    """Return the file that the report goes to; raise `ReportError` if none can be written."""
     write: Callable[[Report, Path], None]
-    """Add the report to the file; raise `ReportError` where that fails."""
+    """Add the report to the file; raise `ReportError` if that fails."""
     commands: Callable[[Report, Path], Iterable[str]] = lambda report, root: ()
     """Return lines for the log of the service, the last ones of a run; paths in the report are relative to `root`."""
 
@@ -110,15 +110,15 @@ def check_place(target: Path) -> None:
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     if not is_writable:
         raise ReportError(f"report {target} cannot be written: {nearest_folder} is not a folder that can be written to")
-    if irregular_files:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
-        obstacle = "a folder" if irregular_files[0].is_dir() else "no regular file"
+    if irregular_files:  # a folder, which would be replaced, or a pipe, which blocks until a process reads it
+        obstacle = "a folder" if irregular_files[0].is_dir() else "a pipe or a device"
         raise ReportError(
             f"report {irregular_files[0]} cannot be written: {obstacle} is in its place: remove it, or write elsewhere"
         )
 
 
 def _takes_files(folder: Path) -> bool:
-    """Return whether a file can be made in a folder, which its permissions alone do not tell."""
+    """Return whether a file can be made in a folder, which its permissions alone do not show."""
     try:
         with TemporaryFile(dir=folder):
             return True
@@ -132,7 +132,7 @@ def files_of(target: Path) -> list[Path]:
 
 
 def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None:
-    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails.
+    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` if that fails.
 
     Return the file beside it that was written with it, if there is one. A format without such a `layout` uses its
     default.
@@ -150,7 +150,7 @@ def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes], *, follow_link: bool = True) -> None:
-    """Write a file, whole or not at all, with its folders; raise `ReportError` where that fails.
+    """Write a file, whole or not at all, with its folders; raise `ReportError` if that fails.
 
     A symbolic link is followed, so its target is written, or else replaced.
     """

@@ -42,7 +42,7 @@ def metric_names(cases: Iterable[CaseReport]) -> list[str]:
 
 
 def part(case: CaseReport, *path: str) -> Any:
-    """Return the value at a path of names such as `"gold", "query"`; None where a part of the path is missing."""
+    """Return the value at a path of names such as `"gold", "query"`; None if a part of the path is missing."""
     node: Any = case
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None

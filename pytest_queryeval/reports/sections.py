@@ -32,7 +32,7 @@ MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
 CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "p adjusted", "detects")
 CHANGE_NOTE = (
     "p: two-sided paired test of 'nothing changed', p adjusted: for all metrics; intervals and gates are not adjusted; "
-    "detects: the smallest drop that the adjusted test would prove in 4 of 5 runs of so many cases"
+    "detects: the smallest drop that the adjusted test would prove in 4 of 5 runs of the same size"
 )
 COUNTS: Mapping[Literal["errors", "added", "removed", "skipped", "not_run"], str] = {
     "errors": "newly in error",
@@ -71,7 +71,7 @@ def _metric_cells(metric_report: MetricReport, change: MetricChange | None) -> M
 
 
 def interval_note(report: Report) -> str:
-    """Return what the intervals of metrics are clustered by; empty where none is clustered."""
+    """Return what the intervals of metrics are clustered by; empty if none is clustered."""
     are_clustered = [metric_report.get("ci95_clustered") is not None for metric_report in report["metrics"].values()]
     if not any(are_clustered):
         return ""
@@ -106,7 +106,7 @@ def group_metrics(names: Iterable[str], members: Mapping[str, GroupReport]) -> l
 
 
 def mean_of(member: GroupReport, metric: str) -> float | None:
-    """Return the mean of a metric in a member of a group; None where no case of it has a score."""
+    """Return the mean of a metric in a member of a group; None if no case of it has a score."""
     metric_report = member["metrics"].get(metric)
     return None if metric_report is None else metric_report["mean"]
 
@@ -161,7 +161,7 @@ class GateRow:
     word: str
     """Whether it is met."""
     folder: str
-    """The folder of the gate; empty where all gates have the same."""
+    """The folder of the gate; empty if all gates have the same."""
     subject: str
     """What it limits, and in which cases."""
     value: str
@@ -230,7 +230,7 @@ def faults(totals: Totals) -> int:
 
 
 def amounts_table(report: Report) -> Table:
-    """Return the sum and the mean of each number that systems tell of their calls, such as tokens and costs."""
+    """Return the sum and the mean of each number that systems state about their calls, such as tokens and costs."""
     rows = [
         (Untrusted(name), format_amount(measure["sum"]), format_amount(measure["mean"]), f"{measure['n']:,}")
         for name, measure in report["measures"].items()
@@ -344,7 +344,7 @@ def changes_table(baseline: BaselineReport) -> Table:
             f"{change['n']:,}",
             p_text(change["p"]),
             p_text(change["p_holm"]),
-            # None where so few cases can prove no drop at all
+            # None if so few cases can prove no drop at all
             "none" if change["detectable"] is None else format_score(change["detectable"]),
         )
         for name, change in baseline["metrics"].items()
@@ -385,7 +385,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
 
 
 def errata_text(report: Report) -> str:
-    """Return how many cases have a decision on their golds, and which; empty where none has."""
+    """Return how many cases have a decision on their golds, and which; empty if none has."""
     errata, cases = report.get("errata"), report["totals"]["cases"]
     if errata is None:
         return ""

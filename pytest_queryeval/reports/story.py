@@ -1,6 +1,6 @@
 """The story of one case, in parts: how it ended and why, both queries with their answers, the cause, the difference.
 
-Every surface tells it from these parts: the failure in pytest, `queryeval explain`, pages, and formats with a line for
+Every surface builds it from these parts: the failure in pytest, `queryeval explain`, pages, and formats with a line for
 each case. It chooses some of them and their layout. Texts are as reports have them: a surface makes them safe to show.
 """
 
@@ -39,7 +39,7 @@ class Ending:
 
     outcome: str
     reason: str
-    """Why, in one line; empty where nothing is wrong."""
+    """Why, in one line; empty if nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Differences:
 
     summary: str
     columns: Sequence[str]
-    """Their names, as many as the longest row has cells; empty where they have none."""
+    """Their names, as many as the longest row has cells; empty if they have none."""
     rows: Sequence[DifferingRow[Row]]
 
 
@@ -238,7 +238,7 @@ def challenge_text(challenge: ChallengeReport) -> str:
 
 
 def abstention_text(prediction: PredictionReport) -> str:
-    """Return that the system abstained, and why; empty where it did not."""
+    """Return that the system abstained, and why; empty if it did not."""
     if not prediction.get("abstained"):
         return ""
     return ": ".join(filter(None, ("the system abstained", prediction.get("reason"))))
@@ -270,7 +270,7 @@ def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> st
 
 
 def what_is_wrong(case: CaseReport) -> str:
-    """Return what is wrong with an answer, without thresholds; empty where nothing is."""
+    """Return what is wrong with an answer, without thresholds; empty if nothing is."""
     if (error := _error(case)) is not None:
         return failure_text(**error) if error["kind"] == "abstained" else error["message"]
     return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
@@ -289,7 +289,7 @@ def _error(case: CaseReport) -> FailureReport | None:
 
 
 def answer_of(query: QueryReport) -> TableExcerpt | None:
-    """Return the first rows of an answer; None where it is not a table."""
+    """Return the first rows of an answer; None if it is not a table."""
     if query["columns"] is None or query["row_count"] is None:
         return None
     remaining_rows = query["row_count"] - len(query["sample"])
@@ -309,7 +309,7 @@ def differing_rows(
     changed: Iterable[tuple[AnyRow, AnyRow]],
     repeated: Iterable[tuple[AnyRow, int, int]],
 ) -> Iterator[DifferingRow[AnyRow]]:
-    """Yield the rows of a difference in the order in which they are told."""
+    """Yield the rows of a difference in the order in which they are shown."""
     yield from (DifferingRow(label="missing", row=row) for row in missing)
     yield from (DifferingRow(label="extra", row=row) for row in extra)
     for gold, predicted in changed:
@@ -320,9 +320,9 @@ def differing_rows(
 
 
 def notes(case: CaseReport) -> Iterator[Note]:
-    """Yield what metrics tell, and whether predicted is right by a tie only."""
+    """Yield what metrics report besides scores, and whether predicted is right only because of a tie."""
     details = case["details"]
-    # What these hold is up to metrics, and to whoever wrote the report.
+    # Their content depends on metrics, and on the program that wrote the report.
     violations: object = details.get("violations")
     texts: object = details.get("exact_set_match")
     if isinstance(violations, list):
@@ -365,7 +365,7 @@ def closest_text(case: CaseReport, index: int) -> str:
 
 
 def review_text(case: CaseReport) -> str:
-    """Return what was decided on the golds of a case, by whom and why; empty where nothing was."""
+    """Return what was decided on the golds of a case, by whom and why; empty if nothing was."""
     if "review" not in case:
         return ""
     review, unreviewed = case["review"], case.get("unreviewed")

@@ -114,7 +114,7 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
 
 
 def _remedy(report: Report, command: Command) -> str:
-    """Return what to do to get a verdict where a run has none; empty where only other cases would give one."""
+    """Return what to do to get a verdict where a run has none; empty if only other cases would give one."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
         return f"{'-rs' if command == 'pytest' else 'a report'} tells why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}

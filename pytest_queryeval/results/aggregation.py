@@ -118,7 +118,7 @@ def totals(cases: Iterable[CaseReport]) -> Totals:
 
 
 def reached_count(totals: Totals) -> int:
-    """Return how many cases a run reached: all but those that were not run."""
+    """Return how many cases a run reached: all except those that were not run."""
     return totals["cases"] - totals["not_run"]
 
 
@@ -165,7 +165,7 @@ class Column(NamedTuple):
 
 
 class CaseCounts:
-    """What a report counts of its cases: they are read once, one after the other, and none is kept."""
+    """The figures that a report has of its cases: these are read once, one after the other, and none is kept."""
 
     def __init__(self, cases: Iterable[CaseReport]) -> None:
         self.ties = self.accidental = 0
@@ -296,7 +296,7 @@ class CaseCounts:
     def trials_report(self) -> TrialsReport | None:
         """Return how likely one of k trials passes, and all of them: means over cases with several trials, for each k.
 
-        Only cases of which every trial has a verdict count; None where there are none.
+        Only cases of which every trial has a verdict count; None if there are none.
         """
         if not (cases := self._trials.total()):
             return None
@@ -378,7 +378,7 @@ def shown_interval(score_statistics: ScoreStatistics) -> list[float] | None:
 
 
 def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
-    """Return the table of Spider's published tool over the cases that its metric scored; None where there are none.
+    """Return the table of Spider's published tool over the cases that its metric scored; None if there are none.
 
     The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of
     `execution_accuracy`.

@@ -1,4 +1,4 @@
-"""A case's result as report.json has it: plain values, which can be sent between processes."""
+"""A case's result in the form of report.json: plain values, which can be sent between processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 QUERY_CHARACTERS = 20_000
 MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation, and of a reviewer's note
-SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # how a pickle has a half of a surrogate pair
+SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # a half of a surrogate pair in a pickle
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
 
@@ -67,7 +67,7 @@ class ShortLabels:
 
 
 def unknown_case(*, nodeid: str, message: str) -> CaseReport:
-    """Return a case in error of which nothing but its node id is known, since its suite cannot be read."""
+    """Return a case in error whose suite cannot be read, so that only its node id is known."""
     return _redacted(_blank(nodeid, message))
 
 
@@ -225,7 +225,7 @@ class TableReport(TypedDict):
 class CounterexampleReport(TypedDict):
     """A small database in which two queries differ that agree on the source, and the script that makes it.
 
-    `note` says so, or why there is none: then the other values are empty.
+    `note` says that, or why there is none; the other values are then empty.
     """
 
     note: str
@@ -370,7 +370,7 @@ def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
 
 
 def _seconds(seconds: float) -> float:
-    """Return a time, 0 where a user's predictor gave no number."""
+    """Return a time, 0 if a user's predictor gave no number."""
     try:
         return float(seconds) if 0.0 <= seconds < LARGEST else 0.0
     except (TypeError, ValueError, OverflowError):

@@ -14,7 +14,7 @@ from pytest_queryeval.core.run_metrics import RUN_METRICS
 
 
 def errata_of(cases: Iterable[CaseReport]) -> ErrataReport | None:
-    """Return how many cases have a decision, and the means with and without them; None where no decision applies."""
+    """Return how many cases have a decision, and the means with and without them; None if no decision applies."""
     decisions: Counter[Decision] = Counter()
     unreviewed_scores: defaultdict[str, list[float]] = defaultdict(list)
     reviewed_scores: defaultdict[str, list[float]] = defaultdict(list)

@@ -61,7 +61,7 @@ def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseRep
         if place.is_symlink():
             raise ValueError("a symbolic link may lead anywhere: put the file itself there")
         if place.exists() and not place.is_file():
-            raise ValueError("no regular file")
+            raise ValueError("not a regular file")
         text = json.dumps(naming, ensure_ascii=False)[1:-1].encode(errors="backslashreplace")
         digest, number = sha256(), 0
         with place.open("rb") as file:
@@ -77,7 +77,7 @@ def _read_cases(report: Path, cases: CasesFile, naming: str) -> Iterator[CaseRep
 
 
 def _case_in(line: bytes, number: int) -> CaseReport:
-    """Return the case in a line; raise ValueError where there is none."""
+    """Return the case in a line; raise ValueError if there is none."""
     try:
         case: CaseReport = _JSON.read(line)
         problem = problem_in(case, "CaseReport")
@@ -114,7 +114,7 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     except MemoryError:
-        problem = "cannot be read: it takes more memory than there is"
+        problem = "cannot be read: there is not enough memory"
     except json.JSONDecodeError as error:
         problem = f"is not a {file_kind}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
     except ValueError as error:
@@ -125,7 +125,7 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
 
 
 def _problem(value: Any) -> str:
-    """Return what is wrong with the first wrong value; empty where nothing is."""
+    """Return what is wrong with the first wrong value; empty if nothing is."""
     if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
         return f"is not a report of pytest-queryeval: {WRITE_ONE}"
     if type(value["schema"]) is not int or value["schema"] != SCHEMA:
@@ -137,14 +137,14 @@ def _problem(value: Any) -> str:
 
 
 def problem_in(value: Any, type_name: str) -> str:
-    """Return why a value is not of a type of `core.report`, or no format could write it; empty where it is fine."""
+    """Return why a value is not of a type of `core.report`, or no format could write it; empty if it is fine."""
     from pytest_queryeval.results import report_schema  # msgspec takes 6 ms to import
 
     return _excess_problem(value) or report_schema.problem_in(value, type_name)
 
 
 def _head_problem(report: Report) -> str:
-    """Return what is wrong with a report whose values have the right types; empty where nothing is."""
+    """Return what is wrong with a report whose values have the right types; empty if nothing is."""
     times = {"created": report["created"]}
     times |= {f"joined[{number}].created": run["created"] for number, run in enumerate(report.get("joined", ()))}
     for place, time in times.items():
@@ -160,7 +160,7 @@ def _head_problem(report: Report) -> str:
 
 
 def _gate_problem(gate: GateReport) -> str:
-    """Return what is wrong with a gate whose values have the right types; empty where nothing is."""
+    """Return what is wrong with a gate whose values have the right types; empty if nothing is."""
     for group, value in gate[
         "where"
     ].items():  # a malformed condition would be ignored, and the gate would cover more cases
@@ -186,7 +186,7 @@ def _is_time(value: str) -> bool:
 
 
 def _excess_problem(value: Any) -> str:
-    """Return why no format could write a value: nested too deep, or with too large a whole number; else empty."""
+    """Return why no format could write a value: nested too deeply, or with too large a whole number; else empty."""
     level: list[Any] = [[value]]
     for _ in range(MAX_LEVELS + 1):
         items = (item for values in level for item in (values.values() if type(values) is dict else values))
@@ -197,4 +197,4 @@ def _excess_problem(value: Any) -> str:
             return "a whole number is too large"
         if not level:
             return ""
-    return "nested too deep"
+    return "nested too deeply"

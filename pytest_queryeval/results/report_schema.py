@@ -80,7 +80,7 @@ def checked_types() -> Mapping[str, Any]:
 
 
 def problem_in(value: object, type_name: str) -> str:
-    """Return where a value is not of a type of `core.report`, and what was expected there; empty where it is.
+    """Return where a value is not of a type of `core.report`, and what was expected there; empty if it is.
 
     Exceptions of signal handlers are not lost: msgspec runs no Python code while it checks a value. Raise ValueError
     if half of a surrogate pair is in a key of the type, or where only certain texts are allowed.

@@ -39,7 +39,7 @@ def run_name(chosen_name: str, predictor: PredictorReport, folder: Path) -> str:
 
 
 def _commit(folder: Path) -> str:
-    """Return the short id of the commit in CI, else of git, with `+dirty` after changes; empty where there is none."""
+    """Return the short id of the commit in CI, else of git, with `+dirty` after changes; empty if there is none."""
     commits = (os.environ.get(variable, "") for variable in COMMIT_VARIABLES)
     if commit := next(filter(re.compile("[0-9a-f]{7,64}").fullmatch, commits), ""):
         return commit[:7]

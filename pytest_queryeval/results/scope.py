@@ -38,7 +38,7 @@ class ScopeIndex:
 
     def __init__(self, scopes: Iterable[tuple[str, Where]]) -> None:
         scopes = list(scopes)
-        # Scopes by folder, then by one group of `where` and its value, which is empty where no group is named.
+        # Scopes by folder, then by one group of `where` and its value, which is empty if no group is named.
         self._scopes: dict[str, dict[str | None, dict[str, list[_Scope]]]] = {}
         self._folders_above: dict[str, Sequence[str]] = {}
         values: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ def exclusions_of(where: Where) -> Where:
 
 
 def where_text(where: Where) -> str:
-    """Return in words which cases a gate is about; empty where it is about all.
+    """Return in words which cases a gate is about; empty if it is about all.
 
     >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
     ' of sql cases on shop but not hard slow cases'

@@ -112,7 +112,7 @@ def with_worst_cases(report: Report, number: int) -> Report:
 
 
 def listed_text(excerpt: Report, report: Report) -> str:
-    """Return in words which cases of a report are listed; empty where all of them are."""
+    """Return in words which cases of a report are listed; empty if all of them are."""
     count, total = len(excerpt["cases"]), len(report["cases"])
     return f"The worst {count:,} of {total:,} cases are listed; report.json has all of them." if count < total else ""
 

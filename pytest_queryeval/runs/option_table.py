@@ -39,7 +39,7 @@ class Option(NamedTuple):
     type: type[str | int | bool | list[str]] = str
     """The type of the value: a non-empty text, a whole number from 1, the texts of a repeatable option, or a flag."""
     choices: Sequence[str] = ()
-    """The allowed values; empty where every value of the type is allowed."""
+    """The allowed values; empty if every value of the type is allowed."""
     synonyms: Mapping[str, str] = {}
     """Other words that pytest accepts, and the choices that they stand for."""
     default: str | None = None

@@ -64,7 +64,7 @@ class RunOptions(OptionValues):
         if self.recording is None:
             return
         if self.record and self.replay:
-            uses = f"{self.prefix}record uses what is there and adds the rest"
+            uses = f"{self.prefix}record uses the recorded answers and adds the others"
             raise QueryEvalError(f"{self.prefix}record and {self.prefix}replay exclude each other: {uses}")
         try:
             self.recording.check()
@@ -87,7 +87,7 @@ class RunOptions(OptionValues):
             raise QueryEvalError(f"{self.prefix}{option}: {error}") from error
 
     def choose_cases(self, nodeids: Sequence[str]) -> set[str]:
-        """Return the cases that a sample and a limit leave, of those that are selected."""
+        """Return the selected cases that a sample and a limit leave."""
         sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
         return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
 

@@ -48,14 +48,14 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Yield the scores of each pair of gold and predicted, in their order, while the pairs are read.
 
-    A pair is a tuple or a list. Each of its two is the text of a query, or an answer: a `Table`, a mapping
+    A pair is a tuple or a list. Each side is the text of a query, or an answer: a `Table`, a mapping
     `{"columns": [...], "rows": [...]}`, or for kinds without queries a value. `source` is what suites write under
     `source`, with paths relative to the current folder; pairs of answers need none. `metrics` are those of the kind by
     default. `settings` are other keys of suites: `kind` (`sql` by default), `compare`, `options`, `timeout`, `max_rows`
     and so on.
 
     With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raise `QueryEvalError`
-    for settings that cannot be right, and while scores are read `ExecutorBroken` where the executor breaks.
+    for settings that cannot be right, and while scores are read `ExecutorBroken` if the executor breaks.
     """
     suite_keys: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
     case = case_of_settings({name: setting for name, setting in suite_keys.items() if setting is not None}, Path.cwd())

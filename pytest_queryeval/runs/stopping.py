@@ -62,14 +62,14 @@ class _GateTest:
 
 
 class EarlyStop:
-    """Tells from the reports of cases, which have to run in random order, which gates of a run are decided.
+    """Decides gates of a run by the reports of the cases that ran so far; the cases have to run in random order.
 
     A gate can be decided early if it limits the pass rate or the mean of a metric from 0 to 1, and if all of its cases
     will run; in the mode `selection`, those that will run count. All these gates are decided at the level `ALPHA`
     together, so their limits share it. Gates that need all cases, listed in `needs_all`, keep the run going to its end.
     Other gates have no result in this run, whether it stops or not.
 
-    `problem` tells why no gate can be decided early; empty where one can.
+    `problem` tells why no gate can be decided early; empty if one can.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class EarlyStop:
                 self._tests[number].add(case)
 
     def decision(self, gate: PendingGate) -> EarlyDecision | None:
-        """Return the decision on a gate; None where there is none."""
+        """Return the decision on a gate; None if there is none."""
         test = self._tests_by_key.get(gate_key(gate))
         return None if test is None else test.decision
 
@@ -140,9 +140,9 @@ class EarlyStop:
 def early_stop(
     cases: Sequence[NamedCase], suites: RunSuites, files_below: Callable[[Path], Iterable[Path]]
 ) -> EarlyStop | None:
-    """Return the early stop of a run of these cases; None where no option asks for one, or there is no case.
+    """Return the early stop of a run of these cases; None if no option asks for one, or there is no case.
 
-    `files_below` finds the suite files below a folder. Raise `QueryEvalError` where no gate can be decided early.
+    `files_below` finds the suite files below a folder. Raise `QueryEvalError` if no gate can be decided early.
     """
     options, to_run = suites.options, [named_case for named_case in cases if named_case.case.skip is None]
     if options.stop_seed is None or not to_run:

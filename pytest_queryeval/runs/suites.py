@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.runs.options import RunOptions
-from pytest_queryeval.suites import Suite, load_suite
+from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.settings import Folder, FolderCache
 from pytest_queryeval.text.formatting import pluralize
@@ -69,7 +68,10 @@ class RunSuites:
         if place and not gates and all(case.settings.on_miss == "xfail" for case in suite.cases):
             self._warn(NEVER_FAILS.format(metric=_gate_metric(suite.cases[0])), place)
         self._warn_of_questions(self.cases[name])
-        self._warn_of(suite.findings)
+        new_findings = [finding for finding in dict.fromkeys(suite.findings) if finding not in self._findings]
+        self._findings.update(new_findings)
+        for message, finding_place in finding_messages(new_findings):
+            self._warn(message, finding_place)
         return self.cases[name]
 
     def _warn_of_questions(self, cases: Iterable[Case]) -> None:
@@ -81,18 +83,6 @@ class RunSuites:
             more = f" (so {verb} {pluralize(len(others), 'more case')})" if others else ""
             message = f"case '{first_case.id}' asks the predictor nothing{more}: add `question`"
             self._warn(message, first_case.row or first_case.location)
-
-    def _warn_of(self, findings: Iterable[Finding]) -> None:
-        """Warn of the first new finding of each rule that is not ignored, and count the others."""
-        by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
-        for finding in findings:
-            if not finding.silenced and finding not in self._findings:
-                self._findings.add(finding)
-                by_rule[finding.rule].append(finding)
-        for rule, (first, *rest) in by_rule.items():
-            more = f" (and {len(rest):,} more: `queryeval check` lists them)" if rest else ""
-            about = "" if first.case is None else f"case '{first.case}': "
-            self._warn(f"{rule}: {about}{first.message}{more}", first.location)
 
     def read(self, path: Path) -> Suite:
         """Return a suite under the options of this run, collected or not; raise `SuiteError`."""

@@ -31,7 +31,7 @@ _OUR_FOLDER = _START.parents[2]
 def child_command(program: Path, packages: Sequence[str], *arguments: str) -> list[str]:
     """Return the command that runs a program of ours, which imports the standard library, `packages` and our own.
 
-    -I keeps the user's folder and environment out of the imports, -B leaves no files. Raises `SourceError` where a
+    -I keeps the user's folder and environment out of the imports, -B leaves no files. Raises `SourceError` if a
     package is not installed.
     """
     folders: dict[str, None] = {}
@@ -47,7 +47,7 @@ def child_command(program: Path, packages: Sequence[str], *arguments: str) -> li
 def run_program(name: str, program: Path, packages: Sequence[str], *arguments: str, folder: Path | None = None) -> None:
     """Run a program of ours, in `folder` if given, and wait until it ends; messages call it `name`.
 
-    Raises `SourceError` where it does not start, and with its last line on stderr where its exit status is not 0.
+    Raises `SourceError` if it does not start, and with its last line on stderr where its exit status is not 0.
     """
     command = child_command(program, packages, *arguments)
     try:
@@ -60,7 +60,7 @@ def run_program(name: str, program: Path, packages: Sequence[str], *arguments: s
 
 
 def _last_line(text: str, characters: int) -> str:
-    """Return the last line that is not blank, cut to a number of characters; empty where there is none."""
+    """Return the last line that is not blank, cut to a number of characters; empty if there is none."""
     return next((one_line(line, characters) for line in reversed(text.split("\n")) if line.strip()), "")
 
 
@@ -130,7 +130,7 @@ class Child:
         return self._process.wait(START_SECONDS)
 
     def ran_out_of_memory(self) -> bool:
-        """Return whether the child wrote so to its stderr."""
+        """Return whether the child's stderr says that it had no memory left."""
         return any(words in self._tail() for words in ("memory allocation", "bad_alloc", "annot allocate memory"))
 
     def _tail(self) -> str:
@@ -139,7 +139,7 @@ class Child:
         return self._stderr.read().decode("utf-8", "replace")
 
     def stderr_tail(self) -> str:
-        """Return the last line that the child wrote to its stderr; empty where there is none."""
+        """Return the last line that the child wrote to its stderr; empty if there is none."""
         return _last_line(self._tail(), LINE_CHARACTERS)
 
     def signal(self) -> None:

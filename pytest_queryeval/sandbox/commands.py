@@ -25,7 +25,7 @@ _PARTS = re.compile(
 
 
 def first_word(query: str) -> str:
-    """Return the first word in lower case, behind comments, parentheses and semicolons; empty where there is none."""
+    """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none."""
     match = _FIRST_WORD.match(query)
     return match[1].lower() if match else ""
 

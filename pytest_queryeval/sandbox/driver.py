@@ -18,19 +18,19 @@ from typing import Any, Protocol, TypeAlias
 
 Settings: TypeAlias = dict[str, Any]  # of a request, as its engine sends them: plain values
 # The names of the columns, and a function that returns the next `count` rows as tuples of plain values: fewer than
-# that at the end, or None where all rows start again.
+# that at the end, or None if all rows start again.
 Answer: TypeAlias = tuple[tuple[str, ...], Callable[[int], list[Any] | None]]
 # ("failure", kind of a `Failure`, text) where the query is at fault, ("fault", text) where the source is. The text of a
-# timeout is empty, unless somebody else than the driver stopped the query.
+# timeout is empty, unless something other than the driver stopped the query.
 Verdict: TypeAlias = tuple[str, ...]
 # An RDF term: None, the boolean of ASK, the text of an IRI, (label,) of a blank node, (text, datatype, language) of a
-# literal, ("triple", subject, predicate, object) of a triple term; the text of one that nests too deep.
+# literal, ("triple", subject, predicate, object) of a triple term; the text of one that is nested too deeply.
 Term: TypeAlias = "bool | str | tuple[str] | tuple[str, str, str] | tuple[str, Term, Term, Term] | None"
 MAX_NESTED_TERMS = 50
 
 
 class Driver(Protocol):
-    """What runs queries in a child process: `host_child` makes the `Driver` of the file that it is given."""
+    """Runs queries in a child process; `host_child` creates the `Driver` of the file in its arguments."""
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query` and return its answer; raises what `classify` knows.
@@ -49,7 +49,7 @@ class TableDriver(Driver, Protocol):
     def describe(self, settings: Settings) -> Answer:
         """List the columns of all tables as rows of table, column, type, and the table and column of a foreign key.
 
-        The last two are None where there is none.
+        The last two are None if there is none.
         """
 
     def ddl(self, settings: Settings) -> Answer:
@@ -94,7 +94,7 @@ def signature(path: str) -> tuple[int, ...]:
 
 
 def limit(name: int, amount: int) -> None:
-    """Lower a limit of `resource` for this process; raises ValueError or OSError where the system does not allow it."""
+    """Lower a limit of `resource` for this process; raises ValueError or OSError if the system does not allow it."""
     hard = resource.getrlimit(name)[1]
     amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
     resource.setrlimit(name, (amount, amount))
@@ -149,7 +149,7 @@ class Alarm:
                 self._changed.notify()
 
     def clear(self) -> int:
-        """Forget the calls that are left, and return how many were made; one under way ends first."""
+        """Cancel the remaining calls, and return how many were made; a call under way ends first."""
         with self._changed:
             rung, self._pending, self._rung = self._rung, [], 0
             return rung

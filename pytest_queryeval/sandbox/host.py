@@ -78,7 +78,7 @@ class Host:
     def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; `settings` are plain values, for the driver.
 
-        Raises `SourceError` where the source is at fault, or where the child cannot be started.
+        Raises `SourceError` if the source is at fault, or if the child cannot be started.
         """
         if failure := text_refusal(query):
             return Execution(query=query, error=failure, engine=self.name)
@@ -207,7 +207,7 @@ class Hosts:
         self._hosts: dict[str, Host] = {}
 
     def shared(self, host: Host) -> Host:
-        """Return the host that was given first under the name of this one."""
+        """Return the first host that was passed under the name of this one."""
         return self._hosts.setdefault(host.name, host)
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
 
 
 def text_refusal(query: str) -> Failure | None:
-    """Return why no engine needs to run the text of a query; None where one does."""
+    """Return why no engine needs to run the text of a query; None if one does."""
     if not query.strip():
         return Failure(kind="empty", message="the query is empty")
     if len(query) > QUERY_CHARACTERS:

@@ -1,7 +1,7 @@
 """Child processes that run queries: the child's side, started with the arguments DRIVER, MEMORY, FILE and GRACE.
 
 DRIVER is a Python file with a class `Driver` that implements `driver.Driver`; MEMORY is the limit on the address space
-in bytes, FILE that on each file that a query makes the driver write, 0 where there is none; GRACE are the seconds that
+in bytes, FILE that on each file that a query makes the driver write, 0 if there is none; GRACE are the seconds that
 a driver has to stop a late query. This module imports the standard library and `driver` only, so that it starts fast.
 """
 

@@ -16,7 +16,7 @@ def is_match(pattern: str, text: str, hosts: Hosts) -> bool | Failure:
     """Return whether a pattern matches anywhere in the first QUERY_CHARACTERS characters of a text.
 
     Return a failure where that is not known within PATTERN_SECONDS. A blank text never matches. Raise `SourceError`
-    where no child process can be started.
+    if no child process can be started.
     """
     if not (head := text[:QUERY_CHARACTERS]).strip():
         return False

@@ -41,7 +41,7 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
             rows.append(tuple([_term(binding.get(name)) for name in columns]))
         return columns, rows
     except TooDeepError as error:
-        raise ValueError("it nests too deeply") from error
+        raise ValueError("it is nested too deeply") from error
     except KeyError as error:
         raise ValueError(f"it lacks {error}") from error
     except (TypeError, AttributeError) as error:
@@ -56,7 +56,7 @@ def _of_type(type_: type[T], value: Any) -> T:
 
 def _term(term: dict[str, Any] | None, level: int = 0) -> Any:
     if level > MAX_NESTED_TERMS:
-        raise ValueError("it nests too deeply")
+        raise ValueError("it is nested too deeply")
     if term is None:
         return None
     kind, value = term["type"], term["value"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.suites.suites import Suite, load_cases, load_suite
+from pytest_queryeval.suites.suites import Suite, finding_messages, load_cases, load_suite
 
-__all__ = ["Suite", "load_cases", "load_suite"]
+__all__ = ["Suite", "finding_messages", "load_cases", "load_suite"]

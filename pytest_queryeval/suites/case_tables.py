@@ -53,7 +53,7 @@ TABLE_DESCRIPTIONS = {
     "sheet": "the sheet of a workbook; default: the first one",
     "delimiter": "what separates the cells of a CSV file; default: a comma",
     "header_row": "the row with the headers, as the spreadsheet numbers it; default: the first row with text",
-    "columns": "the headers of keys, where they are not called so; null for a key without a column",
+    "columns": "the headers of keys, where they have other names; null for a key without a column",
     "metadata": "the headers of columns that become metadata, or rest for all that are not read otherwise",
 }
 GOLDS = ("gold", "gold_file")
@@ -135,7 +135,7 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
     A node has no key for an empty cell; with `empty_is_predicted` an empty cell of `predicted` is an empty answer.
     """
     opened = open_table(table.file, sheet=table.sheet, delimiter=table.delimiter, header_row=table.header_row)
-    with _told_in_the_suite(table), opened as rows:
+    with _located_in_suite(table), opened as rows:
         headers = _headers(table, rows)
         if table.metadata == REST:
             read_headers = {*headers.values(), *GOLDS}
@@ -152,7 +152,7 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
 
 
 @contextmanager
-def _told_in_the_suite(table: CaseTable) -> Iterator[None]:
+def _located_in_suite(table: CaseTable) -> Iterator[None]:
     """Raise the error of a sheet or a header that is not there at the line of the suite that names it."""
     try:
         yield
@@ -164,7 +164,7 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
     """Return the headers by key: those of `columns`, else those that equal the key in any letter case.
 
     Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines;
-    `CaseError` where a later row has them.
+    `CaseError` if a later row has them.
     """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
     headers_by_key = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}

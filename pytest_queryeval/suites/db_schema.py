@@ -44,7 +44,7 @@ def read_db_schema(node: Node) -> SchemaFile:
 
 
 def load_schema(schema_file: SchemaFile, source: Source | None, metadata: Mapping[str, JsonValue]) -> Schema:
-    """Return the schema of a case's database; raise `CaseError` where the file has none of that name.
+    """Return the schema of a case's database; raise `CaseError` if the file has none of that name.
 
     The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a
     file with one database needs none.

@@ -10,7 +10,7 @@ _NO_MARKER = re.compile(r"[^\w-]+|^_+")
 
 
 def as_marker(name: str) -> str:
-    """Return the name as a marker, with `-` for other characters and before pytest's own; empty where nothing is left.
+    """Return the name as a marker, with `-` for other characters and before pytest's own; empty if nothing is left.
 
     >>> as_marker("weo 2024"), as_marker("skip"), as_marker("?")
     ('weo-2024', '-skip', '')

@@ -187,7 +187,7 @@ def _threshold(node: Node, name: str) -> Threshold:
 
 
 def read_limits(node: Node, name: str, minimum: float | None, maximum: float | None) -> Threshold:
-    """Return the limits of a metric as a threshold; raise `CaseError` where there are none, or impossible ones."""
+    """Return the limits of a metric as a threshold; raise `CaseError` if there are none, or impossible ones."""
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
     if minimum is not None and maximum is not None and minimum > maximum:
@@ -199,7 +199,7 @@ def read_limits(node: Node, name: str, minimum: float | None, maximum: float | N
 
 
 def unreachable_threshold(name: str, threshold: Threshold) -> str:
-    """Return why no score of a metric can be at a limit; empty where one can, or its greatest score is not known."""
+    """Return why no score of a metric can be at a limit; empty if one can, or its greatest score is not known."""
     max_score = METRICS[name].max_score if name in METRICS else 1.0  # a pass rate
     for limit in (threshold.minimum, threshold.maximum):
         if max_score is not None and limit is not None and not 0 <= limit <= max_score:

@@ -32,7 +32,7 @@ def read_requires(node: Node) -> tuple[str, ...]:
 
 
 def check_required(top: Node) -> None:
-    """Raise `MissingExtraError` where a file or a folder needs an extra that is missing.
+    """Raise `MissingExtraError` if a file or a folder needs an extra that is missing.
 
     Then nothing else of it is read, since its sources may need the extra.
     """

@@ -43,13 +43,13 @@ class Folder:
 
     path: Path
     values: Values
-    """The values that cases below inherit; empty where `missing` is set."""
+    """The values that cases below inherit; empty if `missing` is set."""
     gates: tuple[Gate, ...]
     missing: MissingExtraError | None = None
     """The extra that the folder requires and that is not installed: then only its gates are known."""
 
 
-# The result of reading each folder: None where it has no settings.
+# The result of reading each folder: None if it has no settings.
 FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
 
 
@@ -75,7 +75,7 @@ def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, 
     """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
 
     Raise `SuiteError` with the problems of all their files, for each suite file below them, and `MissingExtraError`
-    where one of them requires an extra that is not installed.
+    if one of them requires an extra that is not installed.
     """
     below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
     problems, folders = Problems(), []
@@ -202,7 +202,7 @@ def check_applicable(
 ) -> None:
     """Add a problem for each metric and threshold of a level, read from `node`, that does not apply to its cases.
 
-    They are of one kind; `answerable` is None where some of them may be answerable and others not.
+    They are of one kind; `answerable` is None if some of them may be answerable and others not.
     """
     for key in ("metrics", "thresholds"):
         if key in level_values:

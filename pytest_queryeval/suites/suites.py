@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_queryeval.core.errors import CaseError, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import File, Node, Problems, file_at
@@ -63,9 +64,26 @@ def is_suite_file(path: Path) -> bool:
 
 
 def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
-    """Return the cases of one suite file, or of all suite files below a folder, as `load_suites` reads them."""
+    """Return the cases of one suite file, or of all suite files below a folder, as `load_suites` reads them.
+
+    Findings of keys that change suites, such as stale decisions on golds, are a `QueryEvalWarning`.
+    """
     suites = load_suites(path, root=root, require_prediction=require_prediction)
+    for message, place in finding_messages(finding for suite in suites for finding in suite.findings):
+        warnings.warn(f"{place}: {message}", QueryEvalWarning, stacklevel=2)
     return tuple(case for suite in suites for case in suite.cases)
+
+
+def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Location]]:
+    """Yield a message on the first finding of each rule that is not ignored, with the number of the others."""
+    by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if not finding.silenced:
+            by_rule[finding.rule].append(finding)
+    for rule, (first, *others) in by_rule.items():
+        more = f" (and {len(others):,} more: `queryeval check` lists them)" if others else ""
+        about = "" if first.case is None else f"case '{first.case}': "
+        yield f"{rule}: {about}{first.message}{more}", first.location
 
 
 def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:
@@ -111,7 +129,7 @@ def load_suite(
     Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
     local files and functions of the predictors that will answer the cases. Without `is_changed`, keys that change a
     suite, such as `reviews`, have no effect. Raise `SuiteError` with all
-    problems of the file, or with those of the folder settings above it; `MissingExtraError` where the file is to be
+    problems of the file, or with those of the folder settings above it; `MissingExtraError` if the file is to be
     skipped, since an extra that it requires is not installed.
     """
     file = file_at(path)

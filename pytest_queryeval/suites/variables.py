@@ -1,6 +1,6 @@
 """Variables in settings, `${NAME}` and `${NAME:-default}`, from the environment or from an `env_file`.
 
-Problems of settings quote them as the suite has them.
+Messages on settings quote them as they stand in the suite.
 """
 
 from __future__ import annotations

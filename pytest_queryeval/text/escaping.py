@@ -7,8 +7,8 @@ import re
 from pytest_queryeval.text.redaction import redact
 
 # Control characters, halves of surrogate pairs, what XML forbids, what turns the direction of text, what is invisible.
-# Joiners stay, as words and pictures are made with them, and so do the selectors of an emoji's look behind one, and in
-# keys such as 1 in a square. The script of HTML pages, text.js, has the same pattern.
+# Joiners stay, since words and emojis are made with them, and so do variation selectors behind an emoji, and in keycaps
+# such as 1 in a square. The script of HTML pages, text.js, has the same pattern.
 UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f"
@@ -46,7 +46,7 @@ def utf8_safe(text: str) -> str:
 def terminal_safe(text: str) -> str:
     """Return text without secrets that a terminal or a CI log shows and never obeys; tabs and line feeds stay.
 
-    `##`, which starts commands of CI services anywhere in a line, is taken apart. Put untrusted text behind a margin:
+    `##`, which starts commands of CI services anywhere in a line, is split. Put untrusted text behind a margin:
     `::` at the start of a line is a command too.
     """
     return escape_invisible(redact(text)).replace("##", "#\\x23")

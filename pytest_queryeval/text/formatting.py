@@ -36,7 +36,7 @@ def signed(value: float) -> str:
 
 
 def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str] = format_score) -> str:
-    """Return an interval; empty where there is none."""
+    """Return an interval; empty if there is none."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
 
 

@@ -1,4 +1,4 @@
-"""Redaction of secrets in every text that leaves: those of the environment, and those of settings.
+"""Redaction of secrets in every text that leaves the process: those of the environment, and those of settings.
 
 A secret is recognised by the name of what holds it, and found by its value. Texts of settings are shown without what
 may be credentials. Also imported by child processes.
@@ -191,7 +191,7 @@ def _environment() -> Mapping[Any, Any]:
 
 @lru_cache(maxsize=10_000)
 def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
-    """Return the secrets in a variable: all of its value where its name is that of a secret, and user info of URLs."""
+    """Return the secrets in a variable: its whole value if its name is that of a secret, and user info of URLs."""
     text = os.fsdecode(value)
     secrets = set(_secrets_in_url(text)) if "@" in text else set()
     if _SECRET_NAME.search(_HARMLESS_NAME.sub("", os.fsdecode(name))) and not _is_path(text):
@@ -209,7 +209,7 @@ def _is_path(value: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _forms_of(secret: str) -> frozenset[str]:
-    """Return a secret and its lines, plain and as URLs, SQL, JSON, Python, base64 and hexadecimal digits have it."""
+    """Return a secret and its lines, plain and as URLs, SQL, JSON, Python, base64 and hexadecimal digits write them."""
     lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= MIN_LINE_CHARACTERS]
     forms: set[str] = set()
     for value in {secret, secret.strip(), *lines}:
@@ -246,7 +246,7 @@ def mask_credentials(text: str) -> str:
         return "…" if may_hold_credentials(text) else text
     address = text[scheme.end() :]
     if not scheme.group().lower().startswith("http") or not _CLEAN_AUTHORITY.match(address):
-        # Passwords may hold `/`, `?` or `#` where the driver forgives it, so the last @ counts.
+        # Passwords may hold `/`, `?` or `#` since some drivers accept that, so the last @ counts.
         address = address.rpartition("@")[2]
     clean = _CLEAN_AUTHORITY.match(address)
     if clean is None:

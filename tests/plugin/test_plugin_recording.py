@@ -267,4 +267,4 @@ def test_a_replay_says_that_it_is_one_and_so_does_a_comparison_with_it(recorded,
     run = run_and_parse("--queryeval-replay=rec", "--queryeval-baseline=report.json", "--reruns=1")
 
     assert (run.report["environment"]["replay"], run.report["environment"]["reruns"]) == (True, 1)
-    run.result.stdout.fnmatch_lines(["changed besides the system: answers are recorded ones, and no system was asked"])
+    run.result.stdout.fnmatch_lines(["changed besides the system: answers were replayed, and no system was called"])

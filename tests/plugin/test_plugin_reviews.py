@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from singers import FIRST_LINE, GOLD, INVALID, WRONG, case
+
+from pytest_queryeval import QueryEvalWarning, load_cases
 
 pytestmark = pytest.mark.feature("review")
 
@@ -71,6 +74,8 @@ def test_a_stale_decision_warns_and_a_filter_may_make_that_an_error(suite, decid
     warned = run()
     warned.assert_outcomes(passed=1, warnings=1)
     assert message in warned.stdout.str()
+    with pytest.warns(QueryEvalWarning, match=re.escape(message)):
+        load_cases("a.queryeval.yaml")
     refused = run("-W", "error::pytest_queryeval.QueryEvalWarning")
     refused.assert_outcomes(errors=1)
     assert f"a.queryeval.yaml:{FIRST_LINE + 1}: {message}" in refused.stdout.str()

@@ -59,7 +59,7 @@ def open_table(
     that of a text file, whose rows are numbered as lines with `number_lines`, else as a spreadsheet numbers them.
     `header_row` is the number of the header's row, by default the first row that is not empty.
 
-    Raise `CaseError` where it cannot be read, has no header, or has a header twice. Packages that are needed are
+    Raise `CaseError` if it cannot be read, has no header, or has a header twice. Packages that are needed are
     imported on first use; a missing one is an error that names the extra.
     """
     suffix = file.path.suffix.lower()

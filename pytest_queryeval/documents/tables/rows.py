@@ -24,13 +24,13 @@ ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 NumberedRows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 # Returns a cell as text, "" where it is empty; raises `ValueError` with the problem of a cell.
 CellText: TypeAlias = Callable[[Any], str]
-# Returns the cells of a row, by its number, as many as the header has; raises `CaseError` where they do not fit.
+# Returns the cells of a row, by its number, as many as the header has; raises `CaseError` if they do not fit.
 FitRow: TypeAlias = Callable[[int, Sequence[Any], int], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile(File):
-    """A file with a table: lines are rows, and columns have headers; `sheet` is empty where there are none.
+    """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
 
     With `numbers_lines` rows have the numbers of lines, and are located as those of other texts.
     """
@@ -101,7 +101,7 @@ class Table:
     fit: FitRow
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows below the header that are not empty, once; raise `CaseError` where reading fails."""
+        """Yield the rows below the header that are not empty, once; raise `CaseError` if reading fails."""
         places, width = self.places.values(), len(self.file.headers)
         for number, cells in self.numbered_rows:
             fitted = self.fit(number, cells, width)
@@ -148,7 +148,7 @@ def table_of(
 ) -> Table:
     """Return the table whose header is the row of this number, or the first row that is not empty.
 
-    Raise `CaseError` where there is none.
+    Raise `CaseError` if there is none.
     """
     fitted = ((number, fit(number, cells, len(cells))) for number, cells in numbered_rows)
     with_text = ((number, cells) for number, cells in fitted if not all(map(_is_blank, cells)))

@@ -44,7 +44,7 @@ def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
 
 
 def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:
-    """Return the cells; raise `CaseError` where they are fewer than the header has, or more."""
+    """Return the cells; raise `CaseError` if they are fewer than the header has, or more."""
     if len(cells) < width or any(cells[width:]):
         counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
         raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)

@@ -49,8 +49,8 @@ class CallClock:
                     self._lost += time.monotonic() - self._paused_at
 
     async def wait(self, task: asyncio.Task[Any], seconds: float) -> None:
-        """Wait until the task is done, or until this clock has run for so many seconds."""
-        import asyncio  # which a run without calls does not need
+        """Wait until the task is done, or until this clock has run for `seconds` seconds."""
+        import asyncio  # not needed by a run without calls
 
         deadline = self.time() + seconds
         while not task.done() and (seconds_left := deadline - self.time()) > 0:
@@ -62,7 +62,7 @@ REPEAT_SECONDS = 1.0  # for the function to clean up
 
 @contextmanager
 def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Raise `TimeLimitExceeded` within the `with` statement once it has taken so many seconds by the clock.
+    """Raise `TimeLimitExceeded` within the `with` statement once it has taken `seconds` seconds by the clock.
 
     It is raised again every REPEAT_SECONDS, for a function that catches everything and tries again. There is no limit
     outside the main thread, where no signal arrives, nor if the alarm is already in use, as by a plugin that limits

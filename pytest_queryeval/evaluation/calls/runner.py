@@ -66,7 +66,7 @@ class PredictorRunner:
         self._start_before(self._batch)
 
     def _start_before(self, place: float) -> None:
-        """Start the queued calls up to a position in their order, except those that nobody will wait for."""
+        """Start the queued calls up to a position in their order, except those whose answers are no longer needed."""
         while self._queue and self._started < place:
             call = self._queue.popleft()
             self._started += 1

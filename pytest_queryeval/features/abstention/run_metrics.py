@@ -37,7 +37,7 @@ def is_abstention(answer: _Answer) -> bool:
 
 
 def _mean_over_trials(score: Callable[[CaseReport, _Answer], float | None], case: CaseReport) -> float | None:
-    """Return the mean score of the trials of a case; None where no trial has one, and for a case in error."""
+    """Return the mean score of the trials of a case; None if no trial has one, and for a case in error."""
     if case["outcome"] in ("error", "skipped", "not_run") or case["prediction"] is None:
         return None
     if not case["trials"]:
@@ -68,7 +68,7 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
 
 
 def _passed(case: CaseReport) -> bool | None:
-    """Return whether a case passed; None where nothing is required."""
+    """Return whether a case passed; None if nothing is required."""
     is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
     return case["outcome"] in ("passed", "xpassed") if is_required else None
 

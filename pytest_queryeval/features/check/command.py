@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Check, and return what was found; 1 where there is an error, with `--strict` also for a warning, else 0.
+    """Check, and return what was found; 1 if there is an error, with `--strict` also for a warning, else 0.
 
     Raise `SuiteError` for suites that cannot be read.
     """

@@ -174,7 +174,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
 
 
 def _as_text(cell: Cell) -> str | None:
-    """Return the text of a cell; None where the cell is not a text."""
+    """Return the text of a cell; None if the cell is not a text."""
     if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
         return cell.lexical
     return cell if isinstance(cell, str) else None

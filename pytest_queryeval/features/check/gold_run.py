@@ -36,7 +36,7 @@ class GoldRun:
     index: int
     """The position of the gold, from 0."""
     execution: Execution | None
-    """None where queries are not run."""
+    """None if queries are not run."""
     session: Session
 
     @property
@@ -73,14 +73,14 @@ class GoldRun:
 
     @property
     def compared(self) -> Table | None:
-        """The columns of the table that are compared; None where the case names columns that it does not have."""
+        """The columns of the table that are compared; None if the case names columns that it does not have."""
         with suppress(QueryEvalError):
             return None if self.table is None else project(self.table, self.case.settings.policy.gold_columns)
         return None
 
     @cached_property
     def scoring(self) -> Scoring | None:
-        """The scores of the gold as a prediction; None where it has no answer that can be compared."""
+        """The scores of the gold as a prediction; None if it has no answer that can be compared."""
         if self.execution is None or self.execution.error or (self.table is not None and self.compared is None):
             return None
         return self.scoring_of(self.execution if self.table is None else replace(self.execution, answer=self.compared))
@@ -92,7 +92,7 @@ class GoldRun:
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
 
     def run(self, query: str) -> Table | None:
-        """Return the answer of another query on the source of the case; None where it fails or is not a table."""
+        """Return the answer of another query on the source of the case; None if it fails or is not a table."""
         answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
         return answer if isinstance(answer, Table) else None
 

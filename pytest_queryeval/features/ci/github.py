@@ -23,7 +23,7 @@ MIN_BYTES = 4_096  # for a verdict, and the notice that the rest was cut
 
 
 def step_summary_file() -> Path:
-    """Return the file that GITHUB_STEP_SUMMARY names; raise `ReportError` where it cannot be written to."""
+    """Return the file that GITHUB_STEP_SUMMARY names; raise `ReportError` if it cannot be written to."""
     name = os.environ.get(VARIABLE)
     if not name:
         hint = "GitHub Actions sets it; a folder of that name is ./github"
@@ -45,8 +45,8 @@ def _file_text(path: Path) -> str:
 def append_step_summary(report: Report, path: Path) -> None:
     """Append the report to a file, all of it or nothing; what is there stays.
 
-    The file keeps within the 1 MiB that GitHub shows of a summary, and the report within its own 900 KiB: it tells
-    what was cut. Raise `ReportError` where there is no room for the verdict, and where writing fails.
+    The file keeps within the 1 MiB that GitHub shows of a summary, and the report within its own 900 KiB: it says what
+    was cut. Raise `ReportError` if there is no room for the verdict, and if writing fails.
     """
     try:
         with path.open("ab", buffering=0) as file:

@@ -72,7 +72,7 @@ class Section:
     is_folded: bool = False
 
     def within(self, room: int) -> tuple[str, int]:
-        """Return the section in at most `room` bytes and how many rows it has; nothing and 0 where none has room."""
+        """Return the section in at most `room` bytes and how many rows it has; nothing and 0 if none has room."""
         head, foot = self.head, self.foot
         if self.is_folded:
             head = ("<details>", f"<summary>{self.title}</summary>", "", *head)
@@ -97,7 +97,7 @@ def render_markdown(report: Report) -> bytes:
 
 
 def markdown_within(report: Report, room: int) -> bytes:
-    """Return the report in at most `room` bytes, if that is enough for the verdict; it tells what was cut."""
+    """Return the report in at most `room` bytes, if that is enough for the verdict; it says what was cut."""
     parts = list(_head(report))
     remaining_bytes = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
     worst_cases, omitted_titles = worst_first(report), []
@@ -122,7 +122,7 @@ def markdown_within(report: Report, room: int) -> bytes:
 
 
 def _head(report: Report) -> Iterator[str]:
-    """Yield what tells the run apart from others in the same summary, the verdict, and the pass rate."""
+    """Yield what distinguishes the run from others in the same summary, the verdict, and the pass rate."""
     heading: list[str] = [Untrusted(report["name"]) if report["name"] else "Query evaluation"]
     if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
         heading += [" in ", *first_names(paths, MAX_PATHS)]

@@ -59,7 +59,7 @@ class Process(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(cls, command: Command) -> Self:
-        """Start it; raises OSError where the system does not."""
+        """Start it; raises OSError if the system does not."""
         with ExitStack() as child_ends, ExitStack() as our_ends:
             stdin, to_stdin = _pipe(child_ends, our_ends)
             from_stdout, stdout = _pipe(our_ends, child_ends)
@@ -98,7 +98,7 @@ class Process(asyncio.SubprocessProtocol):
             self._loop.add_writer(self._stdin, self._write)
 
     async def until(self, condition: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait at most so many seconds until a condition is true; return whether it is."""
+        """Wait at most `seconds` seconds until a condition is true; return whether it is."""
         deadline = self._loop.time() + seconds
         alarm = None if math.isinf(seconds) else self._loop.call_later(seconds, self._changed.set)
         try:

@@ -115,7 +115,7 @@ class CommandPerCase:
         self._sends_schema = sends_schema
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return what the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
+        """Return what the program prints; raises `PredictorError` if it does not start, fails, or prints no text."""
         question = make_question(case, trial, sends_schema=self._sends_schema)
         program, *arguments = self._command.words
         words = (program, *(word.replace(SCHEMA, case.schema or "") for word in arguments))
@@ -157,7 +157,7 @@ class CommandOfLines:
         self._idle: list[Process] = []
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return a process's answer; raises `PredictorError` where it does not start, ends, or prints anything else.
+        """Return a process's answer; raises `PredictorError` if it does not start, ends, or prints anything else.
 
         A process that did not answer as it should is ended: its later output must not answer the next case.
         """
@@ -223,7 +223,7 @@ class CommandOfLines:
 
 
 def open_command(spec: PredictorSpec) -> Predictor:
-    """Find the program; raises `PredictorError` where there is none. Nothing is started yet."""
+    """Find the program; raises `PredictorError` if there is none. Nothing is started yet."""
     try:
         check_command(spec.settings)
     except SettingError as error:

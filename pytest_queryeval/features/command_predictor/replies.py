@@ -52,7 +52,7 @@ def encode_question(question: Mapping[str, JsonValue]) -> bytes:
 
 
 def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
-    """Return what a program printed, without a byte order mark; raises `PredictorError` where it is not UTF-8."""
+    """Return what a program printed, without a byte order mark; raises `PredictorError` if it is not UTF-8."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

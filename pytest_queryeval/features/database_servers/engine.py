@@ -94,7 +94,7 @@ _URL = re.compile(
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """Return the backend and the driver, both in lower case, the driver empty where the URL leaves it open."""
+    """Return the backend and the driver, both in lower case, the driver empty if the URL leaves it open."""
     match = _URL.fullmatch(url)
     return (match["backend"].lower(), (match["driver"] or "").lower()) if match else ("", "")
 
@@ -143,7 +143,7 @@ def _check_scheme(backend: str, driver: str) -> None:
 
 
 def dialect(settings: Settings) -> str:
-    """Return sqlglot's name for the SQL of the database; empty where it is unknown."""
+    """Return sqlglot's name for the SQL of the database; empty if it is unknown."""
     return BACKENDS.get(_parts(str(settings.get("url")))[0], Backend()).dialect
 
 
@@ -179,7 +179,7 @@ class SQLAlchemyEngine:
         )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where the database does not answer."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database does not answer."""
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
         return with_cells(self._remote.execute(Question(query, self._settings), timeout=timeout, max_rows=max_rows))

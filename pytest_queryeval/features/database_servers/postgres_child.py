@@ -144,7 +144,7 @@ class Session:
         self.connection.cancel_safe(timeout=CUT_SECONDS - CANCEL_SECONDS)
 
     def cut(self) -> None:
-        """Shut the connection down, so that no read waits for the server any more; it ends the query when it can."""
+        """Shut the connection down, so that no read waits for the server; it ends the query when it can."""
         with socket.socket(fileno=os.dup(self.connection.fileno())) as connection:
             connection.shutdown(socket.SHUT_RDWR)
 

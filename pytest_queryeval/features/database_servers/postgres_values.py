@@ -1,6 +1,6 @@
-"""Loaders for values of PostgreSQL that Python has no type for, or compares otherwise. Imported by child processes.
+"""Loaders for values of PostgreSQL that Python has no type for, or compares differently. Imported by child processes.
 
-Values that are equal for PostgreSQL become the same value, as far as one value alone tells.
+Values that are equal for PostgreSQL become the same value, as far as a single value shows.
 """
 
 from __future__ import annotations

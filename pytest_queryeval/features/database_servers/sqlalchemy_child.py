@@ -118,7 +118,7 @@ class Driver(driver.TableDriver):
         self._alarm.set((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
-        # These may begin or end texts and comments of some databases otherwise than those of others.
+        # Some databases begin or end texts and comments by these, and others do not.
         is_plain = not any(mark in query for mark in "\\#$")
         statement = without_end(query) if is_plain else query.rstrip("; \t\r\n\f")
         result = connection.exec_driver_sql(statement, execution_options=options)
@@ -247,7 +247,7 @@ def command(connection: sqlalchemy.Connection, texts: Any) -> None:
 
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
-    """Return the function of a driver that stops a query from another thread; it does nothing where there is none."""
+    """Return the function of a driver that stops a query from another thread; it does nothing if there is none."""
     native_connection = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
     places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native_connection, "send_cancel"))
     functions = (getattr(place, name, None) for place, name in places)

@@ -1,7 +1,7 @@
 """Makes a DuckDB database: started with the arguments DATABASE `script` FILE, or DATABASE `tables` JSON.
 
-JSON is a list of [table, file, the SQL that reads ?, the delimiter of a CSV file]. A process of its own, which may take
-time and memory, and gives them back. What is wrong with a file goes to stderr as one line, and the exit status is 1.
+JSON is a list of [table, file, the SQL that reads ?, the delimiter of a CSV file]. A separate process, so that its
+memory is freed. A problem of a file is written to stderr as one line, and the exit status is 1.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class DuckDBInMemory(DatabaseInMemory):
     """One DuckDB database in memory; its child encodes the cells that are not plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the script fails."""
         return with_cells(super().execute(query, timeout=timeout, max_rows=max_rows))
 
 
@@ -106,7 +106,7 @@ class DuckDBFile(DatabaseFile):
     """One DuckDB database; its child encodes the cells that are not plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database cannot be read."""
         return with_cells(super().execute(query, timeout=timeout, max_rows=max_rows))
 
 

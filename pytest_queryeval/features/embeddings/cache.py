@@ -95,7 +95,7 @@ class Cache:
         return True
 
     def _last_write(self) -> int:
-        """Return when the file was written to, in nanoseconds; 0 where there is none."""
+        """Return when the file was written to, in nanoseconds; 0 if there is none."""
         with suppress(OSError):
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         return 0

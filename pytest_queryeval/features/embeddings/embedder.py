@@ -48,7 +48,7 @@ class Embedder:
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
 
-        Raise `EmbeddingError` where the model cannot be loaded; later calls raise it again without another attempt.
+        Raise `EmbeddingError` if the model cannot be loaded; later calls raise it again without another attempt.
         """
         vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
         return [1.0 if left == right else _cosine(vectors[_key(left)], vectors[_key(right)]) for left, right in pairs]

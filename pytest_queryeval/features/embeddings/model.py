@@ -51,7 +51,7 @@ def problem(model: str, reason: object) -> EmbeddingError:
 
 
 def is_folder(model: str) -> bool:
-    """Return whether a model is a folder rather than a name on the hub; raise `EmbeddingError` where it is neither."""
+    """Return whether a model is a folder rather than a name on the hub; raise `EmbeddingError` if it is neither."""
     try:
         is_directory = Path(model).is_dir()
     except (OSError, ValueError):  # a name that no folder can have
@@ -129,7 +129,7 @@ class Model:
     """A loaded model; `name` is a folder, or the name of a model on the hub.
 
     A folder is loaded without any network, and so is a model of the hub that its local cache holds; any other is
-    fetched. Code that comes with a model does not run. Raise `EmbeddingError` where a model cannot be loaded.
+    fetched. Code that comes with a model does not run. Raise `EmbeddingError` if a model cannot be loaded.
     """
 
     def __init__(self, name: str) -> None:

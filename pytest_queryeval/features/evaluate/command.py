@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Evaluate, report, sum up; 0 where no case failed and no gate is missed, else 1, 130 after Ctrl-C.
+    """Evaluate, report, sum up; 0 if no case failed and no gate is missed, else 1, 130 after Ctrl-C.
 
     Raise `QueryEvalError` for suites and options that cannot be read or do not fit each other: nothing is run then.
     """

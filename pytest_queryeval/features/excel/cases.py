@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -26,7 +26,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
-    columns = (*ABOUT, *abstention, *_groups()), TIMES_AND_PLACE
+    columns = (*ABOUT, *abstention, *_groups(cases)), TIMES_AND_PLACE
     about, times_and_place = ([column for column in part_ if column not in empty] for part_ in columns)
     run_metrics = reported_run_metrics()  # which no case has a score of
     lower, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
@@ -46,13 +46,15 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed)
 
 
-def _groups() -> Iterator[Column]:
-    """Yield a column for each group."""
+def _groups(cases: Sequence[CaseReport]) -> Iterator[Column]:
+    """Yield a column for each group in which some case has a value."""
 
     def values(name: str) -> Callable[[CaseReport], Any]:
         return lambda case: ", ".join(group_values(case, name)) or None
 
     for name, group in groups_shown("workbook").items():
+        if not any(group_values(case, name) for case in cases):
+            continue
         yield Column(header=group.heading, read=values(name), width=20)
 
 

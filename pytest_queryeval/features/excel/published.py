@@ -78,7 +78,7 @@ DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
 
 
 def metric_of(column: Published, names: Collection[str]) -> str | None:
-    """Return which of the metrics of a run a column has; None where it stays empty.
+    """Return which of the metrics of a run a column has; None if it stays empty.
 
     A metric that depends on an equality is only beside the same equality.
     """

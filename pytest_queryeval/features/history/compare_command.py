@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Compare, write, print; return 0 even where reports differ, 1 where a target could not be written.
+    """Compare, write, print; return 0 even where reports differ, 1 if a target could not be written.
 
     Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """

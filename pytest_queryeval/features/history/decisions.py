@@ -9,7 +9,7 @@ _ABSTAINED: PredictionReport = {**_ANSWERED, "abstained": True}
 
 
 def decision(prediction: PredictionReport | None) -> PredictionReport | None:
-    """Return a prediction without all but that it is an answer or an abstention; None where there is none."""
+    """Return a prediction without all but that it is an answer or an abstention; None if there is none."""
     if prediction is None:
         return None
     return _ABSTAINED if prediction.get("abstained") else _ANSWERED

@@ -114,7 +114,7 @@ def _what_changed(run: PastRun) -> Sentence:
 
 
 def besides(step: Step) -> Sentence:
-    """Return what changed besides the system since the run before, empty where no change is known."""
+    """Return what changed besides the system since the run before, empty if no change is known."""
     if not step["common"]:
         return ("no case is in both runs",)
     changes = [*step["changes"], *([SuiteChange(what="cases added", cases=step["added"])] if step["added"] else [])]

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Read one report at a time, write, print; 0 whatever got worse, 1 where a target could not be written.
+    """Read one report at a time, write, print; 0 whatever got worse, 1 if a target could not be written.
 
     Files that cannot be used are named and skipped. Raise `ReportError` for a path that does not exist, where there is
     no report or none has the metric, and for a target that cannot be written.

@@ -56,7 +56,7 @@ class Streak:
     runs: int
     """The number of runs."""
     outcome: Outcome | None
-    """None where the case was not in the runs."""
+    """None if the case was not in the runs."""
     words: str
     text: str
 

@@ -149,7 +149,7 @@ class _Scored(NamedTuple):
 def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leaderboard:
     """Return the systems by name, ranked by the mean of `metric` over the common cases.
 
-    Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
+    Raise `ReportError` if no report has the metric, and if none of its cases is in all reports.
     """
     metric_names = dict.fromkeys(
         [PASS_RATE, *(metric_name for report in reports.values() for metric_name in report["metrics"])]

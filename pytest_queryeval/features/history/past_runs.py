@@ -107,7 +107,7 @@ class MissedGate(TypedDict):
     since: int
     """The first run of those in a row, up to the last evaluation of the gate, that miss it."""
     met: int | None
-    """The last run that met it; None where no run did."""
+    """The last run that met it; None if no run did."""
     gate: GateReport
     """The gate in the run `since`."""
 
@@ -145,7 +145,7 @@ class History(TypedDict):
 def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> History:
     """Return the history of runs from their paths and reports, of which one at a time is held.
 
-    Raise `ReportError` where no report has a score of the metric.
+    Raise `ReportError` if no report has a score of the metric.
     """
     runs_by_content: dict[bytes, PastRun] = {}
     repeated: list[str] = []
@@ -253,7 +253,7 @@ def _step(before: RunResults, after: RunResults, metric: str) -> Step:
 
 
 def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall | None:
-    """Return since when a metric is worse than in an earlier run, None where the last of `whole_runs` is not.
+    """Return since when a metric is worse than in an earlier run, None if the last of `whole_runs` is not.
 
     The last run is compared with every earlier one. The least p decides, multiplied by the number of comparisons, since
     by chance alone one of many earlier runs is better. Then each run between these two is compared with the better one.

@@ -122,9 +122,9 @@ class HTTPEngine:
         return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return CREATE TABLE statements of the tables that the service lists; None where it does not list them.
+        """Return CREATE TABLE statements of the tables that the service lists; None if it does not list them.
 
-        Raises `SourceError` where it does not answer.
+        Raises `SourceError` if it does not answer.
         """
         from pytest_queryeval.features.http_engine.information_schema import listed_ddl
 

@@ -55,7 +55,7 @@ class Driver(driver.Driver):
 
 
 class Page(NamedTuple):
-    """The content of one answer; rows, names and next URL are None where their JSONPath selects nothing."""
+    """The content of one answer; rows, names and next URL are None if their JSONPath selects nothing."""
 
     rows: list[Any] | None
     names: list[str] | None

@@ -54,9 +54,9 @@ _MYSQL_KEYS = """
 
 
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
-    """Return the CREATE TABLE statements of the tables that a service lists; None where it lists none.
+    """Return the CREATE TABLE statements of the tables that a service lists; None if it lists none.
 
-    `ask` returns the answer to a query, or None where the service does not support it.
+    `ask` returns the answer to a query, or None if the service does not support it.
     """
     if dialect in _STATEMENTS:
         statements = ask(_STATEMENTS[dialect])

@@ -197,7 +197,7 @@ class Selector:
         except ValueError as error:
             raise self._problem(one_line(str(error))) from error
         except RecursionError:
-            raise self._problem(f"`{path}` cannot be followed: the answer nests too deep") from None
+            raise self._problem(f"`{path}` cannot be followed: the answer is nested too deeply") from None
 
     def _problem(self, text: str, *, temporary: bool = False) -> PredictorError:
         return PredictorError(f"{self._name}: {text}", temporary=temporary)

@@ -154,7 +154,7 @@ def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
 
 
 def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
-    """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 where gold and predicted have none."""
+    """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 if gold and predicted have none."""
     common = missing = extra = 0
     for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists):
         if gold_values and predicted_values:
@@ -177,7 +177,7 @@ def semantic(
     value_text: ValueText,
     embedding_model: str,
 ) -> float:
-    """Return SemSS: the mean cosine of the values' texts, limited to [0, 1]; 0 where there is nothing to compare.
+    """Return SemSS: the mean cosine of the values' texts, limited to [0, 1]; 0 if there is nothing to compare.
 
     All texts go to `similarity` in one call, in the order of gold's keys.
     """
@@ -215,9 +215,9 @@ def structural_similarity(
 ) -> Score | float | None:
     """Return the share of gold's keys that predicted has, less a little for extra keys; values do not count.
 
-    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 where the denominator is 0, which is where
+    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 if the denominator is 0, which is where
     neither has keys. Only the keys of the outermost object count, or of that at the level `at`, a JSONPath or a JSON
-    pointer. None where gold has no object there, 0 where predicted has none, both with a note. In [0, 1].
+    pointer. None if gold has no object there, 0 if predicted has none, both with a note. In [0, 1].
 
     With `depth` all, the paths below count instead, to objects and lists as well as to scalars. Items of lists have
     their index in the path; with `lists` set all items of a list share one path, so that neither their order nor how
@@ -253,7 +253,7 @@ def semantic_similarity(
     with `value_text` json its JSON text with sorted keys, in which equal values have equal texts.
 
     Only the values of the outermost object count, or of that at the level `at`, a JSONPath or a JSON pointer. None
-    where gold has no object there, 0 where predicted has none, both with a note. With `depth` all, the values on all
+    if gold has no object there, 0 if predicted has none, both with a note. With `depth` all, the values on all
     paths that both have and that end on at least one side are compared, an empty object or list included; with `lists`
     set those on one path are one list, each once and in one order.
     Source: SemSS (arXiv 2409.16220), with the top level and Python's texts.

@@ -70,7 +70,7 @@ def schema_of(case: Case) -> JsonSchema | None:
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
     """Return the first rules that a trusted answer breaks, at most ten, by path: `$.query.limit: reason`.
 
-    There is no time limit: untrusted answers are for `check_untrusted`. Raise `SourceError` where the schema or the
+    There is no time limit: untrusted answers are for `check_untrusted`. Raise `SourceError` if the schema or the
     answer is too deep, or jsonschema fails.
     """
     from pytest_queryeval.features.json import schema_child

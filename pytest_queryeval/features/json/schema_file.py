@@ -101,7 +101,7 @@ class _Links:
             pending_schemas += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
 
     def _follow_all(self) -> None:
-        """Read the targets of all references, and raise `CaseError` where some lead back to themselves."""
+        """Read the targets of all references, and raise `CaseError` if some lead back to themselves."""
         for reference in self._references:  # which grows
             target = _target(reference)
             if id(target.contents) not in self._seen:
@@ -132,7 +132,7 @@ class _Links:
 
 
 def _check_draft(document: JsonValue, file: File, default: Any) -> Any:
-    """Return the draft of a schema; raise `CaseError` where it is unknown, or its rules are broken."""
+    """Return the draft of a schema; raise `CaseError` if it is unknown, or its rules are broken."""
     if not isinstance(document, dict | bool):
         raise file.problem("a schema is an object, true or false")
     draft_uri = document.get("$schema") if isinstance(document, dict) else None

@@ -50,7 +50,7 @@ class RecordedCall:
     """One call of a predictor, with a key from before the call, so that later changes to the case do not matter.
 
     `schema` lists the schema, which is part of the key if the predictor may see it. The methods may be called
-    in any thread, and raise `SourceError` where a schema that the predictor sends cannot be listed.
+    in any thread, and raise `SourceError` if a schema that the predictor sends cannot be listed.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class RecordedCall:
         """Write the prediction unless there is one already, and return the one that a replay will use.
 
         That is the earlier one if a call with the same key was answered before. A prediction that cannot be replayed,
-        because it holds a secret, is returned itself. Raise `PredictorError` where it cannot be written.
+        because it holds a secret, is returned itself. Raise `PredictorError` if it cannot be written.
         """
         self._index.save(self._key, prediction)
         return self.load() or prediction
@@ -183,7 +183,7 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
 
 
 def decode_prediction(entry: Entry) -> Prediction:
-    """Return the prediction in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    """Return the prediction in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     content: QueryOrAnswer | Abstention
     if entry.get("abstained") is True:
         content = Abstention(decode_lines(entry["reason"]))

@@ -69,7 +69,7 @@ class Recording:
         return partial(Recording, replay=self.replay, root=self._root.absolute()), (self._folder.absolute(),)
 
     def check(self) -> None:
-        """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
+        """Raise `QueryEvalError` if there is nothing to replay, or if a folder for entries cannot be made."""
         if self.replay and os.path.isfile(self._folder):  # noqa: PTH113 - unlike Path.is_file, for any name
             raise QueryEvalError(f"{self._folder} is a file: name the folder of a recording, or {RECORD}")
         if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
@@ -132,7 +132,7 @@ class Recording:
         return self._ddl.load(self._source_keys.key(source))
 
     def save_ddl(self, source: Source, ddl: str | None) -> None:
-        """Write the DDL of a source, None where its engine has none."""
+        """Write the DDL of a source, None if its engine has none."""
         self._save(self._ddl, source, (ddl,))
 
     def load_times(self, gold: str, predicted: str, source: Source, iterations: int) -> Times | None:
@@ -149,7 +149,7 @@ class Recording:
         return self._causes.load(self._source_keys.key(source, **facts))
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
-        """Write why a predicted query of the case is wrong, None where no cause was found."""
+        """Write why a predicted query of the case is wrong, None if no cause was found."""
         source, facts = _pair_request(gold, predicted, case)
         self._save(self._causes, source, (cause,), lambda _: False, **facts)
 

@@ -170,7 +170,7 @@ def encode_schema(schema: Schema) -> JsonObject:
 
 
 def decode_schema(entry: Entry) -> Schema:
-    """Return the tables in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    """Return the tables in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     tables = {decode_text(table): tuple(map(decode_text, columns)) for table, columns in entry["tables"]}
     keys = [tuple(map(decode_text, key)) for key in entry["foreign_keys"]]
     return Schema(
@@ -183,12 +183,12 @@ def decode_schema(entry: Entry) -> Schema:
 
 
 def encode_ddl(ddl: tuple[str | None]) -> JsonObject:
-    """Return the content of an entry for the DDL of a source, None where its engine has none."""
+    """Return the content of an entry for the DDL of a source, None if its engine has none."""
     return {"ddl": ddl[0]}
 
 
 def decode_ddl(entry: Entry) -> tuple[str | None]:
-    """Return the DDL in an entry; raise ValueError or KeyError where it holds none."""
+    """Return the DDL in an entry; raise ValueError or KeyError if it holds none."""
     return (None if entry["ddl"] is None else decode_lines(entry["ddl"]),)
 
 
@@ -198,7 +198,7 @@ def encode_times(times: Times) -> JsonObject:
 
 
 def decode_times(entry: Entry) -> Times:
-    """Return the seconds in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    """Return the seconds in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     times = [(float(gold), float(predicted)) for gold, predicted in entry["times"]]
     if not all(math.isfinite(seconds) and seconds >= 0 for pair in times for seconds in pair):
         raise ValueError("seconds that are not a number")
@@ -206,7 +206,7 @@ def decode_times(entry: Entry) -> Times:
 
 
 def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
-    """Return the content of an entry for a cause, or for what two queries share; None where neither was found."""
+    """Return the content of an entry for a cause, or for what two queries share; None if neither was found."""
     match cause[0]:
         case Cause() as of_edits:
             return {
@@ -226,7 +226,7 @@ def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
 
 
 def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
-    """Return the cause in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    """Return the cause in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     if "shared" in entry:
         only_gold, only_predicted = (tuple(map(decode_text, entry[name])) for name in ("only_gold", "only_predicted"))
         shared, of = int(entry["shared"]), int(entry["gold_patterns"])

@@ -114,7 +114,7 @@ class EntryIndex(Generic[T]):
             content = self._type.encode(value)
             clean = redact_json(content)
         except (TypeError, ValueError, RecursionError) as error:
-            reason = "it nests too deep" if isinstance(error, RecursionError) else error
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
             raise self._type.error(f"the {self._type.describe(key.facts)} cannot be recorded: {reason}") from error
         is_redacted = any(clean.get(name) != content.get(name) for name in self._type.exact_parts)
         existing_entry = self._read(key.name)
@@ -233,13 +233,13 @@ def encode_entry(name: str, entry: Facts) -> bytes:
 
 
 def decode_entry(name: str, data: bytes) -> Entry:
-    """Return the entry in a file; raise ValueError where it is not what was written under that name."""
+    """Return the entry in a file; raise ValueError if it is not what was written under that name."""
     try:
         entry = _JSON.read(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8") from error
     except TooDeepError as error:
-        raise ValueError("it nests too deep") from error
+        raise ValueError("it is nested too deeply") from error
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(entry, dict):

@@ -31,7 +31,7 @@ def join(runs: Mapping[str, Report]) -> Report:
     where that run lacks them from another one. Counts, means and gates are computed again; `joined` tells which run
     each metric is from: the first one that has a score.
 
-    Raise `ReportError` where runs were made by different versions of this package, and where a case differs in its
+    Raise `ReportError` if runs were made by different versions of this package, and if a case differs in its
     question, gold or prediction, or in the score of a metric that several runs have.
     """
     check_versions(runs)
@@ -62,7 +62,7 @@ def join(runs: Mapping[str, Report]) -> Report:
 
 
 def _check(cases: Mapping[str, CaseReport]) -> None:
-    """Raise `ReportError` where runs, by their names, disagree on a case; what a run lacks is not compared."""
+    """Raise `ReportError` if runs, by their names, disagree on a case; what a run lacks is not compared."""
     first_facts: dict[str, tuple[str, object]] = {}
     for name, case in cases.items():
         fingerprint, predicted = case["fingerprint"], case["predicted"]

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Merge, write, sum up; 0 where no case failed and no gate is missed, 5 without any case, else 1.
+    """Merge, write, sum up; 0 if no case failed and no gate is missed, 5 without any case, else 1.
 
     Raise `ReportError` for a part that cannot be used and a target that cannot be written.
     """

@@ -27,8 +27,8 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     computed again, and gates are evaluated on all cases, but for those that a part decided on its own. The time is the
     latest one, the environment that of the first part; environments that differ from it are under its `parts`.
 
-    Raise `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
-    node id means different cases in them, and where scores are too large to be averaged.
+    Raise `ReportError` if parts were made by different versions of this package, whose scores may differ, where one
+    node id means different cases in them, and if scores are too large to be averaged.
     """
     check_versions(parts)
     _check_cases(parts)

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Render, and name the files; 0 where all are written, 1 where one could not be.
+    """Render, and name the files; 0 if all are written, 1 if one could not be.
 
     Raise `ReportError` for a report that cannot be used, reports that cannot be joined, and a target that cannot be
     written.

@@ -104,7 +104,7 @@ class SparkEngine:
         self._remote = RemoteSource(name, host, Question(PROBE, settings), ambiguous_failures=ambiguous_failures)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` where Spark does not answer."""
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if Spark does not answer."""
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
         self._start()

@@ -55,7 +55,7 @@ def add_labels(selection: Selection, structure: Structure) -> Selection:
 
 @dataclass(frozen=True)
 class _KnownIds:
-    """Known ids with their names, empty where there is none; indexes are built when they are needed."""
+    """Known ids with their names, empty if there is none; indexes are built when they are needed."""
 
     names: Mapping[str, str]
 

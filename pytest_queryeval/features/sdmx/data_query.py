@@ -27,7 +27,7 @@ MAX_NAMES = 30
 
 
 def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: bool) -> tuple[Codes, ...]:
-    """Return the codes of each dimension of the dataset; raise `ValueError` where the key does not fit.
+    """Return the codes of each dimension of the dataset; raise `ValueError` if the key does not fit.
 
     Dots separate the dimensions, `+` the codes of one; an empty part, or `*`, is all codes. A key of SDMX 2.1 has a
     part for each dimension, or is `all`. In SDMX 3.0 parts at the end may be left out, and commas separate several

@@ -34,7 +34,7 @@ class DimensionDetails(TypedDict):
 
     precision: float | None
     recall: float | None
-    """None where gold has no term of the dimension."""
+    """None if gold has no term of the dimension."""
     in_target: bool
     counts: dict[ListName, int]
     """The full length of each list."""
@@ -107,7 +107,7 @@ def details_text(dimensions: Mapping[str, DimensionDetails]) -> str:
 
     `dimensions` are those of `details_of`. A block starts with `[recall: 1.00, precision: 0.67]`; then the lists
     follow, each with its number of terms and a line `  * ID: name` for each of them. Blocks of dimensions without terms
-    in gold follow the line `dimensions not in target:`. Empty where no dimension has terms.
+    in gold follow the line `dimensions not in target:`. Empty if no dimension has terms.
     """
     blocks = ["\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if dimension["in_target"]]
     other_blocks = [

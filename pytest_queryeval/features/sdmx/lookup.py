@@ -44,7 +44,7 @@ class Datasets:
 
 
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
-    """Return the names of the codes of each dimension, None where any value is allowed."""
+    """Return the names of the codes of each dimension, None if any value is allowed."""
     return {dimension.id: dimension.codes for dimension in dataset.dimensions}
 
 
@@ -93,7 +93,7 @@ class Nearest:
             self._by_start[self._start(word)].append(word)
 
     def to(self, word: str) -> str | None:
-        """Return the known word that differs least, None where none is near.
+        """Return the known word that differs least, None if none is near.
 
         That is a word that differs in case, by two swapped neighbours, by one replaced letter, or by a letter more or
         less; else the closest match of difflib among the words with the same first letters.
@@ -122,5 +122,5 @@ class Nearest:
         return self._words[near[0]] if near else None
 
     def _start(self, word: str) -> str:
-        """Return the first letters, by which words are grouped; empty where all words are few."""
+        """Return the first letters, by which words are grouped; empty if all words are few."""
         return "" if len(self._words) <= MAX_COMPARED else word[:2]

@@ -27,8 +27,8 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
     """Return the share of selected datasets that gold has.
 
     Ids are compared exactly, but gold's `A:B` is also predicted's `A:B(9.0.0)`, and all versions of it are one; gold's
-    id with a version is that version only. 0 where gold has datasets and none is selected; without datasets in gold 0
-    where any is selected, else 1. In [0, 1].
+    id with a version is that version only. 0 if gold has datasets and none is selected; without datasets in gold 0
+    if any is selected, else 1. In [0, 1].
 
     >>> from pytest_queryeval.core.selection import DatasetSelection
     >>> def selected(*ids):
@@ -57,7 +57,7 @@ def macro_precision(
     Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each
     dataset has its own dimensions, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold's that is not
     selected has precision 0, and so has one that is selected and not in gold, which `macro="target"` leaves out of the
-    mean. Without terms in gold 0 where any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
+    mean. Without terms in gold 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
     figures of each dimension, `details.indicator_selection` the same as text.
     Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
@@ -85,7 +85,7 @@ def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = Fa
 
 @metric(answers=Selection, check=check_options)
 def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
-    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 where both are 0. In [0, 1]."""
+    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 if both are 0. In [0, 1]."""
     ratios, details = _scored(gold, predicted, by_dataset, macro)
     return Score(value=ratios.f1, details=details)
 
@@ -104,7 +104,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
     """Return the share of the dimension's selected terms that gold has.
 
     As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
-    the dataset. 0 where nothing is selected and where gold has no terms of the dimension; None where neither side has
+    the dataset. 0 if nothing is selected and if gold has no terms of the dimension; None if neither side has
     any. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
@@ -116,7 +116,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """Return the share of gold's terms of the dimension that are selected, as `precision`.
 
-    0 where nothing is selected; None where gold has no terms of the dimension. In [0, 1].
+    0 if nothing is selected; None if gold has no terms of the dimension. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched = dimensions.get(dimension)

@@ -28,7 +28,7 @@ class Ratios:
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of both, 0 where both are 0."""
+        """Return the harmonic mean of both, 0 if both are 0."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total else 0.0
 
@@ -67,13 +67,13 @@ def in_target(matched: Matched) -> bool:
 
 
 def precision_of(matched: Matched) -> float:
-    """Return the share of the selected terms that gold has; 0 where none is selected."""
+    """Return the share of the selected terms that gold has; 0 if none is selected."""
     hits, extras = len(matched.true_positives), len(matched.false_positives)
     return hits / (hits + extras) if hits + extras else 0.0
 
 
 def recall_of(matched: Matched) -> float | None:
-    """Return the share of gold's terms that are selected; None where gold has none."""
+    """Return the share of gold's terms that are selected; None if gold has none."""
     hits, misses = len(matched.true_positives), len(matched.false_negatives)
     return hits / (hits + misses) if hits + misses else None
 

@@ -12,9 +12,9 @@ class Dimension:
 
     id: str
     codes: Mapping[str, str] | None
-    """The names of its codes by id; None where any value is allowed, or where no message lists the codes."""
+    """The names of its codes by id; None if any value is allowed, or if no message lists the codes."""
     unlisted_codes: str | None = None
-    """The codelist or concept whose codes no message lists; None where they are listed or not restricted."""
+    """The codelist or concept whose codes no message lists; None if they are listed or not restricted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class _XmlScan:
     def dimension_ids(self, structure: Reference) -> Sequence[str]:
         """Return the ids of the dimensions of a data structure, without time, in the order of the key.
 
-        That is by their positions where all have one, else as the document has them. An id is empty where the document
+        That is by their positions where all have one, else as the document has them. An id is empty if the document
         leaves it to the concept.
         """
         dimensions = self._structures.get(structure, [])

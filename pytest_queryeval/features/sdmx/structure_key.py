@@ -44,7 +44,7 @@ def _file(node: Node) -> File:
 
 
 def load_structure(structure_files: StructureFiles) -> Structure:
-    """Return all datasets of the files; raise `CaseError` where one cannot be read, or none has a data structure.
+    """Return all datasets of the files; raise `CaseError` if one cannot be read, or none has a data structure.
 
     Warn with `QueryEvalWarning` of codes that no file lists, once for each place that states the files.
     """

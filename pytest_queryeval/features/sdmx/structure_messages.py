@@ -22,7 +22,7 @@ class Reference(NamedTuple):
     agency: str
     id: str
     version: str
-    """Empty where it has none."""
+    """Empty if it has none."""
 
     def __str__(self) -> str:
         return f"{self.agency}:{self.id}{f'({self.version})' if self.version else ''}"
@@ -55,9 +55,9 @@ class Message:
     """The definitions of one structure message."""
 
     codelists: Mapping[Reference, Codes] = field(default_factory=dict)
-    """The names of codes by id, empty where there is none, of all that a dimension can enumerate."""
+    """The names of codes by id, empty if there is none, of all that a dimension can enumerate."""
     concepts: Mapping[ConceptReference, Reference | None] = field(default_factory=dict)
-    """The codelist of each concept, None where it has none."""
+    """The codelist of each concept, None if it has none."""
     structures: Mapping[Reference, Sequence[Component]] = field(default_factory=dict)
     """The dimensions of data structures in the order of their keys, without time."""
     dataflows: Mapping[Reference, Reference] = field(default_factory=dict)

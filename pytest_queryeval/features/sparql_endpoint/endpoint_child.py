@@ -69,7 +69,7 @@ class Driver(driver.Driver):
 def error_by_profile(
     profile: str | None, status: int, headers: Mapping[str, str], body: bytes
 ) -> QueryFailed | RetryableError | None:
-    """Return the error that an answer stands for by the profile of its service; None where the status says all."""
+    """Return the error that an answer stands for by the profile of its service; None if the status says all."""
     match meaning_of(profile, status, headers, body):
         case None:
             return None

@@ -83,7 +83,7 @@ _QLEVER_ERROR = re.compile(
 def meaning_of(name: str | None, status: int, headers: Mapping[str, str], body: bytes) -> tuple[Meaning, str] | None:
     """Return what an answer means by a profile, or by that of the service which it shows to be, and its text.
 
-    None where the status says all.
+    None if the status says all.
     """
     edges = body if len(body) <= 2 * EDGE_BYTES else body[:EDGE_BYTES] + body[-EDGE_BYTES:]
     name = name or recognised(headers, edges)

@@ -167,7 +167,7 @@ class EndpointEngine:
 
 
 def virtuoso_call(query: Query, prefixes: Mapping[str, str]) -> str:
-    """Return the function or option of Virtuoso that may do more than compute; empty where `query` has none."""
+    """Return the function or option of Virtuoso that may do more than compute; empty if `query` has none."""
     prefix_iris = {**prefixes, **query.prefixes}
     for match in _CALLED.finditer(query.text):
         base = {"fn": _FN, **prefix_iris}.get(match["prefix"], ":") if match["iri"] is None else match["iri"]

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write the predictions; status 1 where cases have none.
+    """Write the predictions; status 1 if cases have none.
 
     Raise `ReportError` for a report of a part of its cases, and for a file that would be overwritten.
     """
@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _check_complete(report: Report, path: Path) -> None:
-    """Raise `ReportError` where cases were left out, since published tools find the gold by position."""
-    collected = report["collected"]  # empty where the run was none of pytest's
+    """Raise `ReportError` if cases were left out, since published tools find the gold by position."""
+    collected = report["collected"]  # empty if pytest did not collect the run
     is_cut = report["selected"] or report["stopped"] or report["totals"]["not_run"]
     if is_cut or (collected and are_left_out(report["cases"], collected)):
         raise ReportError(f"{path}: is of a part of its cases, whose positions are not known: run all of them")
@@ -97,7 +97,7 @@ class Exported:
     kind: str
     source: str
     query: str | None
-    """The predicted query; None where there is none."""
+    """The predicted query; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

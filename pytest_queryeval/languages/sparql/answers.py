@@ -17,7 +17,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def refusal(query: Query) -> Failure | None:
-    """Return why no engine runs a query: it would write, or leave the source; None where it may run."""
+    """Return why no engine runs a query: it would write, or leave the source; None if it may run."""
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
     if query.depth > MAX_DEPTH:

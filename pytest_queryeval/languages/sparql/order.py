@@ -57,7 +57,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
 
 
 def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
-    """Return the tokens of each sort key without ASC and DESC; None where they cannot be read."""
+    """Return the tokens of each sort key without ASC and DESC; None if they cannot be read."""
     start = query.modifier("ORDER")
     assert start is not None
     if not query.tokens[start + 1 : start + 2] or not query.tokens[start + 1].is_word("BY"):
@@ -77,7 +77,7 @@ def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
 def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None) -> str | None:
     """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
 
-    None where DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
+    None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
     """
     key_variables = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not key_variables <= set(columns):
@@ -137,7 +137,7 @@ def _with_limit(query: Query, limit: int | None) -> str:
 
 
 def with_empty_dataset(text: str) -> str | None:
-    """Return the query over a graph that does not exist; None where the query names its graphs."""
+    """Return the query over a graph that does not exist; None if the query names its graphs."""
     query = read_query(text)
     clause = query.first_clause
     if query.form == "DESCRIBE" or query.states_dataset or query.calls_service or clause is None:

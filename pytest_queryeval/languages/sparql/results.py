@@ -55,7 +55,7 @@ class XmlResults:
         elif name == "triple":
             self._triples.append({})
             if len(self._triples) > MAX_NESTED_TERMS:
-                raise ValueError("it nests too deeply")
+                raise ValueError("it is nested too deeply")
 
     def text(self, text: str) -> None:
         """Handle text of the open element."""

@@ -1,6 +1,6 @@
 """The IRIs in the triple patterns of a query that its source does not have, and the nearest ones that it has.
 
-SPARQL answers nothing where a term does not occur, without an error.
+SPARQL answers nothing if a term does not occur, without an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class UnknownTerm:
 class SourceTerms:
     """The terms of a source, looked up by queries and kept.
 
-    `run` answers a query on the source, None where it fails; it may raise `SourceError`. `prefixes` are those of the
+    `run` answers a query on the source, None if it fails; it may raise `SourceError`. `prefixes` are those of the
     source. A source that `is_local` lists its terms, so that all of them are candidates for the nearest one.
     """
 
@@ -71,7 +71,7 @@ class SourceTerms:
     def unknown_terms(self, query: str, golds: Sequence[str]) -> list[UnknownTerm] | None:
         """Return the terms of a query that the source does not have, in the order of the query.
 
-        None where the query cannot be read, and where a lookup failed and all others have found their term. The terms
+        None if the query cannot be read, and if a lookup failed and all others have found their term. The terms
         of golds are the candidates for the nearest ones of a service. Raise `SourceError`.
         """
         try:
@@ -98,7 +98,7 @@ class SourceTerms:
         return UnknownTerm(term, nearest, f"{text}; {nearest_name} is", f"{name} → {nearest_name}")
 
     def _occurs(self, term: str, role: Role, dataset: str) -> bool | None:
-        """Return whether a term occurs in any triple; None where the source does not answer that."""
+        """Return whether a term occurs in any triple; None if the source does not answer that."""
         if self._is_local and not term.startswith("<"):  # only services know prefixes that nothing declares
             return None
         anywhere = _union(f"{term} ?p ?o", f"?s {term} ?o", f"?s ?p {term}")
@@ -190,7 +190,7 @@ class _Names:
     def nearest(self, term: str) -> str | None:
         """Return the term whose name is most like that of `term`, by the Dice coefficient of trigrams of characters.
 
-        Of several, one with the same beginning, then the first by name. None where none is alike.
+        Of several, one with the same beginning, then the first by name. None if none is alike.
         """
         trigrams = _trigrams(local_name(term))
         shared = Counter(chain.from_iterable(self._places.get(trigram, ()) for trigram in trigrams))

@@ -69,7 +69,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def unclosed_bracket(query: str) -> str:
-    r"""Return the bracket that the query opens last and does not close, with its place; empty where there is none.
+    r"""Return the bracket that the query opens last and does not close, with its place; empty if there is none.
 
     >>> unclosed_bracket("SELECT ?s {\n?s ?p (1")
     'the ( at 2:7 is not closed: add `)`'

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import get_args
 
 from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.db_schema import Schema
@@ -53,10 +54,10 @@ def partial_match(gold: View, predicted: View) -> dict[ComponentName, Component]
     """Return the components of a pair by name, in the order in which tables list them.
 
     `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
-    alone, `group_no_having` of the names of columns without their tables. `group` and `order` count 1 where the clause
+    alone, `group_no_having` of the names of columns without their tables. `group` and `order` count 1 if the clause
     exists, and agree iff the lists do, with HAVING and with the presence of LIMIT. `iuen` counts set operations, at
     most one per query as chains nest to the right, which agree iff their second queries match exactly; `keywords`
-    counts the words that the function `keywords` returns. `and_or` is 1 of 1 where both use the same connectors in
+    counts the words that the function `keywords` returns. `and_or` is 1 of 1 if both use the same connectors in
     WHERE; otherwise its totals are swapped, as published: `gold_total` counts those of the prediction.
     """
     same_group = gold.group == predicted.group and gold.having == predicted.having
@@ -85,18 +86,7 @@ def partial_match(gold: View, predicted: View) -> dict[ComponentName, Component]
     }
 
 
-COMPONENTS: tuple[ComponentName, ...] = (
-    "select",
-    "select_no_agg",
-    "where",
-    "where_no_op",
-    "group_no_having",
-    "group",
-    "order",
-    "and_or",
-    "iuen",
-    "keywords",
-)
+COMPONENTS: tuple[ComponentName, ...] = get_args(ComponentName)
 
 
 def exact_match(gold: View, predicted: View, components: Mapping[ComponentName, Component] | None = None) -> bool:
@@ -170,7 +160,7 @@ class Match:
 
 @lru_cache(maxsize=256)  # a dozen metrics compare the same pair
 def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
-    """Compare the texts of two queries; return None where gold cannot be read and predicted is another text.
+    """Compare the texts of two queries; return None if gold cannot be read and predicted is another text.
 
     Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
     read.

@@ -20,7 +20,7 @@ _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
     """Return the plan of a query whose answer has these columns and `row_count` rows.
 
-    None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
+    None if its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
     """
     statements = parse_query(query, dialect).statements
     if statements.error is not None:
@@ -123,7 +123,7 @@ def _ranked_by_columns(
 def _expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Expression | None:
     """Return a sort key with its position or alias replaced by the selected expression, as a window cannot use them.
 
-    With `inner` aliases within an expression are replaced too. None where the position is of no known column.
+    With `inner` aliases within an expression are replaced too. None if the position is of no known column.
     """
     key = key.copy()
     core = key  # without direction, collation and parentheses
@@ -144,7 +144,7 @@ def _expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Ex
 
 
 def _selected_keys(query: exp.Query, order: exp.Expression, columns: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the output column of each sort key, from 0; None where some key is not selected."""
+    """Return the output column of each sort key, from 0; None if some key is not selected."""
     names = [name.lower() for name in columns]
     places = []
     for key in order.expressions:

@@ -52,7 +52,7 @@ class ParsedQuery:
 
     @property
     def problem(self) -> str:
-        """Why and where the query cannot be read as a whole; empty where it can."""
+        """Why and where the query cannot be read as a whole; empty if it can."""
         return self.reading(NO_SCHEMA).problem
 
     @cached_property
@@ -79,7 +79,7 @@ class ParsedQuery:
 
     @cached_property
     def difficulty(self) -> str | None:
-        """Spider's hardness, `easy`, `medium`, `hard` or `extra`; None where the query cannot be read.
+        """Spider's hardness, `easy`, `medium`, `hard` or `extra`; None if the query cannot be read.
 
         The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
         """

@@ -109,7 +109,7 @@ EMPTY_VIEW = View()
 
 
 def view_features(view: View, text: str) -> frozenset[str] | None:
-    """Return the features of a query from its view; None where the published grammar has passed over some of its text.
+    """Return the features of a query from its view; None if the published grammar has passed over some of its text.
 
     Then the view has fewer parts than the text has words for them.
     """

@@ -110,7 +110,7 @@ class PredictionsFile:
         self._expected = True
 
     def unused(self) -> tuple[str, ...]:
-        """Return a sentence on the entries that belong to no expected case; empty where there are none."""
+        """Return a sentence on the entries that belong to no expected case; empty if there are none."""
         spare = self._spare if self._expected else []
         if not spare:
             return ()
@@ -120,7 +120,7 @@ class PredictionsFile:
         return (f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}",)
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the file's entry for the case; raises `PredictorError` where there is none."""
+        """Return the file's entry for the case; raises `PredictorError` if there is none."""
         entry = self._entry(case, trial)
         by = f"{entry.location}: the prediction"
         answer = entry.answer
@@ -196,7 +196,7 @@ class PredictedLines:
         return ()
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """Return the line of the case; raises `PredictorError` where there are not as many lines as cases."""
+        """Return the line of the case; raises `PredictorError` if there are not as many lines as cases."""
         suite = case.location.path
         place = self._places.get((suite, case.id))
         if place is None:
@@ -289,7 +289,7 @@ def columns_of(settings: Mapping[str, Any]) -> Columns:
 
 
 def check_there(spec: PredictorSpec) -> None:
-    """Raise `SettingError` where the file does not exist."""
+    """Raise `SettingError` if the file does not exist."""
     name = spec.settings["path"]
     path = spec.folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long

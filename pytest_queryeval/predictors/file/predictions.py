@@ -87,7 +87,7 @@ class Entry:
     key: str
     """The id or the question of the case."""
     trial: int
-    """From 1; 0 where the answer serves all trials."""
+    """From 1; 0 if the answer serves all trials."""
     answer: JsonValue | Abstention
     seconds: float
     metadata: Mapping[str, JsonValue]
@@ -102,7 +102,7 @@ def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
 
 
 def read_lines(file: File) -> list[str]:
-    """Return the lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
+    """Return the lines of a file of plain text, without their ends; raises `CaseError` if it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
@@ -198,7 +198,7 @@ class _Scanner:
         return True
 
     def require(self, mark: str) -> None:
-        """Skip a character; raises `CaseError` where another one comes."""
+        """Skip a character; raises `CaseError` if another one comes."""
         if not self.next_is(mark):
             raise self.problem(f"not JSON: expected '{mark}'")
 
@@ -223,7 +223,7 @@ class _Scanner:
         return value
 
     def end(self) -> None:
-        """Raise `CaseError` where more comes."""
+        """Raise `CaseError` if more comes."""
         if self._place < len(self._text):
             raise self.problem("not JSON: more text behind the end")
 

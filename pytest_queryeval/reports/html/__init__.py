@@ -90,7 +90,7 @@ class Scale:
 
 @functools.cache
 def template(path: Path) -> Template:
-    """Return a template, which may use those of this folder; raise `ReportError` where jinja2 is not installed."""
+    """Return a template, which may use those of this folder; raise `ReportError` if jinja2 is not installed."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as error:

@@ -76,13 +76,13 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
 
 
 def is_foreign(baseline: BaselineReport) -> bool:
-    """Return whether a baseline has other cases than the run: all of them were removed, and all of the run's added."""
+    """Return whether baseline and run have no case in common."""
     counts = baseline["cases"]
     return counts["removed"] == counts["before"] > 0 and counts["after"] > 0
 
 
 def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
-    """Return the fingerprints of a case in both reports; None where one is unknown."""
+    """Return the fingerprints of a case in both reports; None if one is unknown."""
     before, after = old["fingerprint"], new["fingerprint"]
     return None if before is None or after is None else (before, after)
 
@@ -250,7 +250,7 @@ def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
     """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
     old, new = before["environment"], after["environment"]
     if new.get("replay") and not old.get("replay"):
-        yield "answers are recorded ones, and no system was asked"
+        yield "answers were replayed, and no system was called"
     if new.get("reruns", 0) != old.get("reruns", 0):
         yield f"reruns of a case: {old.get('reruns', 0)} became {new.get('reruns', 0)}"
     old_versions, new_versions = (

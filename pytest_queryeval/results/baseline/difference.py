@@ -128,7 +128,7 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
 
 
 def change_of_sides(before: Outcome, after: Outcome) -> Side | None:
-    """Return on which list of a `RunDifference` a case with these outcomes is; None where it changed no side."""
+    """Return on which list of a `RunDifference` a case with these outcomes is; None if it changed no side."""
     if before in MET and after in MET:
         return None if MET[before] == MET[after] else "fixes" if MET[after] else "regressions"
     if before == after:

@@ -13,7 +13,7 @@ from pytest_queryeval.core.run_metrics import RUN_METRICS
 
 
 def score_of(metric: str, case: CaseReport) -> float | None:
-    """Return the score that a case has of a metric, or what it adds to a run metric; None where there is neither."""
+    """Return the score that a case has of a metric, or what it adds to a run metric; None if there is neither."""
     return RUN_METRICS[metric].score(case) if metric in RUN_METRICS else case["scores"].get(metric)
 
 

@@ -1,10 +1,10 @@
 """Paired statistics of two reports: whether the scores of the same cases changed, and what change could be seen.
 
 The two values of a case are a pair. If nothing changed but chance, each could as well have come first, so every
-difference is as likely to have the other sign. The tests ask how often chance signs give what was seen. For scores of 0
-and 1 that is the exact McNemar test (McNemar, Psychometrika 12, 1947); for others the randomisation test of Fisher (The
-Design of Experiments, 1935), over all signs where they are few, else over RESAMPLES random ones. Neither assumes
-anything of the scores, so an unchanged system is taken for a worse one in at most alpha of all runs.
+difference is as likely to have the other sign. The tests compute how often random signs give the observed change. For
+scores of 0 and 1 that is the exact McNemar test (McNemar, Psychometrika 12, 1947); for others the randomisation test of
+Fisher (The Design of Experiments, 1935), over all signs where they are few, else over RESAMPLES random ones. Neither
+assumes anything about the scores, so an unchanged system is taken for a worse one in at most alpha of all runs.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
 
     A drop of up to `tolerated` is not to be found. The result depends on how much the cases differ between the two
     reports, and where few do, on what a drop itself adds: cases that change as much as those do, or where none does,
-    that lose their whole score. None where no drop could be found with so many cases; costs come `negated`. A two-sided
+    that lose their whole score. None if that number of cases shows no drop; costs come `negated`. A two-sided
     test finds a change in either direction at twice that `alpha`.
     """
     n = len(pairs.before)
@@ -168,7 +168,7 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
         size = 1.0
         drop = _mcnemar_drop(n, squares, alpha)
     else:
-        # How much a case changes that does; where none does, how much one can lose.
+        # The change of a case that changes; if none does, the most that a case can lose.
         size = _root_mean_square([difference for difference in pairs.differences if difference] or pairs.before)
         factor = norm.isf(alpha) + norm.ppf(POWER)
         drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)

@@ -158,9 +158,9 @@ def evaluate_gates(
     baseline: Report | None = None,
     decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
 ) -> list[GateReport]:
-    """Return gates with their results: `ok` is True, False, or None where one is not evaluated, for a `reason`.
+    """Return gates with their results: `ok` is True, False, or None if one is not evaluated, for a `reason`.
 
-    `cases` are those that ran, which are read once; a gate's own `cases` is how many it is about, None where that is
+    `cases` are those that ran, which are read once; a gate's own `cases` is how many it is about, None if that is
     not known. A gate with limits is not evaluated where the cases that did not run could change the result, unless the
     `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated
     without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
@@ -196,7 +196,7 @@ def evaluate_gates(
 
 
 class GroupValues:
-    """The values that cases have, below the folders of gates and of the groups that their `where` names."""
+    """The values of cases below the folders of gates, by the groups that their `where` names."""
 
     def __init__(self, gates: Iterable[PendingGate]) -> None:
         self._by_folder: dict[str, dict[str, dict[str, None]]] = {}
@@ -218,7 +218,7 @@ class GroupValues:
 
 
 class GateEvidence:
-    """What is counted of the cases of a gate: they are read once, and none is kept.
+    """The evidence of a gate: its cases are read once, and none is kept.
 
     Gates that differ from it only in the minimum or maximum that they require may be evaluated on it as well.
     """

@@ -96,7 +96,7 @@ class Scores:
 
 
 def greatest_score(metric: str) -> float | None:
-    """Return the greatest score of a metric; None where it is not known."""
+    """Return the greatest score of a metric; None if it is not known."""
     return 1.0 if metric in RUN_METRICS else METRICS[metric].max_score if metric in METRICS else None
 
 

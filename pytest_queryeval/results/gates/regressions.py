@@ -155,7 +155,7 @@ class MaxRegressions(GateRule):
     has_limits = False
 
     def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
-        description = "how many cases may pass in the baseline and no longer do"
+        description = "how many cases may pass in the baseline and fail now"
         return {"max_regressions": GateKey(whole_number(0), description)}
 
     def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:

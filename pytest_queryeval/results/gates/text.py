@@ -34,7 +34,7 @@ class UnknownRule(GateRule):
         return f"{gate['type']} of {gate['metric']}"
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        """Yield everything that the gate states: how strict it is cannot be told, so any change counts."""
+        """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
         required_fields: dict[str, object] = {
             name: value for name, value in gate.items() if name in PendingGate.__annotations__
         }
@@ -122,7 +122,7 @@ def _about(gate: GateReport) -> list[str]:
 
 
 def ran_text(ran: int, number: int | None) -> str:
-    """Return how many cases of a gate ran, of a number that is None where it is not known."""
+    """Return how many cases of a gate ran, of a number that is None if it is not known."""
     if number is None:
         return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
     return f"{ran:,} of {pluralize(number, 'case')} ran"

@@ -29,7 +29,7 @@ IDLE_SECONDS = 60.0  # after which sessions of other runs are closed
 
 
 class UnreadableItems(Exception):  # noqa: N818 - no error of the work
-    """A worker cannot unpickle what it was sent."""
+    """A worker cannot unpickle the items that it received."""
 
 
 class WorkerSession(Session):

@@ -68,8 +68,8 @@ class Dispatcher(Generic[T, R]):
     """Sends items to an executor in chunks, and yields their results.
 
     `failed` makes the result of an item without one, from the reason; `redacted` returns a result without its secrets.
-    `tell` is called with a line when a chunk is lost. The number of workers and the duration of an item are learnt from
-    the results.
+    `tell` is called with a line when a chunk is lost. The number of workers and the duration of an item are estimated
+    from the results.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class Dispatcher(Generic[T, R]):
             self._give_up(chunk, f"its worker died {chunk.deaths} times: {reason}: {remedy}")
 
     def _refuse(self, chunk: Chunk[T], reason: str) -> None:
-        """Have a chunk that cannot be sent tried in halves, until the item that is to blame is alone."""
+        """Split a chunk that cannot be sent in halves, until the item that is at fault is alone."""
         if len(chunk.items) > 1:
             self._again.extend(chunk.halves())
         else:

@@ -125,7 +125,7 @@ class StatusPolicy(NamedTuple):
     rejected: Collection[int]  # and all from 500 on
     follows_to_other_origins: bool
     meaning: Callable[[int, Mapping[str, str], bytes], Exception | None] = lambda *_: None
-    """Return the error that status, headers and body stand for; None where the status says all."""
+    """Return the error that status, headers and body stand for; None if the status says all."""
 
 
 class Sessions:

@@ -856,7 +856,7 @@ DAMAGED = {
     "binary.json": "is not a report: ",
     "list.json": "is not a report of pytest-queryeval",
     "old.json": "has schema 1, and only schema 2 can be read: run the suites again",
-    "deep.json": "is not a report: nested too deep",
+    "deep.json": "is not a report: nested too deeply",
     "large.json": "is not a report: larger than 1 MiB",
     "::error::x.json": "is not a report: not JSON: ",
     "\x1b[31m\n::error::x.json": "is not a report: not JSON: ",

@@ -895,7 +895,7 @@ def test_an_entry_without_a_cause_is_damaged(entry):
     [
         (lambda text: text[: len(text) // 2], "it is not JSON: "),
         (lambda text: "[]", "it holds no entry"),
-        (lambda text: "[" * 100_000, "it nests too deep"),
+        (lambda text: "[" * 100_000, "it is nested too deeply"),
         (lambda text: text.replace("SELECT 1", "SELECT 2"), "it was changed after it was recorded"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "it is not of format 1"),
         (lambda text: text.replace("0.25", "NaN"), "it is not JSON: NaN is not JSON"),
@@ -1010,7 +1010,7 @@ def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
     for _ in range(5_000):
         deep = [deep]
 
-    with pytest.raises(PredictorError, match=r"^the prediction for 'a' cannot be recorded: it nests too deep$"):
+    with pytest.raises(PredictorError, match=r"^the prediction for 'a' cannot be recorded: it is nested too deeply$"):
         record(tmp_path, said=Prediction(content=QueryOrAnswer(answer=JsonAnswer(deep)), predictor="p"))
     assert files(tmp_path) == []
 

@@ -379,7 +379,7 @@ def broken_case(**changes):
         (b'{"schema": "\\u001b[1m", "cases": []}', f"has schema \\x1b[1m, {ONLY_2}"),
         (b'{"schema": 2, "cases": [], "x": NaN}', "is not a report: NaN is not JSON"),
         (b'{"schema": 2, "cases": [], "x": -1e999}', "is not a report: the number -1e999 is too large"),
-        (b"[" * 100_000, "is not a report: nested too deep"),
+        (b"[" * 100_000, "is not a report: nested too deeply"),
         (b'{"schema": 2, "cases": []}', "is not a report: 'name' is missing"),
         (part() | {"created": "today"}, "is not a report: created: expected a time in the form of ISO 8601"),
         (part() | {"cases": {}}, "is not a report: cases: 'file' is missing"),

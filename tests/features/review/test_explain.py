@@ -413,4 +413,4 @@ def test_a_report_in_place_of_the_case_is_told_its_option(capsys):
         main(["explain", "report.json", "all"])
 
     options = "--report REPORT.json, --query TEXT, --save FILE"
-    assert f"; what belongs to an option stands behind it: {options} (example: " in capsys.readouterr().err
+    assert f"; write the value of an option behind it: {options} (example: " in capsys.readouterr().err

@@ -171,7 +171,7 @@ def test_behind_a_hundred_problems_nothing_more_is_read():
     found = problem("".join(f"- dataset_id: A:B\n  k{number}: 1\n" for number in range(1000))).splitlines()
 
     assert len(found) == MAX_PROBLEMS + 1
-    assert found[-1] == "a.yaml:200: and maybe more: what follows is not read by now"
+    assert found[-1] == "a.yaml:200: and maybe more: reading stopped here"
 
 
 def test_a_name_that_yaml_clips_is_refused():

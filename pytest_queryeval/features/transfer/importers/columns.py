@@ -118,7 +118,7 @@ def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> 
 
 
 def _flag(record: Record, field: str) -> bool | None:
-    """Return whether a field says yes or no; None where it is empty; raise `RecordError` for anything else."""
+    """Return whether a field says yes or no; None if it is empty; raise `RecordError` for anything else."""
     text = record.text(field).strip()
     if not text:
         return None

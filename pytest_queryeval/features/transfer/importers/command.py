@@ -56,7 +56,7 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write the suites; status 1 where something of the source is in none of them.
+    """Write the suites; status 1 if something of the source is in none of them.
 
     Raise `QueryEvalError` for a source that cannot be read and files that would be overwritten.
     """

@@ -108,7 +108,7 @@ def cases_of(
 
 
 def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:
-    """Raise `QueryEvalError` where predictions cannot belong to cases by their position.
+    """Raise `QueryEvalError` if predictions cannot belong to cases by their position.
 
     `empty` is what a file has in place of a missing prediction.
     """

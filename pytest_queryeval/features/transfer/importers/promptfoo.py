@@ -105,7 +105,7 @@ class _Test:
         return keys
 
     def gold(self, kind: str) -> JsonValue:
-        """Return the value of the `equals` assert; raise `RecordError` where there is not exactly one."""
+        """Return the value of the `equals` assert; raise `RecordError` if there is not exactly one."""
         values = [entry.get("value") for entry in self._asserts if entry.get("type") == EQUALS]
         if len(values) > 1:
             raise RecordError("it has several 'equals' asserts, and one answer cannot equal all of them")

@@ -139,7 +139,7 @@ def question_records(questions: list[JsonValue]) -> Iterator[Record]:
 
 
 def question_in(language: str, texts: Mapping[str, JsonValue]) -> str:
-    """Return the text in a language, of texts by language; raise `RecordError` where there is none."""
+    """Return the text in a language, of texts by language; raise `RecordError` if there is none."""
     questions = {code: text for code, text in texts.items() if isinstance(text, str) and text.strip()}
     if language not in questions:
         languages = ", ".join(map(one_line, questions))
@@ -148,7 +148,7 @@ def question_in(language: str, texts: Mapping[str, JsonValue]) -> str:
 
 
 def sparql_of(record: Record) -> str:
-    """Return the query of a question, empty where it has none."""
+    """Return the query of a question, empty if it has none."""
     query = record.fields.get("query")
     text = query.get("sparql") if isinstance(query, dict) else None
     return text if isinstance(text, str) and text.strip() else ""

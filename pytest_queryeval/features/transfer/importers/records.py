@@ -38,7 +38,7 @@ class Record:
     fields: Mapping[str, JsonValue]
 
     def text(self, name: str) -> str:
-        """Return a text, empty where it is missing or null; a number or flag becomes its text."""
+        """Return a text, empty if it is missing or null; a number or flag becomes its text."""
         value = self.fields.get(name)
         if value is None or isinstance(value, str):
             return value or ""
@@ -57,7 +57,7 @@ class Record:
 
 
 def check_size(value: object, level: int = 0) -> None:
-    """Raise ValueError for a value that is nested too deep for the loader, or holds too large a number."""
+    """Raise ValueError for a value that is nested too deeply for the loader, or holds too large a number."""
     if level > MAX_LEVELS:
         raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
     if isinstance(value, dict | list):
@@ -72,7 +72,7 @@ class RecordError(Exception):
 
 
 def read_records(path: Path) -> Iterator[Record | Skipped]:
-    """Yield the objects of a file; raise `CaseError` where it is not a file of objects at all."""
+    """Yield the objects of a file; raise `CaseError` if it is not a file of objects at all."""
     file = file_at(path)
     records: Iterable[tuple[str, JsonValue | CaseError]]
     if file.path.suffix.lower() in LINES_SUFFIXES:

@@ -78,7 +78,7 @@ class _Reader:
         self.unused_predictions = dict.fromkeys(self._predictions)
 
     def case(self, record: Record, id_: str) -> ImportedCase:
-        """Return a case; raise `RecordError` or `CaseError` where there is none."""
+        """Return a case; raise `RecordError` or `CaseError` if there is none."""
         names = (f"{id_}.csv", f"{id_}.sql")
         stored, query = map(self._predictions.get, names)
         for name in names:
@@ -161,7 +161,7 @@ def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, 
 
 
 def _table(path: Path) -> Table:
-    """Return a stored answer as the loader reads it; raise `CaseError` where it cannot."""
+    """Return a stored answer as the loader reads it; raise `CaseError` if it cannot."""
     file = file_at(path)
     answer = KINDS["sql"].read_file(Node(path.name, 0, "quoted", file)).answer
     assert isinstance(answer, Table)

@@ -212,7 +212,7 @@ def variables(node: Node) -> dict[str, None]:
 
 
 def changed(node: N, change: Change) -> N | None:
-    """Return a copy of a tree with a change applied to each node, inner ones first; None where the root is dropped.
+    """Return a copy of a tree with a change applied to each node, inner ones first; None if the root is dropped.
 
     A node that loses a required part is dropped, too.
     """

@@ -122,7 +122,7 @@ class PublishedMatch:
 
 
 def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch:
-    """Compare two queries; raise `UnreadableQueryError` where the published grammar does not read gold."""
+    """Compare two queries; raise `UnreadableQueryError` if the published grammar does not read gold."""
     level = hardness(published_view(gold, schema))
     rejected = ""
     try:

@@ -40,9 +40,9 @@ class ScoredPair:
 def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
     """Return the scores of pairs by hardness, and of all, from 0 to 1.
 
-    `exact_match` and `execution_accuracy` are means over pairs; the latter is None where no pair was executed. A
+    `exact_match` and `execution_accuracy` are means over pairs; the latter is None if no pair was executed. A
     component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
-    pairs where gold has, f1 the harmonic mean of these two means, and 1 where both are 0. A level without pairs has 0
+    pairs where gold has, f1 the harmonic mean of these two means, and 1 if both are 0. A level without pairs has 0
     everywhere.
     """
     counts: defaultdict[str, Counter[str | tuple[str, str]]] = defaultdict(Counter)

@@ -41,7 +41,7 @@ def tokens_of(text: str) -> list[str]:
     """Return the tokens in lower case, literals in double quotes as they were written, and `END`.
 
     Either quote opens and closes a literal. `!=`, `>=` and `<=` are one token, also with a space inside. Raise
-    `UnreadableQueryError` where a quote is not closed.
+    `UnreadableQueryError` if a quote is not closed.
     """
     text = text.replace("'", '"')
     if text.count('"') % 2:

@@ -15,7 +15,7 @@ _QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text whe
 
 
 class Source(NamedTuple):
-    """An item of FROM, with the expressions of its columns by their names; None where its columns are not known.
+    """An item of FROM, with the expressions of its columns by their names; None if its columns are not known.
 
     The columns of a table have no expression, those of a nested query are expressions in `select`.
     """
@@ -52,7 +52,7 @@ class Names:
         return [alias for alias, source in self.sources.items() if name in (source.columns or ())]
 
     def find(self, table: str, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
-        """Return the item of FROM that a column is of, here or further out; None where there is none.
+        """Return the item of FROM that a column is of, here or further out; None if there is none.
 
         Without the name of a table this is the nearest one that is known to have the column, else the nearest one whose
         columns are not known, unless there are several. `joined` are the items that an item of FROM itself can name.
@@ -204,7 +204,7 @@ class Columns:
         return Source(node, items, select)
 
     def _selected(self, select: exp.Select) -> dict[str, exp.Expr | None] | None:
-        """Return what a SELECT returns by the names of its columns; None where `*` stands for unknown ones."""
+        """Return what a SELECT returns by the names of its columns; None if `*` stands for unknown ones."""
         items: dict[str, exp.Expr | None] = {}
         for item in select.expressions:
             if not item.is_star:

@@ -79,7 +79,7 @@ class Statements(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree of a query, None where the text holds none; `problem` says why it cannot be read as a whole."""
+    """The tree of a query, None if the text holds none; `problem` says why it cannot be read as a whole."""
 
     tree: exp.Expr | None
     problem: str = ""

@@ -105,7 +105,7 @@ class Scope:
         return self._text(match, name) or alias or (f"{table}.{name}" if table else name)
 
     def owner(self, column: exp.Column) -> str | None:
-        """Return the alias, in this scope, of the relation that has a column; None where that is not known."""
+        """Return the alias, in this scope, of the relation that has a column; None if that is not known."""
         assert self.names is not None
         table = column.table.lower()
         if table:

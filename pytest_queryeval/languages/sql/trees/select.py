@@ -51,7 +51,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
-    `outputs` are the texts of its columns by their names; None where `*` hides some. `problem` says why a text could
+    `outputs` are the texts of its columns by their names; None if `*` hides some. `problem` says why a text could
     not be read as a whole, and `is_unread` is true where nothing of it could.
     """
 
