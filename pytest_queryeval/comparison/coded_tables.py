@@ -181,7 +181,7 @@ def _translated(columns: list[Codes], codes: Mapping[int, int]) -> list[Codes]:
 
 
 def transpose(columns: Sequence[Codes], rows: int) -> list[CodedRow]:
-    """Return columns as rows, whose number tells how many there are of no columns."""
+    """Return columns as rows; without columns there are `rows` empty ones."""
     return list(zip(*columns, strict=True)) if columns else [()] * rows
 
 

@@ -246,7 +246,7 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     if max(sizes) <= MAX_EXHAUSTIVE or min(sizes) == 1:
         weights = [common_cells(reach, predicted) for reach in gold.reach]
         return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
-    if (most_common := _all_that_is_wanted(gold.reach, predicted)) is not None:
+    if (most_common := _pair_with_best_partners(gold.reach, predicted)) is not None:
         return Paired(common=same + most_common, proven=True)
     from pytest_queryeval.comparison import row_overlap  # imported late: scipy takes up to a second to load
 
@@ -263,7 +263,7 @@ def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
     return [sum(map(set(row).__contains__, reach)) for row in rows]
 
 
-def _all_that_is_wanted(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
+def _pair_with_best_partners(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
     """Pair each row of the smaller side with a row that it has the most cells in common with.
 
     Return the number of these cells, which no other pairs exceed; None if such a row is taken, or past MAX_VISITS.

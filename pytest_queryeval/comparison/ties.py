@@ -98,7 +98,7 @@ def without_choice(table: Table) -> Table:
 def _selected_ties(
     plan: OrderPlan, table: Table, policy: Policy, reason: str
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
-    """Return ties by the selected keys of the rows that gold returned, where running gold again has failed."""
+    """Return ties by the selected keys of the rows that gold returned, if gold could not be run again."""
     unread = (
         f"order: the rows that tie at gold's LIMIT could not be read ({reason}), so only those it returned are right"
     )

@@ -199,7 +199,7 @@ class _RowSearch:
 
 
 def _number(value: Hashable) -> float:
-    """Return a number, a truth value among them, to sort by; 0 for what is none."""
+    """Return a number, a truth value among them, to sort by; 0 for any other value."""
     quantity = quantity_of(value) if is_comparable(value) else value
     return as_float(quantity) if isinstance(quantity, int | float | Decimal) else 0.0
 

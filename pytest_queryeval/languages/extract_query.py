@@ -279,7 +279,7 @@ def _is_sentence(text: str) -> bool:
 
 
 def _is_capitalized(text: str) -> bool:
-    """Return whether the first word begins with a capital and goes on in small letters, unlike most keywords."""
+    """Return whether the first word has a capital and then small letters, unlike most keywords."""
     first_letters = text.lstrip("*_ \t\r\n")[:2]
     return first_letters[:1].isupper() and not first_letters[1:].isupper()
 

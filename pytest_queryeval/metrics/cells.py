@@ -28,7 +28,7 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     the other predicted cells, fn the other gold cells, including those of rows without partner:
     F1 = 2·tp / (2·tp + fp + fn), and 2·tp + fp + fn is the number of all cells. Both without rows 1, one without rows
     0; no cells on either side 1. In [0, 1].
-    Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts otherwise
+    Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts differently
     (`soft_f1_denodo`). Here it is, with tp 4, fp 2, fn 2:
 
     >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
@@ -91,7 +91,7 @@ def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) ->
     Precision of rows: the i-th predicted row scores |gold row ∩ predicted row| / |predicted row|, both as sets of
     values, and a predicted row without partner 0. The order of rows counts, that of columns does not. Both without rows
     1, one without rows 0; a predicted row without cells 1 if gold's has none either. In [0, 1].
-    Source: the "subsetting percentage" in the document of the Denodo AI SDK Evaluator, whose code counts otherwise
+    Source: the "subsetting percentage" in the document of the Denodo AI SDK Evaluator, whose code counts differently
     (`subset_score_denodo`).
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))

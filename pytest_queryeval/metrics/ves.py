@@ -41,7 +41,7 @@ def ves(
 ) -> Score | float | None:
     """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy` is 1, without any timing; None if one of both is not a query. Both are run in
+    0 unless `execution_accuracy` is 1, without any timing; None if one of the two is not a query. Both are run in
     turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
     counts as 1 if its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
     that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
@@ -62,7 +62,7 @@ def r_ves(
     """Return the square root of a reward for how many times faster than gold a right prediction is.
 
     The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy` is 1; None if one of both is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
+    `execution_accuracy` is 1; None if one of the two is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0
@@ -113,9 +113,8 @@ def interval(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
     Noise only adds time, so the fastest runs count: with k the least number for which 2 * C(n, k) / C(2n, k) <= 1 -
     0.998, the fastest gold by the k-th fastest predicted, to the k-th fastest gold by the fastest predicted. If both
     were equally fast, the k fastest runs of all would hardly ever be runs of one query. It holds for any distribution
-    of the noise, and however slow the slower half is. With fewer than seven iterations all of them make up for k, which
-    is less sure.
-    Source: L. S. Nelson, Tables for a precedence life test, Technometrics 5 (1963).
+    of the noise, and however slow the slower half is. With fewer than seven iterations there is no such k; then all of
+    them count, which is less certain. Source: L. S. Nelson, Tables for a precedence life test, Technometrics 5 (1963).
 
     >>> interval([(1.0, 2.0), (1.0, 2.5), (9.0, 2.0)])
     (0.4, 4.5)

@@ -46,7 +46,7 @@ class GoldRun:
 
     @property
     def content(self) -> QueryOrAnswer:
-        """The gold as it is in the suite."""
+        """The gold as the suite states it."""
         return self.case.golds[self.index]
 
     @property

@@ -138,7 +138,7 @@ class Driver(driver.TableDriver):
                 self._close_all()  # the next query may need the memory that they hold
                 return "failure", "too_large", text
             case duckdb.FatalException() | duckdb.InternalException():
-                self._close_all()  # they answer nothing any more
+                self._close_all()  # they no longer answer
                 return "failure", "invalid", text
             case duckdb.Error() if any(words in text for words in UNSAFE):
                 return "failure", "unsafe", text

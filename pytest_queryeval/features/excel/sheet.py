@@ -130,7 +130,7 @@ class Sheet:
         return row + len(note_texts) + 1
 
     def fit(self, column: int, characters: int) -> None:
-        """Make a column wide enough for so many characters, up to `MAX_WIDTH`."""
+        """Make a column wide enough for this number of characters, up to `MAX_WIDTH`."""
         self.widths[column] = max(self.widths.get(column, MIN_WIDTH), min(characters + 2, MAX_WIDTH))
         self.worksheet.set_column(column, column, self.widths[column])
 

@@ -125,7 +125,7 @@ def p_header(board: Leaderboard) -> str:
 
 
 def _is_adjusted(board: Leaderboard) -> bool:
-    """Return whether the p of a ranking are adjusted: that of a single difference is as it is."""
+    """Return whether the p values of a ranking are adjusted: that of a single difference is not."""
     return len(board["systems"]) > 2
 
 
@@ -208,7 +208,7 @@ def group_tables(board: Leaderboard) -> Iterator[Table]:
 
 
 def other_metric_names(systems: Sequence[System]) -> list[str]:
-    """Return the metrics that any system has, but for that of the ranking."""
+    """Return the metrics that any system has, except that of the ranking."""
     return list(dict.fromkeys(name for system in systems for name in system["metrics"]))
 
 

@@ -316,5 +316,5 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
 
 
 def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:
-    """Return whether a case was right, for each run whose outcome tells; an error counts as wrong."""
+    """Return whether a case was right, for each run whose outcome shows it; an error counts as wrong."""
     return [IS_RIGHT[outcome] for outcome in outcomes if outcome is not None and outcome in IS_RIGHT]

@@ -88,7 +88,7 @@ def open_http(source: Source, hosts: Hosts) -> HTTPEngine:
 
 
 class HTTPEngine:
-    """A service. `settings` are those of `http_child.py`, but for `max_rows`."""
+    """A service. `settings` are those of `http_child.py`, except `max_rows`."""
 
     def __init__(self, source: Source, host: Host, settings: dict[str, Any]) -> None:
         self._name = source.name

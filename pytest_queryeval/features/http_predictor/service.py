@@ -107,7 +107,7 @@ def is_known(name: str) -> bool:
 
 
 def body_of(settings: Mapping[str, JsonValue]) -> Any:
-    """Return the template of the body, None without one; a mapping includes the schema if that is to be sent."""
+    """Return the template of the body, None without one; a mapping includes the schema if it is sent."""
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
     body = settings.get("body", default)
     if (
@@ -277,7 +277,7 @@ class HTTPService:
         key = name.removeprefix(METADATA)
         if key not in case.metadata:
             hint = did_you_mean(key, case.metadata)
-            raise PredictorError(f"'{case.id}' has no metadata '{key}', which `http` is to send{hint}")
+            raise PredictorError(f"'{case.id}' has no metadata '{key}', which `http` should send{hint}")
         return to_jsonable(case.metadata[key])
 
 

@@ -48,7 +48,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circle:
-    """How many cases have about this score, from 0 to 1, after a prediction of about so many seconds."""
+    """How many cases have about this score, from 0 to 1, after a prediction of about this many seconds."""
 
     seconds: float
     score: float

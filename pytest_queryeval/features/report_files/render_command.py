@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in SECTIONS.names():
         try:
             section_file = SECTIONS[name].file
-        except MissingFeatureError:  # `run` tells of it where the option is used
+        except MissingFeatureError:  # `run` reports it if the option is used
             parser.add_argument(f"--{name}", type=Path, help=argparse.SUPPRESS)
         else:
             if section_file is not None:

@@ -92,7 +92,7 @@ def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
 
 
 class SparkEngine:
-    """Tables of Spark. `settings` are those of `spark_child.py`, but for `max_rows`."""
+    """Tables of Spark. `settings` are those of `spark_child.py`, except `max_rows`."""
 
     def __init__(self, name: str, host: Host, settings: Mapping[str, Any]) -> None:
         self._name = name

@@ -101,7 +101,7 @@ OTHERS = (
     "org.apache.spark.sql.catalyst.expressions.",
     "org.apache.spark.sql.execution.datasources.LogicalRelation",
 )
-# Expressions that call Java, read files or tell where they are, or run code that a session has registered.
+# Expressions that call Java, read files or reveal their paths, or run code that a session has registered.
 REACHING = re.compile(
     r"(CallMethodViaReflection|TryReflect|InputFile\w+|\w*UD[AT]?F|\w*Avro\w*|\w*Protobuf\w*|RelationTimeTravel)$"
 )

@@ -66,7 +66,7 @@ def unlisted_codes(structure: Structure) -> str:
 
 
 def list_names(names: Sequence[str], most: int, characters: int) -> str:
-    """Return the first `most` names, of so many characters each, and the number of the others, for a message."""
+    """Return the first `most` names, truncated, and the number of the others, for a message."""
     first_names = ", ".join(one_line(name, characters) for name in names[:most])
     return f"{first_names} and {len(names) - most:,} more" if len(names) > most else first_names
 

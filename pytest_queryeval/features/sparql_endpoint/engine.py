@@ -97,7 +97,7 @@ def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
 
 
 class EndpointEngine:
-    """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, but for the form of the query."""
+    """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, except the form of the query."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class Query:
 
     @property
     def depth(self) -> int:
-        """Return the nesting depth of its brackets."""
+        """Return how deeply its brackets are nested."""
         return max((token.depth for token in self.tokens), default=0)
 
     @property

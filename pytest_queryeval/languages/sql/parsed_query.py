@@ -35,7 +35,7 @@ class ParsedQuery:
 
     @cached_property
     def statements(self) -> Statements:
-        """What a strict parse of the whole text gives, whatever its length."""
+        """The result of a strict parse of the whole text, whatever its length."""
         from pytest_queryeval.languages.sql.trees.parsing import read_statements
 
         return read_statements(self.text, self.dialect)

@@ -341,7 +341,7 @@ def test_any_question_arrives_as_it_is(question):
 def test_metadata_that_a_case_lacks_are_named():
     error = fault("http://127.0.0.1:9/", case=make_view(metadata={"db_id": 1}), body={"d": "{metadata.db_ids}"})
 
-    assert str(error) == "'a' has no metadata 'db_ids', which `http` is to send: did you mean 'db_id'?"
+    assert str(error) == "'a' has no metadata 'db_ids', which `http` should send: did you mean 'db_id'?"
     assert not error.temporary
 
 

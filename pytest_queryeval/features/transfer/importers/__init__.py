@@ -36,7 +36,7 @@ class ImportedCase:
     id: str
     """As in the source."""
     keys: Mapping[str, JsonValue]
-    """Its other keys as suites have them."""
+    """Its other keys, in the form of suites."""
     predictions: Iterable[Mapping[str, JsonValue]] = ()
     """Entries for a file of predictions, without their ids."""
     files: Mapping[str, bytes] = field(default_factory=dict)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=IMPORTERS.names(), metavar="FORMAT", help=", ".join(IMPORTERS.names()))
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the file with the questions and right answers")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the suites")
-    parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions, as the format has them")
+    parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions in the form of the format")
     databases = parser.add_mutually_exclusive_group()
     of_each = "the folder with the database of each case, as DB/DB.sqlite or DB.sqlite"
     databases.add_argument("--databases", type=Path, metavar="DIR", help=of_each)

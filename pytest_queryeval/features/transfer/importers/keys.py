@@ -80,7 +80,7 @@ def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[
 
 
 def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer as suites have it; raise `RecordError` for one that the loader would refuse."""
+    """Return a right answer in the form of suites; raise `RecordError` for one that the loader would refuse."""
     if KINDS[kind].has_queries:
         if not isinstance(value, str) or not value.strip():
             raise RecordError("its right answer is not a query")

@@ -28,7 +28,7 @@ ANSWERS = "answers"
 def import_qald(request: ImportRequest) -> Import:
     """Return a case for each question in the language: its query is right, or its stored answers where it has none.
 
-    With `--map gold=answers` the stored answers are right for all, as the benchmark's own tool has it.
+    With `--map gold=answers` the stored answers are right for all, as in the benchmark's own tool.
     """
     check_request(request, columns=("gold",), kind="sparql", has_languages=True)
     databases = Databases(request, request.source)

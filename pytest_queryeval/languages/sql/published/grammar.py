@@ -12,9 +12,9 @@ What it reads is narrow, and this is all of it:
     value:      number, literal, query, column; [in parentheses] but for a column; two with AND for BETWEEN
 
 So there are no column aliases, aliases without AS, commas or INNER, LEFT, CROSS between tables, functions, literals as
-expressions, CASE, `<>`, EXISTS, IS NULL, lists of values, UNION ALL. Whatever follows what was read is ignored. So is
-the rest up to a clause, a comma, `)`, AND or JOIN after a column that is used as a value. One direction, the last one,
-counts for all of ORDER BY.
+expressions, CASE, `<>`, EXISTS, IS NULL, lists of values, UNION ALL. Text after the part that was read is ignored. So
+is the rest up to a clause, a comma, `)`, AND or JOIN after a column that is used as a value. One direction, the last
+one, counts for all of ORDER BY.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def tokens_of(text: str) -> list[str]:
     literals: dict[str, str] = {}
 
     def replace_literal(match: re.Match[str]) -> str:
-        # A word, so that the literal sticks to what is next to it, and then is a literal no more.
+        # A word, so that the literal joins the text next to it, and is then no longer a literal.
         placeholder = f"__text_{len(literals)}__"
         literals[placeholder] = match[0]
         return placeholder
