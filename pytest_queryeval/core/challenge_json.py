@@ -42,7 +42,7 @@ def _encode_refutation(refutation: Refutation) -> JsonObject:
 
 
 def decode_challenge(entry: Entry) -> Challenge:
-    """Return the challenge in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    """Return the challenge in an entry; raise ValueError, TypeError or KeyError if it holds none."""
     verdict: ChallengeVerdict = entry["verdict"]
     if verdict not in _VERDICTS or (verdict == "refuted") != (entry["refutation"] is not None):
         raise ValueError("an unknown verdict, or one without its counterexample")

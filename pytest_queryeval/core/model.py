@@ -324,7 +324,7 @@ class Trial:
     depends_on_tie: bool = False
     scoring_seconds: float = 0.0
     challenge: Challenge | None = None
-    """Whether other data tells the predicted query from gold; None where the answer is wrong, or nobody asked."""
+    """Whether other data tells the predicted query from gold; None if the answer is wrong, or nobody asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class SearchResult(NamedTuple):
     """What a search came to."""
 
     counterexample: Counterexample | None
-    """None where no database that was tried shows a difference."""
+    """None if no database that was tried shows a difference."""
     tried: int
     """In how many databases both queries ran, without those that only make a counterexample smaller."""
 

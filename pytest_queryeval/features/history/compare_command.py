@@ -46,13 +46,13 @@ FORMATS: Mapping[str, Callable[[Leaderboard, Mapping[str, Report]], bytes]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the reports and where the comparison goes."""
     parser.add_argument("base", type=Path, metavar="BASE.json", help="a report.json, the earlier one of two")
-    parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="another report.json; several are
-    ranked") ranked = "the metric whose mean ranks the systems (default: %(default)s)" parser.add_argument("--by",
-    metavar="METRIC", default=PASS_RATE, help=ranked) name = "call the system of this report NAME; may be given again
-    (default: the name of its run)" parser.add_argument("--name", action="append", default=[],
-    metavar="NAME=REPORT.json", help=name) output_help = f"write the comparison: PATH{', PATH'.join(FORMATS)}; may be
-    given again" parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH",
-    help=output_help)
+    parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="another report.json, or several")
+    ranked = "the metric whose mean ranks the systems (default: %(default)s)"
+    parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help=ranked)
+    name = "call the system of this report NAME; may be given again (default: the name of its run)"
+    parser.add_argument("--name", action="append", default=[], metavar="NAME=REPORT.json", help=name)
+    output_help = f"write the comparison: PATH{', PATH'.join(FORMATS)}; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=output_help)
 
 
 def run(arguments: argparse.Namespace) -> Result:

@@ -20,13 +20,28 @@ from pytest_queryeval.results.aggregation import reached_count
 from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
 
-RUNS_HEADER = ( *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"), *("fixes",
-    "regressions", "newly in error", "gates missed", "changed besides"), ) NOTE = ( "change: since the previous run,
-    over the cases of both; p: two-sided paired test of 'nothing changed', not adjusted " "for the number of runs;
-    intervals: clustered by sources where there are five or more" ) CHANGED_RUNS = 10  # whose changes besides the
-    system the terminal lists CASES_LISTED = 5 # As pytest shows outcomes; a case that was not in a run has a dash.
-    LETTERS: Mapping[Outcome | None, str] = { "passed": ".", "failed": "F", "missed": "M", "error": "E", "skipped": "s",
-    "xfailed": "x", "xpassed": "X", } NOT_THERE = "-" OUTCOMES_LISTED = 60  # of the last runs
+RUNS_HEADER = (
+    *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"),
+    *("fixes", "regressions", "newly in error", "gates missed", "changed besides"),
+)
+NOTE = (
+    "change: since the previous run, over the cases of both; p: two-sided paired test of 'nothing changed', not "
+    "adjusted for the number of runs; intervals: clustered by sources where there are five or more"
+)
+CHANGED_RUNS = 10  # whose changes besides the system the terminal lists
+CASES_LISTED = 5
+# As pytest shows outcomes; a case that was not in a run has a dash.
+LETTERS: Mapping[Outcome | None, str] = {
+    "passed": ".",
+    "failed": "F",
+    "missed": "M",
+    "error": "E",
+    "skipped": "s",
+    "xfailed": "x",
+    "xpassed": "X",
+}
+NOT_THERE = "-"
+OUTCOMES_LISTED = 60  # of the last runs
 
 
 def history_blocks(history: History) -> Iterator[Block]:
