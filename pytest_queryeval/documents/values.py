@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -210,6 +211,24 @@ def whole_text(node: Node) -> str:
     if node.form == "clipped":
         raise node.problem("a `#` ends this text, as YAML reads it: quote the text, or give the comment its own line")
     return text(node)
+
+
+def json_text(node: Node) -> str:
+    """Read a string of JSON."""
+    if node.form != "quoted" or "\0" in str(node.value):
+        raise unexpected(node, "a text")
+    return str(node.value)
+
+
+def time_with_zone(node: Node) -> datetime:
+    """Read a time as a string of JSON in the form of ISO 8601."""
+    try:
+        time = datetime.fromisoformat(json_text(node))
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise unexpected(node, "a time with its zone, such as 2026-11-23T10:00:00Z")
+    return time
 
 
 def or_else(default: T, read: Reader[T]) -> Reader[T]:

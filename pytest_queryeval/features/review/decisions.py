@@ -18,7 +18,17 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
-from pytest_queryeval.documents.values import Reader, choice, entries, flag, known_entries, list_of, unexpected
+from pytest_queryeval.documents.values import (
+    Reader,
+    choice,
+    entries,
+    flag,
+    json_text,
+    known_entries,
+    list_of,
+    time_with_zone,
+    unexpected,
+)
 from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.answer_text import answer_text
@@ -112,31 +122,15 @@ def read_decision(line: Node) -> GoldDecision:
     )
 
 
-def _string(node: Node) -> str:
-    if node.form != "quoted" or "\0" in str(node.value):
-        raise unexpected(node, "a text")
-    return str(node.value)
-
-
 def _name(node: Node) -> str:
-    return check_reviewer(_string(node), node.problem)
+    return check_reviewer(json_text(node), node.problem)
 
 
 def _digest(node: Node) -> str:
-    digest = _string(node)
+    digest = json_text(node)
     if not _DIGEST.fullmatch(digest):
         raise unexpected(node, "`sha256:` and 64 hexadecimal digits")
     return digest
-
-
-def _time(node: Node) -> datetime:
-    try:
-        time = datetime.fromisoformat(_string(node))
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise unexpected(node, "a time with its zone, such as 2026-11-23T10:00:00Z")
-    return time
 
 
 def _answer(node: Node) -> RightAnswer:
@@ -144,7 +138,7 @@ def _answer(node: Node) -> RightAnswer:
     if len(entries(node)) != 1 or not forms:
         raise node.problem("a right answer is an object with one key, `query`, `table` or `value`")
     if forms[0] == "query":
-        _string(entries(node)["query"])
+        json_text(entries(node)["query"])
     return RightAnswer(cast("AnswerForm", forms[0]), entries(node)[forms[0]])
 
 
@@ -152,15 +146,15 @@ read_answers = list_of(_answer)
 REQUIRED = ("suite", "case", "decision", "reviewer", "at")
 _FORMS = ("query", "table", "value")
 _READERS: Mapping[str, Reader[Any]] = {
-    "suite": _string,
-    "case": _string,
+    "suite": json_text,
+    "case": json_text,
     "gold": _digest,
     "decision": choice(*DECISIONS),
     "answers": read_answers,
     "compare": read_compare,
     "reviewer": _name,
-    "at": _time,
-    "note": _string,
+    "at": time_with_zone,
+    "note": json_text,
     "settles": flag,
 }
 

@@ -1,0 +1,215 @@
+"""The file of an audit: the cases that were drawn, and what reviewers judge of the answers to them.
+
+Each line is a JSON object; lines are appended and never changed. A case was drawn with a known probability, and has the
+different predictions of the audited systems by their digests, without the names of the systems:
+
+    {"case": "cheapest", "nodeid": "shop.queryeval.yaml::cheapest", "stratum": "passed", "probability": 0.1,
+     "predictions": {"5d1c05ab32e1f7a2": {"query": "SELECT min(price) FROM product"}}}
+
+A judgement is about one of them. It names `prediction` where the case has several:
+
+    {"case": "cheapest", "nodeid": "shop.queryeval.yaml::cheapest", "prediction": "5d1c05ab32e1f7a2",
+     "judgement": "right", "reviewer": "anna", "at": "2026-11-23T10:00:00Z"}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+
+from pytest_queryeval.core.case_report import CaseReport, Row
+from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.json_nodes import read_jsonl
+from pytest_queryeval.documents.values import (
+    Reader,
+    choice,
+    entries,
+    json_mapping,
+    json_text,
+    known_entries,
+    number,
+    time_with_zone,
+    unexpected,
+)
+
+Judgement: TypeAlias = Literal["right", "wrong", "unclear"]
+JUDGEMENTS: tuple[Judgement, ...] = ("right", "wrong", "unclear")
+DIGEST_DIGITS = 16
+
+
+class StatedTable(TypedDict):
+    """The first rows of a table that a system answered without a query."""
+
+    columns: list[str]
+    rows: list[Row]
+
+
+class DrawnPrediction(TypedDict, total=False):
+    """What a system answered: a query, the text of another answer, or a table."""
+
+    query: str
+    table: StatedTable
+
+
+class AnswerName(NamedTuple):
+    """What names an answer that is judged: the node id of the case, and the digest of the prediction."""
+
+    nodeid: str
+    prediction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCase:
+    """A case that was drawn to be judged."""
+
+    id: str
+    nodeid: str
+    stratum: str
+    probability: float
+    """With which the case was drawn, which is the same in its whole stratum."""
+    predictions: Mapping[str, DrawnPrediction]
+    """The different predictions of the systems, by their digests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerJudgement:
+    """What a reviewer judged of an answer."""
+
+    answer: AnswerName
+    judgement: Judgement
+    reviewer: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The cases that were drawn, and the judgements on the answers to them."""
+
+    cases: Mapping[str, DrawnCase]
+    """By their node ids, in the order of the file."""
+    judgements: Mapping[AnswerName, Mapping[str, Judgement]]
+    """The last judgement of each reviewer on the answers that anybody judged."""
+    undrawn: int
+    """How many judgements are on answers that were not drawn."""
+
+
+def prediction_of(case: CaseReport) -> DrawnPrediction:
+    """Return what a system answered in the first trial of a case; empty for none, and for an abstention."""
+    query = case["trials"][0]["predicted"]["query"] if case["trials"] else None
+    predicted = case["predicted"]
+    if query is None and predicted is not None:
+        query = predicted["query"]
+        if query is None and predicted["columns"] is not None:
+            return {"table": {"columns": predicted["columns"], "rows": predicted["sample"]}}
+    return {} if query is None else {"query": query}
+
+
+def prediction_digest(prediction: DrawnPrediction) -> str:
+    """Return the name of a prediction in audit files, which is the same for queries that differ in blanks only.
+
+    It is the beginning of the SHA-256 of the query with single blanks, or of the table as JSON with sorted keys.
+    """
+    text = " ".join(prediction["query"].split()) if "query" in prediction else json.dumps(prediction, sort_keys=True)
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:DIGEST_DIGITS]
+
+
+def read_audit(path: Path) -> Audit:
+    """Return what an audit file holds; raise `CaseError` or `SuiteError` for the first damaged line."""
+    cases: dict[str, DrawnCase] = {}
+    judgement_lines: list[Node] = []
+    for line in read_jsonl(file_at(path)):
+        if isinstance(line, CaseError):
+            raise line
+        if "judgement" in entries(line):
+            judgement_lines.append(line)
+            continue
+        drawn_case = _drawn_case(line)
+        if drawn_case.nodeid in cases:
+            raise line.problem(f"'{drawn_case.nodeid}' is drawn twice: keep each draw in a file of its own")
+        cases[drawn_case.nodeid] = drawn_case
+    judgements: defaultdict[AnswerName, dict[str, Judgement]] = defaultdict(dict)
+    undrawn = 0
+    for judgement in sorted((_judgement(line, cases) for line in judgement_lines), key=lambda judgement: judgement.at):
+        case = cases.get(judgement.answer.nodeid)
+        if case is None or judgement.answer.prediction not in case.predictions:
+            undrawn += 1
+        else:
+            judgements[judgement.answer][judgement.reviewer] = judgement.judgement
+    return Audit(cases=cases, judgements=judgements, undrawn=undrawn)
+
+
+def _drawn_case(line: Node) -> DrawnCase:
+    values = _required_entries(line, _CASE_READERS)
+    return DrawnCase(
+        id=values["case"],
+        nodeid=values["nodeid"],
+        stratum=values["stratum"],
+        probability=values["probability"],
+        predictions=values["predictions"],
+    )
+
+
+def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> AnswerJudgement:
+    """Read a judgement; without `prediction` it is about the only one of the case."""
+    values = _required_entries(line, _JUDGEMENT_READERS, optional="prediction")
+    nodeid, prediction = values["nodeid"], values.get("prediction")
+    if prediction is None:
+        predictions = cases[nodeid].predictions if nodeid in cases else {}
+        if len(predictions) > 1:
+            raise line.problem(f"'{nodeid}' has several predictions: add `prediction`: {' or '.join(predictions)}")
+        prediction = next(iter(predictions), "")
+    return AnswerJudgement(
+        answer=AnswerName(nodeid, prediction),
+        judgement=values["judgement"],
+        reviewer=values["reviewer"],
+        at=values["at"],
+    )
+
+
+def _required_entries(line: Node, readers: Mapping[str, Reader[Any]], optional: str = "") -> dict[str, Any]:
+    values = known_entries(line, readers)
+    if missing_keys := [name for name in readers if name not in values and name != optional]:
+        what = "a judgement" if "judgement" in readers else "a drawn case"
+        raise line.problem(f"{what} needs {', '.join(f'`{name}`' for name in missing_keys)}")
+    return values
+
+
+def _probability(node: Node) -> float:
+    probability = number(node)
+    if not 0 < probability <= 1:
+        raise unexpected(node, "a number above 0, up to 1")
+    return probability
+
+
+def _predictions(node: Node) -> dict[str, Any]:
+    predictions = {
+        digest: known_entries(prediction, _PREDICTION_READERS) for digest, prediction in entries(node).items()
+    }
+    if not predictions:
+        raise unexpected(node, "predictions by their digests")
+    return predictions
+
+
+_PREDICTION_READERS: Mapping[str, Reader[Any]] = {"query": json_text, "table": json_mapping}
+_CASE_READERS: Mapping[str, Reader[Any]] = {
+    "case": json_text,
+    "nodeid": json_text,
+    "stratum": json_text,
+    "probability": _probability,
+    "predictions": _predictions,
+}
+_JUDGEMENT_READERS: Mapping[str, Reader[Any]] = {
+    "case": json_text,
+    "nodeid": json_text,
+    "prediction": json_text,
+    "judgement": choice(*JUDGEMENTS),
+    "reviewer": json_text,
+    "at": time_with_zone,
+}
