@@ -14,6 +14,7 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.feature(
         "abstention",
+        "audit",
         "causes",
         "ci",
         "command_predictor",

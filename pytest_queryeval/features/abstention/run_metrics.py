@@ -7,14 +7,12 @@ noise-free selective classification".
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
-from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.run_metrics import RunMetric
-from pytest_queryeval.languages import KINDS
+from pytest_queryeval.results.answer_verdict import answer_passes
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
 # What the system said in one trial of a case.
@@ -56,21 +54,8 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
         return None
     if is_unanswerable(case):
         return 0.0
-    passed = answer.get("passed") if case["trials"] else _passed(case)
-    if passed is not None:
-        return float(bool(passed))
-    with suppress(QueryEvalError):  # of a kind that is not installed here
-        minima = KINDS[case["kind"] or ""].default_thresholds
-        scores = {name: score for name in minima if (score := answer["scores"].get(name)) is not None}
-        if scores.keys() == minima.keys():
-            return float(all(scores[name] >= minimum for name, minimum in minima.items()))
-    return None
-
-
-def _passed(case: CaseReport) -> bool | None:
-    """Return whether a case passed; None if nothing is required."""
-    is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
-    return case["outcome"] in ("passed", "xpassed") if is_required else None
+    passes = answer_passes(case, answer)
+    return None if passes is None else float(passes)
 
 
 def _answered_unanswerable(case: CaseReport, answer: _Answer) -> float | None:

@@ -1,0 +1,215 @@
+"""Estimates how many answers of a system are right, and how often the verdict on them is wrong, from a few judgements.
+
+First `--draw` draws cases at random. People judge the answers to them without seeing gold or verdict. Then `--judged`
+says what follows for all cases of the run; for two reports, how far the second is better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_queryeval.cli.output import Result, writing
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.audit.answers import AnsweredCase, answered_cases
+from pytest_queryeval.features.audit.drawing import draw, strata_of
+from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report
+from pytest_queryeval.results.audit_file import DrawnCase, read_audit
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval audit report.json --draw 100 -o audit.jsonl"
+OK = 0
+MAX_SYSTEMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DrawSize:
+    """How many cases to draw, and the seed of the random numbers."""
+
+    number: int
+    seed: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the reports, and either what to draw or what was judged."""
+    parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help="a report.json, or two to compare")
+    step = parser.add_mutually_exclusive_group(required=True)
+    draw_help = "draw N cases to be judged, or all if there are fewer; another SEED than 0 gives another draw"
+    step.add_argument("--draw", type=_draw_size, metavar="N[:SEED]", help=draw_help)
+    judged_help = "what follows from the judgements in the file of a draw"
+    step.add_argument("--judged", type=Path, metavar="AUDIT.jsonl", help=judged_help)
+    parser.add_argument("-o", "--output", type=Path, metavar="AUDIT.jsonl", help="where a draw is written: a new file")
+
+
+def _draw_size(text: str) -> DrawSize:
+    number, _, seed = text.partition(":")
+    try:
+        size = DrawSize(int(number), int(seed or 0))
+    except ValueError:
+        size = DrawSize(0, 0)
+    if size.number < 1:
+        raise argparse.ArgumentTypeError(f"write a number of cases, such as 100, or with a seed, 100:7, not '{text}'")
+    return size
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Write a draw, or print what the judgements say; always 0.
+
+    Raise `ReportError` for a report or a draw that cannot be used, and `CaseError` for a damaged line of an audit file.
+    """
+    paths: Sequence[Path] = arguments.reports
+    if len(paths) > MAX_SYSTEMS:
+        raise ReportError(f"an audit is about one report, or two: {len(paths)} are given")
+    if len(paths) != len({path.resolve() for path in paths}):
+        raise ReportError(f"{paths[0]}: is given twice: give reports of different systems")
+    output: Path | None = arguments.output
+    if (output is None) == (arguments.judged is None):
+        raise ReportError(
+            "--draw needs `-o AUDIT.jsonl`, where the drawn cases are written"
+            if output is None
+            else "-o is for a draw: what `--judged` says is printed, and with --json as JSON"
+        )
+    reports = [read_report(path) for path in paths]
+    cases, left_out = answered_cases(reports)
+    if output is not None:
+        return _draw(cases, left_out, arguments.draw, output)
+    names = [one_line(report["name"]) for report in reports]
+    if len({*names}) < len(names) or not all(names):
+        names = [one_line(str(path)) for path in paths]
+    report = audit_report(cases, read_audit(arguments.judged), names, left_out)
+    return Result(status=OK, lines=[*report_lines(report)], data=report)
+
+
+def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawSize, output: Path) -> Result:
+    """Write a draw to a new file; return what was drawn from which strata."""
+    drawn_cases = draw(cases, size.number, size.seed)
+    if output.exists():
+        raise ReportError(f"{output}: is there already, and may have judgements: name a new file")
+    with writing(output):
+        write_atomically(output, (_line(case) for case in drawn_cases))
+    drawn_numbers = Counter(case.stratum for case in drawn_cases)
+    strata = [
+        {"name": stratum, "cases": len(nodeids), "drawn": drawn_numbers[stratum]}
+        for stratum, nodeids in strata_of(cases).items()
+    ]
+    answers = sum(len(case.predictions) for case in drawn_cases)
+    of_each = ", ".join(f"{stratum['drawn']:,} of {stratum['cases']:,} {stratum['name']}" for stratum in strata)
+    several = f", {pluralize(answers, 'answer')}" if answers > len(drawn_cases) else ""
+    lines = [
+        f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{several}: {of_each}",
+        f"judge them: queryeval review --audit {output} --serve",
+    ]
+    known = sum(answer.is_right is not None for case in cases.values() for answer in case.answers)
+    if known:
+        lines.insert(1, f"not to judge: {pluralize(known, 'answer')} that failed or abstained")
+    return Result(
+        status=OK,
+        lines=[*lines, *_left_out_lines(left_out)],
+        data={
+            "file": str(output),
+            "seed": size.seed,
+            "drawn": len(drawn_cases),
+            "answers": answers,
+            "strata": strata,
+            "left_out": left_out,
+        },
+    )
+
+
+def _line(case: DrawnCase) -> bytes:
+    line = {
+        "case": case.id,
+        "nodeid": case.nodeid,
+        "stratum": case.stratum,
+        "probability": case.probability,
+        "predictions": case.predictions,
+    }
+    return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
+
+
+def report_lines(report: AuditReport) -> Iterable[str]:
+    """Yield what an audit says, as text; the first line has its meaning."""
+    if "systems" in report:
+        yield _comparison_line(report, report["systems"])
+        for system in report["systems"]:
+            yield f"{system['name']}: {_system_line(system)}"
+            yield from _verdict_lines(system)
+    else:
+        yield _capitalized(_system_line(report, judged=report["judged"]))
+        yield from _verdict_lines(report)
+    if bounds := report["audited"]["bounds"]:
+        contradictory = f", {report['contradictory']} of them since reviewers differ" if report["contradictory"] else ""
+        yield (
+            f"{pluralize(report['unclear'], 'unclear answer')} left out{contradictory}: "
+            f"{_percent(bounds[0])} to {_percent(bounds[1])} % with them as wrong or right"
+        )
+    if agreement := report["agreement"]:
+        yield (
+            f"reviewers agree in {100 * agreement['share']:.0f} % of their judgements on the "
+            f"{pluralize(agreement['answers'], 'answer')} that several judged"
+        )
+    if report["to_halve"] is not None:
+        yield f"to halve the interval, about {pluralize(report['to_halve'], 'more case')} have to be judged"
+    if report["pending"]:
+        yield f"not judged yet: {pluralize(report['pending'], 'drawn answer')}"
+    if report["not_counted"]:
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in report["not_counted"].items())
+        yield f"not counted: {reasons}"
+    yield from _left_out_lines(report["left_out"])
+
+
+def _comparison_line(report: AuditReport, systems: Sequence[SystemReport]) -> str:
+    first, second = (system["name"] for system in systems)
+    value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]
+    unsure = ": either may be better" if low <= 0 <= high else ""
+    return (
+        f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right answers "
+        f"than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){unsure}; "
+        f"the automatic verdict says {_percent(report['measured'])}"
+    )
+
+
+def _system_line(system: SystemReport | AuditReport, *, judged: int = 0) -> str:
+    low, high = system["audited"]["ci95"]
+    judged_text = f"; {judged:,} judged" if judged else ""
+    mistakes = [
+        f"{verb} {100 * share['value']:.0f} % of the {answers} ones"
+        for verb, answers, share in (
+            ("misses", "right", system["wrongly_missed"]),
+            ("passes", "wrong", system["wrongly_passed"]),
+        )
+        if share is not None
+    ]
+    return (
+        f"about {_percent(system['audited']['value'])} % of the answers are right "
+        f"({_percent(low)} to {_percent(high)}{judged_text}); "
+        f"the automatic verdict says {_percent(system['measured'])} %: it {' and '.join(mistakes)}"
+    )
+
+
+def _verdict_lines(system: SystemReport | AuditReport) -> Iterable[str]:
+    """Yield the intervals of the mistakes of the verdict."""
+    for name, share in (("wrongly missed", system["wrongly_missed"]), ("wrongly passed", system["wrongly_passed"])):
+        if share is not None:
+            low, high = share["ci95"]
+            yield f"  {name}: {_percent(share['value'])} % ({_percent(low)} to {_percent(high)})"
+
+
+def _left_out_lines(left_out: Mapping[str, int]) -> Iterable[str]:
+    if left_out:
+        yield f"left out: {', '.join(f'{number:,} {reason}' for reason, number in left_out.items())}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]

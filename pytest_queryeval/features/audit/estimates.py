@@ -1,0 +1,328 @@
+"""What the judged answers of an audit say about all answers of one or two systems, and about the verdict on them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NotRequired, TypedDict
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.audit.answers import Answer, AnsweredCase
+from pytest_queryeval.features.audit.drawing import allocate, strata_of
+from pytest_queryeval.features.audit.intervals import (
+    LONE_WEIGHT,
+    SUM_WEIGHT,
+    Count,
+    Estimate,
+    as_share,
+    difference,
+    estimate_count,
+    share,
+    total,
+)
+from pytest_queryeval.results.audit_file import AnswerName, Audit, DrawnCase, Judgement
+
+
+class ShareReport(TypedDict):
+    """A share of the answers, as it is estimated."""
+
+    value: float
+    ci95: list[float]
+
+
+class AuditedReport(ShareReport):
+    """The share of right answers, or the difference between two."""
+
+    bounds: list[float] | None
+    """The least and the greatest value with the unclear answers as wrong or right; None without unclear ones."""
+
+
+class SystemReport(TypedDict):
+    """What an audit says of a system."""
+
+    name: str
+    measured: float
+    """The share of answers that pass."""
+    audited: AuditedReport
+    """The share of answers that are right."""
+    wrongly_passed: ShareReport | None
+    """The share of the wrong answers that pass; None if no answer was judged wrong."""
+    wrongly_missed: ShareReport | None
+    """The share of the right answers that miss; None if no answer was judged right."""
+
+
+class AgreementReport(TypedDict):
+    """How often two reviewers of an answer agree."""
+
+    share: float
+    answers: int
+    """The number of answers with several reviewers."""
+
+
+class AuditReport(TypedDict):
+    """What an audit says; of two systems, figures are differences: the second less the first."""
+
+    measured: float
+    audited: AuditedReport
+    wrongly_passed: ShareReport | None
+    """None of two systems, which have their own."""
+    wrongly_missed: ShareReport | None
+    judged: int
+    """The number of answers that were judged, the unclear ones included."""
+    unclear: int
+    """The number of judged answers that nobody calls right or wrong, or on which reviewers contradict each other."""
+    contradictory: int
+    """The number of the latter."""
+    agreement: AgreementReport | None
+    to_halve: int | None
+    """How many more cases have to be judged until the interval is half as wide; None if it is a single value, or all
+    cases are judged.
+    """
+    cases: int
+    """The number of cases that all of this is about."""
+    pending: int
+    """The number of drawn answers that nobody has judged."""
+    not_counted: dict[str, int]
+    """The number of drawn cases or judgements that do not count, by reason."""
+    left_out: dict[str, int]
+    """The number of cases of the reports without a verdict, by reason."""
+    systems: NotRequired[list[SystemReport]]
+    """Present if there are two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is known of a sum over all cases: of one property, or of one less another in the same cases."""
+
+    counts: Mapping[str, tuple[Count, ...]]
+    """One or two counts for each stratum."""
+    constant: int
+    """The sum over the cases that need no judgement."""
+
+    def estimate(self) -> Estimate:
+        """Return the sum with its limits."""
+        open_strata = sum(counts[0].judged < counts[0].size for counts in self.counts.values())
+        weight = SUM_WEIGHT if open_strata > 1 else LONE_WEIGHT
+        estimate = total(
+            estimate_count(*counts, weight) if len(counts) == 1 else difference(counts[0], counts[1])
+            for counts in self.counts.values()
+        )
+        return Estimate(*(number + self.constant for number in estimate))
+
+    def enlarged(self, judged: Mapping[str, int], numbers: Mapping[str, int]) -> Tally:
+        """Return the tally as it would be with other numbers of judged cases by stratum, and the same shares."""
+
+        def enlarge(count: Count, stratum: str) -> Count:
+            number = numbers[stratum]
+            if count.judged:
+                number = round(count.judged * number / judged[stratum])
+            number = min(count.size, number)
+            return count._replace(judged=number, hits=round(count.share * number))
+
+        counts = {
+            stratum: tuple(enlarge(count, stratum) for count in counts) for stratum, counts in self.counts.items()
+        }
+        return Tally(counts, self.constant)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCases:
+    """The cases of an audit, and what all reviewers together judge of the answers to those that were drawn."""
+
+    cases: Mapping[str, AnsweredCase]
+    strata: Mapping[str, Sequence[str]]
+    """The node ids of cases with an answer to be judged."""
+    judgements: Mapping[AnswerName, Judgement]
+
+    def is_right(self, nodeid: str, system: int, *, unclear: bool | None = None) -> bool | None:
+        """Return whether an answer is right, `unclear` where that is unclear; None where nobody has judged it."""
+        answer = self.cases[nodeid].answers[system]
+        if answer.is_right is not None:
+            return answer.is_right
+        judgement = self.judgements.get(AnswerName(nodeid, answer.digest))
+        return unclear if judgement == "unclear" else None if judgement is None else judgement == "right"
+
+    def right_answers(self, system: int, *, unclear: bool | None = None) -> Tally:
+        """Return the number of right answers of a system."""
+        counts = {}
+        for stratum, nodeids in self.strata.items():
+            answers = {nodeid: self.cases[nodeid].answers[system] for nodeid in nodeids}
+            unknown = [nodeid for nodeid, answer in answers.items() if answer.is_right is None]
+            judged = [
+                is_right
+                for nodeid in unknown
+                if (is_right := self.is_right(nodeid, system, unclear=unclear)) is not None
+            ]
+            passed = float(answers[nodeids[0]].passed)  # the same in a whole stratum
+            counts[stratum] = (Count(len(unknown), len(judged), sum(judged), passed),)
+        return Tally(counts, sum(case.answers[system].is_right is True for case in self.cases.values()))
+
+    def improvement(self, *, unclear: tuple[bool | None, bool | None] = (None, None)) -> Tally:
+        """Return how many more right answers the second system has; equal predictions are right or wrong together."""
+        counts, constant = {}, 0
+        for case in self.cases.values():
+            first, second = case.answers
+            if first.is_right is not None and second.is_right is not None:
+                constant += second.is_right - first.is_right
+        for stratum, nodeids in self.strata.items():
+            different = [nodeid for nodeid in nodeids if _differ(*self.cases[nodeid].answers)]
+            pairs = [
+                (first_right, second_right)
+                for nodeid in different
+                if (first_right := self.is_right(nodeid, 0, unclear=unclear[0])) is not None
+                and (second_right := self.is_right(nodeid, 1, unclear=unclear[1])) is not None
+            ]
+            first_passed, second_passed = (answer.passed for answer in self.cases[nodeids[0]].answers)
+            counts[stratum] = tuple(
+                Count(len(different), len(pairs), pairs.count(pair), float((first_passed, second_passed) == pair))
+                for pair in ((False, True), (True, False))
+            )
+        return Tally(counts, constant)
+
+    def wrong_verdicts(self, system: int) -> tuple[Estimate | None, Estimate | None]:
+        """Return the share of the wrong answers that pass, and of the right ones that miss; None of none."""
+        wrong: dict[bool, list[Estimate]] = {True: [], False: []}
+        right: dict[bool, list[Estimate]] = {True: [], False: []}
+        for stratum, (count,) in self.right_answers(system).counts.items():
+            passed = self.cases[self.strata[stratum][0]].answers[system].passed
+            estimate = estimate_count(count)
+            right[passed].append(estimate)
+            wrong[passed].append(estimate.rest(count.size))
+        for case in self.cases.values():
+            answer = case.answers[system]
+            if answer.is_right is not None:
+                one = Estimate(1, 1, 1)
+                (right if answer.is_right else wrong)[answer.passed].append(one)
+        return share(total(wrong[True]), total(wrong[False])), share(total(right[False]), total(right[True]))
+
+
+def _differ(first: Answer, second: Answer) -> bool:
+    """Return whether one of two answers may be right and the other wrong, as far as nobody has judged them."""
+    is_known = first.is_right is not None and second.is_right is not None
+    are_equal = first.digest == second.digest and first.is_right is None and second.is_right is None
+    return not is_known and not are_equal
+
+
+def audit_report(
+    cases: Mapping[str, AnsweredCase], audit: Audit, names: Sequence[str], left_out: Mapping[str, int]
+) -> AuditReport:
+    """Return what an audit says of one system or two, by their names; raise `ReportError` if no judgement counts."""
+    reasons = {nodeid: _why_not_counted(drawn, cases) for nodeid, drawn in audit.cases.items()}
+    answers = [
+        AnswerName(nodeid, digest)
+        for nodeid, drawn in audit.cases.items()
+        if not reasons[nodeid]
+        for digest in drawn.predictions
+    ]
+    reviews = {answer: list(audit.judgements[answer].values()) for answer in answers if answer in audit.judgements}
+    judgements = {answer: _common(judgements_of_answer) for answer, judgements_of_answer in reviews.items()}
+    judged_cases = JudgedCases(cases, strata_of(cases), judgements)
+    not_counted = Counter(filter(None, reasons.values()))
+    if audit.undrawn:
+        not_counted["judgements on answers that were not drawn"] = audit.undrawn
+    if not judgements:
+        raise ReportError(_no_judgement(len(answers), not_counted))
+    unclear = list(judgements.values()).count("unclear")
+    systems = [_system(judged_cases, system, name) for system, name in enumerate(names)]
+    tally = judged_cases.right_answers(0) if len(names) == 1 else judged_cases.improvement()
+    report: AuditReport = {
+        "measured": systems[-1]["measured"] - (systems[0]["measured"] if len(names) == 2 else 0),
+        "audited": systems[0]["audited"],
+        "wrongly_passed": systems[0]["wrongly_passed"],
+        "wrongly_missed": systems[0]["wrongly_missed"],
+        "judged": len(judgements),
+        "unclear": unclear,
+        "contradictory": sum(
+            {"right", "wrong"} <= {*judgements_of_answer} for judgements_of_answer in reviews.values()
+        ),
+        "agreement": _agreement(reviews.values()),
+        "to_halve": _to_halve(tally, judged_cases),
+        "cases": len(cases),
+        "pending": len(answers) - len(judgements),
+        "not_counted": dict(not_counted),
+        "left_out": dict(left_out),
+    }
+    if len(names) == 2:
+        extremes = [judged_cases.improvement(unclear=pair) for pair in ((True, False), (False, True))]
+        report["audited"] = _audited(tally, extremes if unclear else [], len(cases))
+        report["wrongly_passed"] = report["wrongly_missed"] = None
+        report["systems"] = systems
+    return report
+
+
+def _why_not_counted(drawn: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str:
+    """Return why the judgements on a drawn case say nothing about these cases; empty where they do."""
+    case = cases.get(drawn.nodeid)
+    if case is None:
+        return "cases without a verdict now"
+    if case.predictions.keys() != drawn.predictions.keys():
+        return "predictions that changed since the draw"
+    return "" if case.stratum == drawn.stratum else "verdicts that changed since the draw"
+
+
+def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
+    if answers:
+        return "no drawn answer is judged yet: judge some with `queryeval review --audit FILE --serve`"
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in not_counted.items())
+    return (
+        f"nothing of the draw counts ({reasons or 'it is empty'}): give the report that it was made from, or draw again"
+    )
+
+
+def _common(judgements: Sequence[Judgement]) -> Judgement:
+    """Return what all reviewers of an answer judge who find it clear; unclear where they contradict each other."""
+    clear = {*judgements} - {"unclear"}
+    return clear.pop() if len(clear) == 1 else "unclear"
+
+
+def _agreement(reviews: Iterable[Sequence[Judgement]]) -> AgreementReport | None:
+    several = [judgements for judgements in reviews if len(judgements) > 1]
+    pairs = [first == second for judgements in several for first, second in combinations(judgements, 2)]
+    return {"share": sum(pairs) / len(pairs), "answers": len(several)} if pairs else None
+
+
+def _system(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
+    size = len(judged_cases.cases)
+    extremes = [judged_cases.right_answers(system, unclear=is_right) for is_right in (False, True)]
+    tally = judged_cases.right_answers(system)
+    wrongly_passed, wrongly_missed = judged_cases.wrong_verdicts(system)
+    return {
+        "name": name,
+        "measured": sum(case.answers[system].passed for case in judged_cases.cases.values()) / size,
+        "audited": _audited(tally, extremes if "unclear" in judged_cases.judgements.values() else [], size),
+        "wrongly_passed": _share(wrongly_passed),
+        "wrongly_missed": _share(wrongly_missed),
+    }
+
+
+def _audited(tally: Tally, extremes: Sequence[Tally], size: int) -> AuditedReport:
+    estimate = as_share(tally.estimate(), size)
+    bounds = [extreme.estimate().value / size for extreme in extremes]
+    return {"value": estimate.value, "ci95": [estimate.low, estimate.high], "bounds": bounds or None}
+
+
+def _share(estimate: Estimate | None) -> ShareReport | None:
+    return None if estimate is None else {"value": estimate.value, "ci95": [estimate.low, estimate.high]}
+
+
+def _to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
+    """Return how many more cases have to be judged, and drawn as before, until the interval is half as wide."""
+    nodeids = {answer.nodeid for answer in judged_cases.judgements}
+    judged = {stratum: len(nodeids.intersection(of_stratum)) for stratum, of_stratum in judged_cases.strata.items()}
+    sizes = [len(of_stratum) for of_stratum in judged_cases.strata.values()]
+    width = tally.estimate().high - tally.estimate().low
+    more_cases = range(1, sum(sizes) - len(nodeids) + 1)
+    if width <= 0 or not more_cases:
+        return None
+
+    def is_half(more: int) -> bool:
+        numbers = dict(zip(judged, allocate(sizes, len(nodeids) + more), strict=True))
+        estimate = tally.enlarged(
+            judged, {stratum: max(numbers[stratum], judged[stratum]) for stratum in judged}
+        ).estimate()
+        return estimate.high - estimate.low <= width / 2
+
+    return more_cases[min(bisect_left(more_cases, True, key=is_half), len(more_cases) - 1)]

@@ -1,0 +1,166 @@
+"""How many cases have a property, by those of a stratified draw that were judged, with limits of 95 %.
+
+Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums,
+differences and shares follow from them by MOVER, the method of variance estimates recovery: Zou and Donner,
+"Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27 (2008); for
+shares it is the square-and-add method of Newcombe, "Confidence Intervals for Proportions and Related Measures of Effect
+Size" (2012).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+TAIL = 0.025  # of either side
+SUM_WEIGHT = 0.5  # the share of P(X = hits) that a tail leaves out: 0.5 makes mid-p limits, 0 exact ones
+LONE_WEIGHT = 0.3
+ROUNDING = 1e-9
+_CACHED_LIMITS = 4_096
+
+
+class Estimate(NamedTuple):
+    """A number of cases, or a share, with its limits of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+    def rest(self, size: int) -> Estimate:
+        """Return the number of the others of so many cases."""
+        return Estimate(size - self.value, size - self.high, size - self.low)
+
+
+class Count(NamedTuple):
+    """Cases that were drawn at random from a stratum, and judged."""
+
+    size: int
+    """How many cases the stratum has."""
+    judged: int
+    hits: int
+    """How many of the judged ones have the property."""
+    expected: float = 0.0
+    """The share that has it by the verdict, which counts as long as no case is judged."""
+
+    @property
+    def share(self) -> float:
+        """The share of the judged ones that have it."""
+        return self.hits / self.judged if self.judged else self.expected
+
+
+def estimate_count(count: Count, weight: float = LONE_WEIGHT) -> Estimate:
+    """Return how many cases of a stratum have the property; without any judged case, each number is within the limits.
+
+    `weight` is that of the judged hits themselves, which the tails leave out: `SUM_WEIGHT` where the estimate is added
+    to those of other strata, since the level of one of many possible sums is hardly ever below 0.94; `LONE_WEIGHT`
+    keeps the level for a stratum by itself.
+    """
+    size, judged, hits, expected = count
+    if not judged:
+        return Estimate(size * expected, 0, size)
+    low = size - _upper_limit(size, judged, judged - hits, weight)
+    return Estimate(size * count.share, low, _upper_limit(size, judged, hits, weight))
+
+
+@lru_cache(maxsize=_CACHED_LIMITS)
+def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
+    """Return the greatest number K of cases with the property by which so few hits are not too unlikely.
+
+    The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
+    is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
+    the mid-p limit (Lancaster, JASA 56, 1961). Here w is `weight` times the share of the stratum that is not judged:
+    the more is judged, the fewer values K can have, and the nearer the limits are to the exact ones.
+    """
+    weight *= 1 - judged / size
+    low, high = size * hits // judged, size - judged + hits  # the limit is not below the first
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _tail(size, judged, hits, middle, weight) > TAIL:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _tail(size: int, judged: int, hits: int, matching: int, weight: float) -> float:
+    """Return P(X < hits) + (1 - weight) P(X = hits) for X hits among the judged ones, of `matching` in the stratum."""
+    rest = size - matching
+    term = math.exp(
+        _log_choices(matching, hits) + _log_choices(rest, judged - hits) - _log_choices(size, judged)
+    )  # P(X = hits)
+    total = (1 - weight) * term
+    for fewer in range(hits, max(0, judged - rest), -1):
+        term *= fewer * (rest - judged + fewer) / ((matching - fewer + 1) * (judged - fewer + 1))
+        total += term
+    return total
+
+
+def _log_choices(size: int, drawn: int) -> float:
+    return math.lgamma(size + 1) - math.lgamma(drawn + 1) - math.lgamma(size - drawn + 1)
+
+
+def total(estimates: Iterable[Estimate]) -> Estimate:
+    """Return the sum of independent estimates, with limits by MOVER: squares of the distances of limits are added."""
+    terms = list(estimates)
+    value = sum(term.value for term in terms)
+    return Estimate(
+        value,
+        value - math.hypot(*(term.value - term.low for term in terms)),
+        value + math.hypot(*(term.high - term.value for term in terms)),
+    )
+
+
+def difference(more: Count, fewer: Count, weight: float = LONE_WEIGHT) -> Estimate:
+    """Return by how many cases one property is more frequent in a stratum than another that excludes it.
+
+    Both are counted in the same judged cases, so they are correlated: MOVER with r = -sqrt(p q / ((1 - p) (1 - q))) for
+    shares p and q, as in method 10 of Newcombe, "Improved confidence intervals for the difference between binomial
+    proportions based on paired data", Statistics in Medicine 17 (1998).
+    """
+    first, second = estimate_count(more, weight), estimate_count(fewer, weight)
+    p, q = more.share, fewer.share
+    correlation = -math.sqrt(p * q / ((1 - p) * (1 - q))) if p < 1 and q < 1 else 0.0
+    value = first.value - second.value
+    return Estimate(
+        value,
+        value - _distance(first.value - first.low, second.high - second.value, correlation),
+        value + _distance(first.high - first.value, second.value - second.low, correlation),
+    )
+
+
+def _distance(first: float, second: float, correlation: float) -> float:
+    """Return the distance of a limit of a difference, by those of its two parts."""
+    return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
+
+
+def share(part: Estimate, rest: Estimate) -> Estimate | None:
+    """Return the share of one number of cases in it and an independent other one; None where both are 0.
+
+    Each is moved to its limits while the other stays at its value, and squares of the distances are added. Where limits
+    make both 0, any share is possible.
+    """
+    if part.value + rest.value <= 0:
+        return None
+    value = part.value / (part.value + rest.value)
+    lows = (_share(part.low, rest.value, 0.0), _share(part.value, rest.high, 0.0))
+    highs = (_share(part.high, rest.value, 1.0), _share(part.value, rest.low, 1.0))
+    return Estimate(
+        value,
+        max(0.0, value - math.hypot(*(value - low for low in lows))),
+        min(1.0, value + math.hypot(*(high - value for high in highs))),
+    )
+
+
+def _share(part: float, rest: float, of_nothing: float) -> float:
+    return part / (part + rest) if part + rest > 0 else of_nothing
+
+
+def as_share(estimate: Estimate, size: int) -> Estimate:
+    """Return an estimate of a number of cases as a share of `size`, its limits rounded outward to whole cases."""
+    return Estimate(
+        estimate.value / size,
+        math.floor(estimate.low + ROUNDING) / size,
+        math.ceil(estimate.high - ROUNDING) / size,
+    )

@@ -1,0 +1,683 @@
+"""`queryeval audit`: what is drawn, and what follows from the judgements."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import product
+from math import comb
+from pathlib import Path
+
+import pytest
+from samples import FINGERPRINT, HEAD, entry
+
+from pytest_queryeval.cli import main
+from pytest_queryeval.features.audit.drawing import allocate
+from pytest_queryeval.features.audit.intervals import (
+    LONE_WEIGHT,
+    SUM_WEIGHT,
+    Count,
+    Estimate,
+    as_share,
+    difference,
+    estimate_count,
+    share,
+    total,
+)
+from pytest_queryeval.reports import write_report
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.audit_file import read_audit
+
+HOSTILE = "<b>x</b>\n##[error]::set-output\u202e\x1b[31m"
+AT = "2026-11-23T10:00:00Z"
+
+
+def answered(id_, *, passed=True, query=None, error=None, abstained=False, **changes):
+    """A case that a system has answered."""
+    prediction = {"source": "p", "seconds": 0.0, "metadata": {}, **({"abstained": True} if abstained else {})}
+    query = None if abstained else query or f"SELECT '{id_}'"
+    predicted = {"query": query, "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": error}
+    fields = {"outcome": "passed" if passed else "failed", "prediction": prediction, "predicted": predicted}
+    return entry(**{"id": id_, "scores": {"f1": float(passed)}, "fingerprint": FINGERPRINT, **fields, **changes})
+
+
+def trial(query, *, passed):
+    return {
+        "passed": passed,
+        "scores": {"f1": float(passed)},
+        "violations": [],
+        "predicted": {"query": query, "error": None, "seconds": 0.0},
+        "prediction": {"source": "p", "seconds": 0.0, "metadata": {}},
+    }
+
+
+def run_of(passed, missed):
+    """So many cases that pass, and that miss."""
+    return [answered(f"c{number:03}", passed=number < passed) for number in range(passed + missed)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(cases, name="report.json"):
+    write_report(aggregate(cases, gates=(), about=HEAD | {"name": Path(name).stem}), Path(name))
+    return name
+
+
+def draw(*reports, number=20, path="audit.jsonl"):
+    """Draw cases, and return those in the file."""
+    assert main(["audit", *reports, "--draw", str(number), "-o", path]) == 0
+    return read_lines(path)
+
+
+def read_lines(path="audit.jsonl"):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def judge(drawn, judgement, *, reviewer="anna", at=AT, path="audit.jsonl", **changes):
+    """Append a judgement on each prediction of a drawn case."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        for prediction in drawn["predictions"]:
+            line = {"case": drawn["case"], "nodeid": drawn["nodeid"], "prediction": prediction, "judgement": judgement}
+            file.write(json.dumps({**line, "reviewer": reviewer, "at": at, **changes}) + "\n")
+
+
+def judge_all(cases, *, wrong=(), unclear=()):
+    """Judge all drawn cases as right but for those with these ids."""
+    for case in cases:
+        judge(case, "wrong" if case["case"] in wrong else "unclear" if case["case"] in unclear else "right")
+
+
+def audit(capsys, *reports):
+    """What `--judged` prints as JSON, and as lines."""
+    capsys.readouterr()
+    assert main(["audit", *(reports or ("report.json",)), "--judged", "audit.jsonl", "--json"]) == 0
+    captured = capsys.readouterr()
+    return json.loads(captured.out), captured.err.splitlines()
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as exit_:
+        main(["audit", *arguments])
+    assert exit_.value.code == 2
+    return capsys.readouterr().err.rstrip("\n")
+
+
+# --- intervals
+
+
+def exact_limits(size, judged, hits, weight):
+    """The limits by their definition, in fractions."""
+
+    def probability(matching, number):
+        return Fraction(comb(matching, number) * comb(size - matching, judged - number), comb(size, judged))
+
+    weight = Fraction(weight).limit_denominator(10) * (1 - Fraction(judged, size))
+    possible = range(hits, size - judged + hits + 1)
+    tails = {
+        matching: (
+            sum(probability(matching, number) for number in range(hits, judged + 1)),
+            sum(probability(matching, number) for number in range(hits + 1)),
+            weight * probability(matching, hits),
+        )
+        for matching in possible
+    }
+    low = min(matching for matching, (least, _, part) in tails.items() if least - part > Fraction(1, 40))
+    high = max(matching for matching, (_, most, part) in tails.items() if most - part > Fraction(1, 40))
+    return low, high
+
+
+@pytest.mark.parametrize("weight", [SUM_WEIGHT, LONE_WEIGHT])
+def test_limits_are_those_of_their_definition(weight):
+    for size in (1, 2, 3, 7, 12, 40):
+        for judged in {1, size // 2, size} - {0}:
+            for hits in range(judged + 1):
+                estimate = estimate_count(Count(size, judged, hits), weight)
+
+                assert (estimate.low, estimate.high) == exact_limits(size, judged, hits, weight), (size, judged, hits)
+                assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_limits_of_many_cases_do_not_overflow():
+    estimate = estimate_count(Count(100_000, 300, 300))
+
+    assert estimate.high == 100_000
+    assert 98_000 < estimate.low < 99_000
+
+
+@pytest.mark.parametrize("size", [12, 40])
+def test_a_stratum_by_itself_keeps_its_level(size):
+    """Coverage of every number of cases with the property, summed over all samples."""
+    for judged in range(5, size + 1):
+        limits = [estimate_count(Count(size, judged, hits)) for hits in range(judged + 1)]
+        for matching in range(size + 1):
+            covered = sum(
+                comb(matching, hits) * comb(size - matching, judged - hits)
+                for hits, (_, low, high) in enumerate(limits)
+                if low <= matching <= high and hits <= matching
+            )
+
+            assert covered / comb(size, judged) >= 0.935, (judged, matching)
+
+
+def test_a_sum_adds_the_squares_of_the_distances():
+    assert total([Estimate(10, 7, 14), Estimate(20, 16, 23)]) == Estimate(30, 25, 35)
+    assert total([]) == Estimate(0, 0, 0)
+
+
+def test_a_difference_of_counts_that_exclude_each_other_is_that_of_one_count():
+    for judged, hits in ((10, 3), (10, 0), (10, 10), (4, 2)):
+        of_hits = estimate_count(Count(50, judged, hits))
+        between = difference(Count(50, judged, hits), Count(50, judged, judged - hits))
+
+        assert between == pytest.approx([2 * number - 50 for number in of_hits]) or hits in (0, judged)
+
+
+def test_a_share_is_within_0_and_1():
+    for part, rest in product([Estimate(0, 0, 4), Estimate(3, 1, 9), Estimate(5, 5, 5)], repeat=2):
+        value = share(part, rest)
+
+        assert (value is None) == (part.value + rest.value == 0)
+        assert value is None or 0 <= value.low <= value.value <= value.high <= 1
+    assert share(Estimate(5, 5, 5), Estimate(15, 15, 15)) == Estimate(0.25, 0.25, 0.25)
+
+
+def test_limits_are_rounded_outward_to_whole_cases():
+    assert as_share(Estimate(3.5, 1.2, 5.1), 10) == Estimate(0.35, 0.1, 0.6)
+    assert as_share(Estimate(3.0, 3.0, 3.0), 10) == Estimate(0.3, 0.3, 0.3)
+
+
+# --- the draw
+
+
+@pytest.mark.parametrize(
+    ("sizes", "number", "counts"),
+    [
+        ([931, 103], 100, [84, 16]),
+        ([517, 517], 100, [50, 50]),
+        ([1000, 1], 100, [99, 1]),
+        ([3, 4], 100, [3, 4]),
+        ([100, 5, 6], 15, [5, 5, 5]),
+        ([100], 7, [7]),
+    ],
+)
+def test_small_strata_have_more_than_their_part_and_at_least_five(sizes, number, counts):
+    assert allocate(sizes, number) == counts
+
+
+def test_a_draw_has_known_probabilities_and_tells_nothing_of_gold_or_system(folder, capsys):
+    write(run_of(60, 20))
+
+    drawn = draw("report.json")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "audit.jsonl: 20 cases to judge: 6 of 20 missed, 14 of 60 passed",
+        "judge them: queryeval review --audit audit.jsonl --serve",
+    ]
+    assert [sorted(case) for case in drawn] == [["case", "nodeid", "predictions", "probability", "stratum"]] * 20
+    assert {(case["stratum"], case["probability"]) for case in drawn} == {("passed", 14 / 60), ("missed", 0.3)}
+    case = drawn[0]
+    assert case["nodeid"] == f"music/s.queryeval.yaml::{case['case']}"
+    assert list(case["predictions"].values()) == [{"query": f"SELECT '{case['case']}'"}]
+    assert [case["stratum"] for case in drawn] != sorted(case["stratum"] for case in drawn)
+
+
+def test_a_seed_decides_on_the_draw(folder):
+    write(run_of(60, 20))
+
+    first, again, other = (
+        draw("report.json", number=number, path=path)
+        for number, path in ((20, "a.jsonl"), ("20:0", "b.jsonl"), ("20:1", "c.jsonl"))
+    )
+
+    assert first == again
+    assert first != other
+
+
+def test_each_case_is_drawn_as_often_as_its_probability_says(folder):
+    write(run_of(8, 6))
+    times = dict.fromkeys(range(14), 0)
+    for seed in range(60):
+        for case in draw("report.json", number=f"10:{seed}", path=f"{seed}.jsonl"):
+            times[int(case["case"][1:])] += 1
+
+    assert {number: count for number, count in times.items() if not 20 < count < 58} == {}
+
+
+def test_what_failed_or_abstained_needs_no_judgement(folder, capsys):
+    error = {"kind": "timeout", "message": "too slow"}
+    cases = [
+        *run_of(6, 6),
+        answered("x", passed=False, error=error),
+        answered("y", passed=False, abstained=True),
+        answered("z", passed=True, abstained=True, answerable=False),
+        answered("e", outcome="error"),
+        answered("s", outcome="skipped"),
+    ]
+    write(cases)
+    drawn = draw("report.json", number=100)
+
+    assert {case["case"] for case in drawn} == {f"c{number:03}" for number in range(12)}
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "not to judge: 3 answers that failed or abstained",
+        "judge them: queryeval review --audit audit.jsonl --serve",
+        "left out: 1 in error, 1 skipped",
+    ]
+    judge_all(drawn)
+    report, _ = audit(capsys)
+    assert report["cases"] == 15
+    assert report["measured"] == 7 / 15
+    assert report["audited"] == {"value": 13 / 15, "ci95": [13 / 15, 13 / 15], "bounds": None}
+    assert report["wrongly_missed"]["value"] == 6 / 13
+    assert report["wrongly_passed"] == {"value": 0.0, "ci95": [0.0, 0.0]}
+    assert report["to_halve"] is None
+
+
+def test_passes_in_doubt_are_a_stratum(folder):
+    challenge = {"verdict": "refuted", "tried": 1, "counterexample": None, "unlike": False}
+    write([*run_of(20, 20), answered("t", depends_on_tie=True), answered("r", challenge=challenge)])
+
+    drawn = draw("report.json")
+
+    assert {case["case"]: case["probability"] for case in drawn if case["stratum"] == "passed in doubt"} == {
+        "t": 1.0,
+        "r": 1.0,
+    }
+
+
+def test_of_several_trials_the_first_is_judged_by_its_own_verdict(folder):
+    trials = [trial("SELECT 1", passed=True), trial("SELECT 2", passed=False)]
+    write([answered(f"t{number}", passed=False, query="SELECT 2", trials=trials) for number in range(6)])
+
+    drawn = draw("report.json")
+
+    assert {case["stratum"] for case in drawn} == {"passed"}
+    assert [list(case["predictions"].values()) for case in drawn] == [[{"query": "SELECT 1"}]] * 6
+
+
+def test_where_nothing_is_required_the_default_thresholds_decide(folder):
+    free = {**FINGERPRINT, "thresholds": {}}
+    cases = [
+        answered(f"f{number}", fingerprint=free, scores={"execution_accuracy": float(number < 6)})
+        for number in range(12)
+    ]
+    write([*cases, answered("n", fingerprint=free, scores={})])
+
+    assert sorted(case["stratum"] for case in draw("report.json")) == ["missed"] * 6 + ["passed"] * 6
+
+
+# --- judgements
+
+
+def test_the_estimate_is_that_of_the_strata(folder, capsys):
+    write(run_of(60, 20))
+    drawn = draw("report.json")
+    missed, passed = ([case for case in drawn if case["stratum"] == name] for name in ("missed", "passed"))
+    judge_all(drawn, wrong=[passed[0]["case"], *(case["case"] for case in missed[:4])])
+
+    report, lines = audit(capsys)
+
+    right_passed, right_missed = 60 * 13 / 14, 20 * 2 / 6
+    estimate = total([estimate_count(Count(60, 14, 13), SUM_WEIGHT), estimate_count(Count(20, 6, 2), SUM_WEIGHT)])
+    assert report["measured"] == 0.75
+    assert report["audited"]["value"] == pytest.approx((right_passed + right_missed) / 80)
+    assert report["audited"]["ci95"] == list(as_share(estimate, 80)[1:])
+    assert report["wrongly_missed"]["value"] == pytest.approx(right_missed / (right_missed + right_passed))
+    assert report["wrongly_passed"]["value"] == pytest.approx((60 / 14) / (60 / 14 + 20 * 4 / 6))
+    assert (report["judged"], report["unclear"], report["pending"]) == (20, 0, 0)
+    low, high = (f"{100 * limit:.1f}" for limit in report["audited"]["ci95"])
+    assert lines[0] == (
+        f"About 78.0 % of the answers are right ({low} to {high}; 20 judged); the automatic verdict says 75.0 %: "
+        "it misses 11 % of the right ones and passes 24 % of the wrong ones"
+    )
+
+
+def test_when_all_is_judged_the_figures_are_exact(folder, capsys):
+    write(run_of(9, 4))
+    drawn = draw("report.json", number=13)
+    judge_all(drawn, wrong=["c000", "c009", "c010"])
+
+    report, _ = audit(capsys)
+
+    assert report["audited"] == {"value": 10 / 13, "ci95": [10 / 13, 10 / 13], "bounds": None}
+    assert report["wrongly_passed"] == {"value": 1 / 3, "ci95": [1 / 3, 1 / 3]}
+    assert report["wrongly_missed"] == {"value": pytest.approx(0.2), "ci95": [pytest.approx(0.2)] * 2}
+    assert report["to_halve"] is None
+
+
+@pytest.mark.parametrize(("passed", "missed"), [(30, 0), (0, 30), (30, 1), (1, 0)])
+def test_a_run_may_have_few_strata_and_small_ones(folder, capsys, passed, missed):
+    write(run_of(passed, missed))
+    judge_all(draw("report.json", number=10))
+
+    report, _ = audit(capsys)
+
+    assert report["audited"]["value"] == 1
+    assert report["audited"]["ci95"][1] == 1
+    assert report["wrongly_passed"] is None
+
+
+def test_the_number_of_cases_that_halves_the_interval_does(folder, capsys):
+    write(run_of(300, 100))
+    drawn = draw("report.json", number=40)
+    judge_all(drawn, wrong=[case["case"] for case in drawn if case["stratum"] == "missed"])
+    report, lines = audit(capsys)
+    low, high = report["audited"]["ci95"]
+
+    number = 40 + report["to_halve"]
+    Path("audit.jsonl").unlink()
+    more = draw("report.json", number=number)
+    judge_all(more, wrong=[case["case"] for case in more if case["stratum"] == "missed"])
+    enlarged, _ = audit(capsys)
+
+    halved = enlarged["audited"]["ci95"][1] - enlarged["audited"]["ci95"][0]
+    assert 0.4 < halved / (high - low) <= 0.5
+    assert f"to halve the interval, about {report['to_halve']} more cases have to be judged" in lines
+
+
+def test_unclear_answers_are_left_out_of_their_stratum_with_bounds(folder, capsys):
+    write(run_of(10, 5))
+    drawn = draw("report.json", number=15)
+    judge_all(drawn, wrong=["c000"], unclear=["c001", "c002", "c010"])
+
+    report, lines = audit(capsys)
+
+    assert (report["judged"], report["unclear"]) == (15, 3)
+    assert report["audited"]["value"] == pytest.approx((10 * 7 / 8 + 5) / 15)
+    assert report["audited"]["bounds"] == pytest.approx([11 / 15, 14 / 15])
+    assert "3 unclear answers left out: 73.3 to 93.3 % with them as wrong or right" in lines
+
+
+def test_where_all_is_unclear_the_verdict_counts_and_anything_is_possible(folder, capsys):
+    write(run_of(10, 5))
+    drawn = draw("report.json", number=15)
+    judge_all(drawn, unclear=[case["case"] for case in drawn])
+
+    report, _ = audit(capsys)
+
+    assert report["audited"]["value"] == report["measured"]
+    assert report["audited"]["ci95"] == report["audited"]["bounds"] == [0, 1]
+    assert report["to_halve"] is None
+
+
+def test_of_each_reviewer_the_last_judgement_counts_and_contradictions_are_unclear(folder, capsys):
+    write(run_of(6, 6))
+    drawn = draw("report.json", number=12)
+    judge_all(drawn)
+    judge(drawn[0], "wrong", at="2026-11-23T11:00:00Z")
+    judge(drawn[0], "right", at="2026-11-23T09:00:00+02:00")  # is earlier, though it stands later
+    judge(drawn[1], "wrong", reviewer="ben")
+    judge(drawn[2], "right", reviewer="ben")
+    judge(drawn[3], "unclear", reviewer="ben")
+
+    report, lines = audit(capsys)
+
+    assert (report["judged"], report["unclear"], report["contradictory"]) == (12, 1, 1)
+    assert report["agreement"] == {"share": pytest.approx(1 / 3), "answers": 3}
+    assert "reviewers agree in 33 % of their judgements on the 3 answers that several judged" in lines
+    assert "1 unclear answer left out, 1 of them since reviewers differ: " in "\n".join(lines)
+    of_stratum = {case["case"] for case in drawn if case["stratum"] == drawn[0]["stratum"]}
+    judged = 6 - (drawn[1]["case"] in of_stratum)
+    assert report["audited"]["value"] == pytest.approx((6 + 6 * (judged - 1) / judged) / 12)
+
+
+def test_judgements_on_other_answers_do_not_count(folder, capsys):
+    write(run_of(60, 20))
+    drawn = draw("report.json")
+    judge_all(drawn)
+    before, _ = audit(capsys)
+    undrawn = next(id_ for id_ in (f"c{n:03}" for n in range(80)) if id_ not in {case["case"] for case in drawn})
+    judge({**drawn[0], "nodeid": f"music/s.queryeval.yaml::{undrawn}"}, "wrong")
+    judge(drawn[0], "wrong", prediction="0123456789abcdef")
+
+    report, lines = audit(capsys)
+
+    assert "not counted: 2 judgements on answers that were not drawn" in lines
+    assert report == {**before, "not_counted": {"judgements on answers that were not drawn": 2}}
+
+
+def test_what_changed_since_the_draw_does_not_count_and_is_told(folder, capsys):
+    cases = run_of(60, 20)
+    write(cases)
+    drawn = draw("report.json")
+    judge_all(drawn)
+    passed, missed = ([case["case"] for case in drawn if case["stratum"] == name] for name in ("passed", "missed"))
+    changed = {
+        passed[0]: answered(passed[0], query="SELECT 2"),
+        passed[1]: answered(passed[1], passed=False),
+        passed[2]: answered(passed[2], outcome="error"),
+        missed[0]: answered(missed[0], passed=False, query=f"SELECT\n  '{missed[0]}'"),
+    }
+    write([changed.get(case["id"], case) for case in cases])
+
+    report, lines = audit(capsys)
+
+    assert report["judged"] == 17
+    assert report["not_counted"] == {
+        "predictions that changed since the draw": 1,
+        "verdicts that changed since the draw": 1,
+        "cases without a verdict now": 1,
+    }
+    assert lines[-1] == "left out: 1 in error"
+
+
+def test_a_draw_of_another_run_is_refused(folder, capsys):
+    write(run_of(60, 20))
+    judge_all(draw("report.json"))
+    write([answered(f"x{number}") for number in range(9)], "other.json")
+
+    assert refusal(capsys, "other.json", "--judged", "audit.jsonl") == (
+        "nothing of the draw counts (20 cases without a verdict now): "
+        "give the report that it was made from, or draw again"
+    )
+
+
+def test_without_a_judgement_there_is_no_estimate(folder, capsys):
+    write(run_of(60, 20))
+    draw("report.json")
+    capsys.readouterr()
+
+    assert refusal(capsys, "report.json", "--judged", "audit.jsonl").startswith("no drawn answer is judged yet")
+
+
+def test_a_judgement_may_be_written_by_hand_without_the_prediction(folder, capsys):
+    write(run_of(5, 5))
+    for case in draw("report.json", number=10):
+        line = {name: case[name] for name in ("case", "nodeid")}
+        with Path("audit.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**line, "judgement": "right", "reviewer": "anna", "at": AT}) + "\n\n")
+
+    assert audit(capsys)[0]["judged"] == 10
+
+
+LINE = {"case": "a", "nodeid": "s::a", "stratum": "passed", "probability": 0.5, "predictions": {"d": {"query": "x"}}}
+JUDGED = {"case": "a", "nodeid": "s::a", "judgement": "right", "reviewer": "anna", "at": AT}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "a.jsonl:2"),
+        ("[1]", "a.jsonl:2: expected an object"),
+        (
+            json.dumps({**JUDGED, "judgement": "correct"}),
+            "judgement: expected right or wrong or unclear, found the text",
+        ),
+        (json.dumps({**JUDGED, "at": "2026-11-23"}), "at: expected a time with its zone"),
+        (json.dumps({**JUDGED, "verdict": "x"}), "unknown key 'verdict'"),
+        (json.dumps({"nodeid": "s::a", "judgement": "right"}), "a judgement needs `case`, `reviewer`, `at`"),
+        (json.dumps({"case": "b"}), "a drawn case needs `nodeid`, `stratum`, `probability`, `predictions`"),
+        (json.dumps(LINE), "'s::a' is drawn twice: keep each draw in a file of its own"),
+        (json.dumps({**LINE, "nodeid": "s::b", "probability": 0}), "probability: expected a number above 0, up to 1"),
+        (json.dumps({**LINE, "nodeid": "s::b", "predictions": {}}), "predictions: expected predictions"),
+        (json.dumps({**LINE, "nodeid": "s::b", "predictions": {"d": {"sql": "x"}}}), "unknown key 'sql'"),
+    ],
+)
+def test_a_damaged_line_is_named_with_its_file(folder, capsys, line, problem):
+    Path("a.jsonl").write_text(f"{json.dumps(LINE)}\n{line}\n", encoding="utf-8")
+    write(run_of(5, 5))
+
+    message = refusal(capsys, "report.json", "--judged", "a.jsonl")
+
+    assert message.startswith("a.jsonl:2")
+    assert problem in message
+
+
+def test_lines_that_are_appended_at_once_are_all_read(folder, capsys):
+    write(run_of(30, 30))
+    drawn = draw("report.json", number=60)
+
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(lambda number: judge(drawn[number], "right", reviewer=f"r{number % 3}"), range(60)))
+
+    assert audit(capsys)[0]["judged"] == 60
+
+
+def test_texts_of_suites_do_nothing_to_terminal_or_file(folder, capsys):
+    write([*run_of(6, 6), answered(HOSTILE, query=f"SELECT '{HOSTILE}'", nodeid=f"s::{HOSTILE}")])
+    drawn = draw("report.json", number=13)
+    judge_all(drawn)
+    judge({**drawn[0], "nodeid": HOSTILE, "predictions": {"d": {}}}, "wrong")
+
+    report, lines = audit(capsys)
+
+    assert len(drawn) == 13
+    assert report["judged"] == 13
+    assert "\x1b" not in "".join(lines)
+
+
+# --- two systems
+
+
+def two_systems():
+    """The cases of two systems: some answers are the same, some fail."""
+    error = {"kind": "invalid", "message": "no such table"}
+    first = [answered(f"c{number:02}", passed=number < 24) for number in range(40)]
+    second = [
+        answered(f"c{number:02}", passed=number % 4 != 0, query=None if number % 3 else f"SELECT {number}")
+        for number in range(40)
+    ]
+    second[-1] = answered("c39", passed=False, error=error)
+    return first, second
+
+
+def test_equal_answers_of_two_systems_are_judged_once(folder, capsys):
+    first, second = two_systems()
+    write(first, "small.json")
+    write(second, "large.json")
+    drawn = draw("small.json", "large.json", number=40)
+
+    of_case = {case["case"]: len(case["predictions"]) for case in drawn}
+    assert {case["stratum"] for case in drawn} == {"both passed", "first passed", "second passed", "both missed"}
+    assert [of_case["c01"], of_case["c03"], of_case["c39"]] == [1, 2, 1]
+    assert "small" not in Path("audit.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_audited_difference_is_exact_when_all_is_judged(folder, capsys):
+    first, second = two_systems()
+    write(first, "small.json")
+    write(second, "large.json")
+    drawn = draw("small.json", "large.json", number=40)
+    chance, rights = random.Random(3), {}
+    for case in drawn:
+        for prediction, content in case["predictions"].items():
+            rights[case["case"], content["query"]] = chance.random() < 0.6
+            judgement = "right" if rights[case["case"], content["query"]] else "wrong"
+            judge({**case, "predictions": {prediction: content}}, judgement)
+
+    report, lines = audit(capsys, "small.json", "large.json")
+
+    means = [
+        sum(rights.get((case["id"], case["predicted"]["query"]), False) for case in cases[:39]) / 40
+        for cases in (first, second)
+    ]
+    means[0] += rights["c39", "SELECT 'c39'"] / 40
+    assert report["audited"]["value"] == pytest.approx(means[1] - means[0])
+    assert report["audited"]["ci95"] == pytest.approx([means[1] - means[0]] * 2)
+    assert [system["audited"]["value"] for system in report["systems"]] == pytest.approx(means)
+    assert report["measured"] == pytest.approx(29 / 40 - 24 / 40)
+    assert lines[0].startswith(f"large has about {100 * abs(means[1] - means[0]):.1f} percentage points ")
+    assert [line.split(":")[0] for line in lines[1:] if line.startswith(("small", "large"))] == ["small", "large"]
+
+
+def test_a_judgement_on_a_case_with_two_predictions_names_one(folder, capsys):
+    first, second = two_systems()
+    write(first, "small.json")
+    write(second, "large.json")
+    drawn = draw("small.json", "large.json", number=40)
+    place, case = next((place, case) for place, case in enumerate(drawn) if len(case["predictions"]) == 2)
+    line = {"case": case["case"], "nodeid": case["nodeid"], "judgement": "right", "reviewer": "anna", "at": AT}
+    with Path("audit.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+    message = refusal(capsys, "small.json", "large.json", "--judged", "audit.jsonl")
+
+    assert place < 40
+    assert message == (
+        f"audit.jsonl:41: '{case['nodeid']}' has several predictions: add `prediction`: "
+        f"{' or '.join(case['predictions'])}"
+    )
+
+
+def test_a_sample_of_two_systems_has_an_interval_and_says_which_may_be_better(folder, capsys):
+    first, second = two_systems()
+    write(first, "small.json")
+    write(second, "large.json")
+    drawn = draw("small.json", "large.json", number=24)
+    for case in drawn:
+        judge(case, "right")
+
+    report, lines = audit(capsys, "small.json", "large.json")
+
+    low, high = report["audited"]["ci95"]
+    assert low < report["audited"]["value"] < high
+    assert ": either may be better" in lines[0]
+    assert report["wrongly_passed"] is None
+    assert set(report["systems"][0]) == {"name", "measured", "audited", "wrongly_passed", "wrongly_missed"}
+
+
+# --- arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--draw", "2", "-o", "a.jsonl"], "--draw 2: draw at least 10, 5 of each stratum: 6 missed, 6 passed"),
+        (["--draw", "20"], "--draw needs `-o AUDIT.jsonl`, where the drawn cases are written"),
+        (["--draw", "20", "-o", "report.json"], "report.json: is there already, and may have judgements"),
+        (["report.json", "--draw", "20", "-o", "a.jsonl"], "report.json: is given twice: give reports of different"),
+        (["b.json", "c.json", "--draw", "20", "-o", "a.jsonl"], "an audit is about one report, or two: 3 are given"),
+        (["--judged", "a.jsonl", "-o", "b.jsonl"], "-o is for a draw: what `--judged` says is printed"),
+        (["--judged", "none.jsonl"], "none.jsonl: no such file"),
+        (
+            ["--draw", "many", "-o", "a.jsonl"],
+            "write a number of cases, such as 100, or with a seed, 100:7, not 'many'",
+        ),
+        (["--draw", "0", "-o", "a.jsonl"], "write a number of cases"),
+        ([], "one of the arguments --draw --judged is required"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(folder, capsys, arguments, message):
+    write(run_of(6, 6))
+
+    error = refusal(capsys, "report.json", *arguments)
+
+    assert message in error
+    assert "\n" not in error
+
+
+def test_a_run_without_answers_cannot_be_audited(folder, capsys):
+    write([answered("e", outcome="error")])
+
+    assert refusal(capsys, "report.json", "--draw", "9", "-o", "a.jsonl").startswith("there is nothing to judge")
+
+
+def test_digests_ignore_blanks(folder):
+    write([answered(f"c{number}", query="SELECT  1\n") for number in range(5)])
+    write([answered(f"c{number}", query="SELECT 1") for number in range(5)], "b.json")
+
+    assert [len(case["predictions"]) for case in draw("report.json", "b.json", number=5)] == [1] * 5
+    assert len(read_audit(Path("audit.jsonl")).cases) == 5
