@@ -12,12 +12,13 @@ import pytest
 from pytest_queryeval.cli import main
 
 LIMIT = re.compile(r"\blimit\s+\d+\s*;?\s*$", re.IGNORECASE)
+SPELLED = re.compile(r"'(.+)' is not in (\w+)\.(\w+), '(.+)' is, (\d+) times?: ")
 RUNS = 40
 
 
 @pytest.fixture(scope="module")
 def found(conformance, records, tmp_path_factory):
-    """The golds, and the ids of cases that each rule finds."""
+    """The golds, the ids of cases that each rule finds, and all findings as rule, case and message."""
     folder = tmp_path_factory.mktemp("spider")
     databases = sorted((conformance / "spider" / "databases").glob("*.sqlite"))
     sources = {path.stem: {"sqlite": str(path)} for path in databases}
@@ -31,10 +32,11 @@ def found(conformance, records, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         lines = _output(["check", ".", "--json"])
-    rules = {}
+    rules, messages = {}, []
     for finding in json.loads(lines)["findings"]:
         rules.setdefault(finding["rule"], set()).add(finding["case"])
-    return golds, rules
+        messages.append((finding["rule"], finding["case"], finding["message"]))
+    return golds, rules, messages
 
 
 def _output(arguments):
@@ -55,11 +57,18 @@ def answers(conformance):
 
 
 def test_no_gold_of_spider_is_an_error(found):
-    assert found[1].keys() <= {"gold-empty", "limit-tie", "text-order", "constant-result", "duplicate-gold"}
+    assert found[1].keys() <= {
+        "gold-empty",
+        "limit-tie",
+        "text-order",
+        "constant-result",
+        "duplicate-gold",
+        "value-not-in-data",
+    }
 
 
 def test_a_limit_cuts_through_a_tie_where_chance_decides_what_it_takes(found, answers):
-    golds, rules = found
+    golds, rules, _ = found
     random.seed(0)
     limited = {name: record for name, record in golds.items() if LIMIT.search(record["gold"])}
     chosen = set()
@@ -77,7 +86,7 @@ def test_a_limit_cuts_through_a_tie_where_chance_decides_what_it_takes(found, an
 
 
 def test_golds_without_rows_and_constant_ones_are_what_they_are_said_to_be(found, answers):
-    golds, rules = found
+    golds, rules, _ = found
 
     empty = {name for name, record in golds.items() if not answers(record, record["gold"])}
     assert rules["gold-empty"] == empty
@@ -85,9 +94,21 @@ def test_golds_without_rows_and_constant_ones_are_what_they_are_said_to_be(found
 
 
 def test_texts_that_are_numbers_order_as_texts(found, answers):
-    golds, rules = found
+    golds, rules, _ = found
 
     assert rules["text-order"]
     for name in rules["text-order"]:
         keys = [row[0] for row in answers(golds[name], LIMIT.sub("", golds[name]["gold"]))]
         assert sorted(keys, key=float, reverse=True) != keys
+
+
+def test_texts_are_in_the_data_in_another_spelling_only_and_as_often_as_is_said(found, answers):
+    golds, _, messages = found
+    findings = [(name, SPELLED.match(message)) for rule, name, message in messages if rule == "value-not-in-data"]
+
+    assert len(findings) > 10
+    for name, (text, table, column, value, times) in ((name, match.groups()) for name, match in findings):
+        query = f"SELECT count(*) FROM {table} WHERE {column} = '{{}}'"
+        counts = [answers(golds[name], query.format(spelling))[0][0] for spelling in (text, value)]
+        assert counts == [0, int(times)]
+        assert text.casefold().split() == value.casefold().split()
