@@ -218,12 +218,15 @@ def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
 
 
 def _evidence_of_checks(case: Case, session: Session) -> Iterator[WeighedEvidence]:
-    """Yield what `queryeval check` finds wrong with the golds."""
+    """Yield what `queryeval check` finds wrong with the golds; each rule counts once."""
+    counted: set[str] = set()
     for name in GOLD_CHECKS.available():
         for finding in GOLD_CHECKS[name](case, session, WEIGHTS_OF_RULES):
             if not finding.silenced:
+                weight = 0.0 if finding.rule in counted else WEIGHTS_OF_RULES[finding.rule]
+                counted.add(finding.rule)
                 text = one_line(finding.message, MESSAGE_CHARACTERS)
-                yield WEIGHTS_OF_RULES[finding.rule], {"kind": "check", "text": text, "rule": finding.rule}
+                yield weight, {"kind": "check", "text": text, "rule": finding.rule}
 
 
 def ranking_data(ranking: Sequence[RankedCase]) -> list[RankedCaseReport]:

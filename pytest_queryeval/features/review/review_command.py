@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
-from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progress
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progress, writing
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS, Recording
@@ -22,9 +23,11 @@ from pytest_queryeval.features.review.agreement import review_summary
 from pytest_queryeval.features.review.page import serve_review
 from pytest_queryeval.features.review.page.golds import GoldReview
 from pytest_queryeval.features.review.ranking import RankedCaseReport, examine_case, rank_cases, ranking_data
+from pytest_queryeval.features.review.ranking_page import ranking_page
 from pytest_queryeval.features.review.ranking_summary import ranking_summary, review_lines, summary_lines
 from pytest_queryeval.features.review.reviews_key import reviews_of
 from pytest_queryeval.features.review.systems import System, SystemAnswer, read_systems
+from pytest_queryeval.reports import check_place
 from pytest_queryeval.runs.root import root_of
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
@@ -33,6 +36,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval review suites model_a.json model_b.json"
 OK = 0
 NODEID_CHARACTERS = 300
+PAGE_SUFFIX = ".html"
 MAX_LIVE_CASES = 200  # of a source that is a service
 _tell = teller("review")
 
@@ -44,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reports", type=Path, nargs="*", metavar="REPORT.json", help=report_help)
     replay_help = "take the answers of sources from this recording"
     parser.add_argument("--replay", type=Path, metavar="DIR", help=replay_help)
+    html_help = "write the first cases with evidence as a page to read"
+    parser.add_argument("--html", type=Path, metavar="FILE", help=html_help)
     parser.add_argument("--summary", action="store_true", help="only sum up what reviewers decided so far")
     serve_help = "open a page on this machine to decide on the golds, at the end of all arguments"
     parser.add_argument("--serve", type=int, nargs="?", const=0, metavar="PORT", help=serve_help)
@@ -53,11 +59,15 @@ def run(arguments: argparse.Namespace) -> Result:
     """Return the cases, the most doubtful first; always 0.
 
     Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for a report or a recording that cannot be
-    used.
+    used, and for a page that cannot be written.
     """
     suites, left_out = read_suites(arguments.path)
     for why in left_out:
         _tell(f"not examined: {why}")
+    if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:
+        raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
+    if arguments.html is not None:
+        check_place(arguments.html)
     reviews = review_summary(suites)
     if arguments.summary:
         return Result(status=OK, lines=review_lines(reviews), data={"summary": {"reviews": reviews}})
@@ -85,9 +95,12 @@ def run(arguments: argparse.Namespace) -> Result:
         return Result(status=OK, lines=review.appended_lines(), data={})
     data = ranking_data(ranking)
     summary = ranking_summary(ranking, systems, reviews, not_run=len(cases) - len(chosen))
-    return Result(
-        status=OK, lines=[*_case_lines(data), *summary_lines(summary)], data={"cases": data, "summary": summary}
-    )
+    lines = [*_case_lines(data), *summary_lines(summary)]
+    if arguments.html is not None:
+        with writing(arguments.html):
+            write_atomically(arguments.html, ranking_page(ranking, summary))
+        lines.append(f"page: {arguments.html}")
+    return Result(status=OK, lines=lines, data={"cases": data, "summary": summary})
 
 
 def _recording(folder: Path | None, root: Path) -> Recording | None:

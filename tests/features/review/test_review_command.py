@@ -329,3 +329,28 @@ def test_a_pass_that_a_challenge_refuted_is_evidence(review, report):
     assert {"kind": "challenge", "text": "the query of a is right on the data, and wrong on a small database"} in [
         item for case in data["cases"] for item in case["evidence"]
     ]
+
+
+def test_the_page_has_cases_with_evidence_and_nothing_of_theirs_is_markup(review, report):
+    first = {"id": "a", "question": "<script>alert(1)</script>", "gold": NAMES}
+    write(json.dumps({"cases": [first, {"id": "b", "gold": "SELECT price FROM product"}]}))
+    path = report("a", {"a": "SELECT '<img src=x>' FROM product", "b": "SELECT price FROM product"})
+
+    lines = review(".", path, "--html", "golds.html")[2]
+
+    page = Path("golds.html").read_text(encoding="utf-8")
+    assert lines[-1] == "page: golds.html"
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<img" not in page
+    assert "default-src &#39;none&#39;" in page
+    assert "1 of 1 system answers otherwise than gold" in page
+    assert "yaml::b" not in page
+
+
+@pytest.mark.parametrize("place", ["shop.sql/golds.html", ".", "golds.txt"])
+def test_a_page_that_cannot_be_written_is_one_clear_error(folder, capsys, place):
+    with pytest.raises(SystemExit) as caught:
+        main(["review", ".", "--html", place])
+
+    assert caught.value.code == 2
+    assert place in capsys.readouterr().err
