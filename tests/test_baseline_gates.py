@@ -121,6 +121,12 @@ def test_regressions_are_counted_one_by_one(number, ok):
     assert gate_text(found) == f"regressions in music: 2, at most {number} allowed (4 pairs)"
 
 
+def test_a_case_that_was_in_error_before_is_not_counted_as_an_error_of_this_run():
+    failed = [case | {"outcome": "error", "scores": {}} for case in scored(1.0, 1.0)]
+
+    assert [result(max_regressions(0), before, failed)["errors"] for before in (scored(1.0, 0.0), failed)] == [2, 0]
+
+
 @pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_without_a_baseline_nothing_is_evaluated(gate):
     found = result(gate, None, scored(1.0))

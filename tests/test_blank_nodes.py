@@ -100,6 +100,19 @@ def test_a_long_chain_ends_at_its_budget():
     assert pair.row_f1(pair.alignment) < 1
 
 
+def test_no_budget_is_so_small_that_an_unfinished_search_seems_to_be_a_proof(monkeypatch):
+    proven_budgets = []
+    for budget in range(0, 400, 12):  # as many rows as the smaller parts have
+        monkeypatch.setattr("pytest_queryeval.comparison.blank_nodes.MAX_VISITS", budget)
+        monkeypatch.setattr("pytest_queryeval.comparison.blank_nodes._Search.__init__.__defaults__", (budget,))
+        pair = Pair(graph(HEXAGON, 1), graph(HEXAGON, 2), Policy())
+        if not pair.is_unproven:
+            assert pair.row_f1(pair.alignment) == 1
+            proven_budgets.append(budget)
+
+    assert 0 < proven_budgets[0] < proven_budgets[-1] == 396
+
+
 def test_labels_that_say_the_same_keep_their_partners_where_tables_differ():
     gold = Table(columns=("node", "value"), rows=[(BlankNode("a"), 1), (BlankNode("b"), 2), (BlankNode("c"), 3)])
     predicted = Table(columns=("node", "value", "more"), rows=[(BlankNode("b"), 2, 7), (BlankNode("a"), 1, 8)])
