@@ -23,6 +23,18 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about=HEAD)["ties"] == 1
 
 
+def test_precision_of_a_dimension_is_averaged_over_the_cases_that_selected_in_it():
+    shares = [{"precision": 1.0, "recall": 0.5}, {"precision": None, "recall": 0.0}]
+    cases = [entry(kind="sdmx", details={"dimensions": {"AREA": share}}) for share in shares]
+
+    area = aggregate(cases, gates=[], about=HEAD)["dimensions"]["AREA"]
+
+    assert {name: (share["mean"], share["n"]) for name, share in area.items()} == {
+        "precision": (1.0, 1),
+        "recall": (0.25, 2),
+    }
+
+
 @pytest.mark.parametrize(
     ("execution", "test_suite", "count"), [(1.0, 0.0, 1), (1.0, 0.5, 1), (1.0, 1.0, 0), (0.0, 0.0, 0), (1.0, None, 0)]
 )

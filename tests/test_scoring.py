@@ -7,6 +7,7 @@ from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.scoring import resolve_row_order
 
 ANSWERS = {"gold": [("Graz", 1), ("Linz", 2)], "same": [("Linz", 2), ("Graz", 1)], "other": [("Bern", 7)]}
 SINGERS = Schema(tables={"singer": ("name",)})
@@ -52,6 +53,13 @@ def run_case(*golds, predicted="same", **changes):
 
 def scores(session, *golds, **changes):
     return evaluate_case(run_case(*golds, **changes), session).scores
+
+
+@pytest.mark.parametrize("policy", [Policy(row_order="ignore"), Policy(row_order="auto", duplicates="ignore")])
+def test_gold_is_neither_parsed_nor_run_again_where_no_order_of_rows_counts(policy):
+    gold, predicted = table((1,), (2,)), table((2,), (1,))
+
+    assert resolve_row_order(gold, predicted, policy, read_plan=pytest.fail, run=pytest.fail) == (gold, ())
 
 
 # Metrics of texts

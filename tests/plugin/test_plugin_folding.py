@@ -97,6 +97,8 @@ def test_errors_of_several_sources_and_predictors_are_not_equal(suite, write, ru
 
     assert len(titles(run)) == 12
     assert errors_of(run).count("- same error in 1 more case -") == 4
+    for name in ("predict.py", "other.py"):
+        assert errors_of(run).count(f"{name}:predict raised ConnectionError") == 3
 
 
 def test_nothing_is_folded_below_the_fourth_equal_error(suite, run_and_parse):
