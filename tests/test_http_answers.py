@@ -1,12 +1,17 @@
 """Which answers of services are JSON, and what they look like."""
 
 import json
+import time
 
 import pytest
+import requests
+from endpoint_faults import says
 from hypothesis import given
 from hypothesis import strategies as st
+from servers import FaultServer
 
 from pytest_queryeval.sandbox.http.answers import read_json, shape
+from pytest_queryeval.sandbox.http.session import QueryFailed, RetryingRequest, StatusPolicy
 
 NAMES = st.sampled_from(["a", "b", "rows", "values", "_x1"])
 DOCUMENTS = st.recursive(
@@ -39,3 +44,20 @@ def test_a_shape_tells_names_and_kinds_and_no_values():
         "an object with a (a text), b (a list of 2), c (null), d (an empty object), e (a number), f (a boolean), "
         "g (an object), h (an empty list), …"
     )
+
+
+def test_a_body_as_long_as_the_limit_is_read_and_no_longer_one(monkeypatch):
+    policy = StatusPolicy(answers={200}, invalid=(), rejected=(), follows_to_other_origins=False)
+
+    def body(limit):
+        monkeypatch.setattr("pytest_queryeval.sandbox.http.session.BODY_BYTES", limit)
+        settings = {"url": server.url, "headers": {}, "auth": None, "verify": True}
+        request = RetryingRequest(session, settings, policy, deadline)
+        return request.answer(requests.Request("GET", server.url))[1]
+
+    with FaultServer(says("12345")) as server, requests.Session() as session:
+        session.trust_env = False
+        deadline = time.monotonic() + 300
+        assert body(5) == b"12345"
+        with pytest.raises(QueryFailed, match="more than 4 bytes"):
+            body(4)
