@@ -26,8 +26,10 @@ def run(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
+    """The suite but for the cases that load an embedding model, which `plugin/test_plugin_semantic.py` runs."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(EXAMPLE, folder / "example_suite", ignore=shutil.ignore_patterns("reports", "__pycache__"))
+    ignored = shutil.ignore_patterns("reports", "__pycache__", "semantic")
+    shutil.copytree(EXAMPLE, folder / "example_suite", ignore=ignored)
     return folder
 
 

@@ -1,12 +1,15 @@
 """Semantic metrics in a run: what is imported, what is told, what is kept."""
 
 import json
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from pytest_queryeval.suites import requirements
 
+EXAMPLE = Path(__file__).parents[2] / "example_suite"
 SUITE = """
 kind: json
 {top}
@@ -60,6 +63,19 @@ def test_a_second_run_finds_every_text_and_loads_no_model(pytester, run, model):
     ]
     assert scores[0] == scores[1]
     assert 0.5 < scores[0]["semantic_similarity"] < 1
+
+
+@pytest.mark.feature("json")
+@pytest.mark.model
+def test_the_example_of_a_semantic_metric_passes(pytester, run, model, monkeypatch):
+    monkeypatch.setenv("EMBEDDING_MODEL", str(model))
+    shutil.copytree(EXAMPLE, pytester.path / "example_suite", ignore=shutil.ignore_patterns("reports", "__pycache__"))
+
+    result = run("example_suite/json/semantic", "--queryeval-report=report.json")
+
+    assert result.ret == 0
+    totals = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))["totals"]
+    assert totals["passed"] == totals["cases"] > 1
 
 
 @pytest.mark.slow
