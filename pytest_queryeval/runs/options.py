@@ -134,18 +134,23 @@ class RunOptions(OptionValues):
         predictor = settings.predictor
         if self.concurrency is not None and predictor is not None and PREDICTORS[predictor.kind].calls:
             settings = replace(settings, predictor=replace(predictor, concurrency=self.concurrency))
-        binding = {
-            name: limit
-            for name, limit in self.thresholds.items()
-            if name in METRICS and applies_to(name, settings.kind, answerable=case.answerable)
-        }
-        if binding:
-            settings = replace(settings, thresholds={**settings.thresholds, **binding})
+        if limits := self._limits_of(case, answerable=case.answerable):
+            settings = replace(settings, thresholds={**settings.thresholds, **limits})
+        if case.review is not None and not case.answerable and (limits := self._limits_of(case, answerable=True)):
+            case = replace(case, review=replace(case.review, thresholds={**case.review.thresholds, **limits}))
         if self.challenge and need_answers(settings.requested_metrics):
             name = CHALLENGED_ACCURACY
             if applies_to(name, settings.kind, answerable=case.answerable) and name not in settings.requested_metrics:
                 settings = replace(settings, metrics=(*settings.metrics, name))
         return case if settings is case.settings else replace(case, settings=settings)
+
+    def _limits_of(self, case: Case, *, answerable: bool) -> dict[str, Threshold]:
+        """Return the thresholds of the option that apply to a case, if it is `answerable` or if it is not."""
+        return {
+            name: limit
+            for name, limit in self.thresholds.items()
+            if name in METRICS and applies_to(name, case.settings.kind, answerable=answerable)
+        }
 
     @cached_property
     def predictor_spec(self) -> PredictorSpec | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import ABSTENTION, Abstention, Case, QueryOrAnswer, Settings, Threshold
+from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer, Settings
 from pytest_queryeval.documents.document import File, Node, Problems
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import TableFile
@@ -21,7 +21,15 @@ from pytest_queryeval.suites.db_schema import load_schema
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
 from pytest_queryeval.suites.reading import intended_keys, read_keys
-from pytest_queryeval.suites.settings import SuiteSettings, Values, added, check_applicable, inherited, resolve
+from pytest_queryeval.suites.settings import (
+    SuiteSettings,
+    Values,
+    added,
+    check_applicable,
+    inherited,
+    resolve,
+    unanswerable_requirements,
+)
 
 
 class CaseReader:
@@ -92,8 +100,8 @@ class CaseReader:
         }
         answerable = values.get("answerable", True)
         if not answerable:
-            inherited_threshold = self._shared.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
-            inheritable = {"thresholds": {ABSTENTION: inherited_threshold}, **inheritable, "metrics": (ABSTENTION,)}
+            requirements = unanswerable_requirements(self._shared)
+            inheritable = {**requirements, **inheritable, "metrics": requirements["metrics"]}
         if not inheritable:
             if self._shared_settings is None:
                 self._shared_settings = self._resolved(self._shared, node, answerable=answerable)

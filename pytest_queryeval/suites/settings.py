@@ -131,6 +131,12 @@ def inherited(above: Values, level_values: Values) -> dict[str, Any]:
     return values
 
 
+def unanswerable_requirements(values: Values) -> dict[str, Any]:
+    """Return the metrics and thresholds of cases that no answer is right for, where `values` apply."""
+    threshold = values.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
+    return {"metrics": (ABSTENTION,), "thresholds": {ABSTENTION: threshold}}
+
+
 def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of both levels in this order, each once."""
     return tuple(dict.fromkeys(above_words + level_words))

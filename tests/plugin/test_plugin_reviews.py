@@ -58,6 +58,16 @@ def test_terminal_and_junit_say_how_many_cases_are_reviewed(suite, decide, run_a
     assert outcome.report["cases"][1]["gold"]["query"] == WRONG
 
 
+def test_thresholds_of_the_command_line_apply_to_the_golds_of_the_suite_too(suite, decide, run_and_parse):
+    suite(case("bad", WRONG), reviews="reviews.jsonl")
+    decide(bad={"decision": "unanswerable"})
+
+    strict, loose = (run_and_parse(*options) for options in ((), ("--queryeval-threshold=execution_accuracy=0",)))
+
+    assert [run.report["cases"][0]["outcome"] for run in (strict, loose)] == ["failed", "failed"]
+    assert [run.report["cases"][0]["unreviewed"]["outcome"] for run in (strict, loose)] == ["failed", "passed"]
+
+
 def test_a_failure_names_the_decision(suite, decide, run):
     suite(case("bad", WRONG), reviews="reviews.jsonl")
     decide(bad={"decision": "ambiguous", "answers": [{"query": GOLD + " HAVING count(*) > 1"}]})

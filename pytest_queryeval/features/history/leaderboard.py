@@ -151,18 +151,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
 
     Raise `ReportError` if no report has the metric, and if none of its cases is in all reports.
     """
-    metric_names = dict.fromkeys(
-        [PASS_RATE, *(metric_name for report in reports.values() for metric_name in report["metrics"])]
-    )
-    if metric not in metric_names:
-        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, metric_names)}")
-    by_nodeid = {
-        name: {
-            case["nodeid"]: _Scored(place, case["outcome"], case["source"], score_of(metric, case))
-            for place, case in enumerate(report["cases"])
-        }
-        for name, report in reports.items()
-    }
+    by_nodeid = _scored_cases(reports, metric)
     scores = {
         name: {nodeid: case.score for nodeid, case in cases.items() if case.score is not None}
         for name, cases in by_nodeid.items()
@@ -201,12 +190,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                     if other_metric != metric
                 },
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
-                # Added and removed cases are counted for all systems together.
-                "changes": [
-                    change
-                    for change in (changes(to_best) if to_best is not None else ())
-                    if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)
-                ],
+                "changes": _changes_of_cases(to_best) if to_best is not None else [],
                 "eased": _eased(to_best) if to_best is not None else [],
             }
         )
@@ -225,6 +209,25 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         ),
         "differing": _differing(reports, common, values, sign),
     }
+
+
+def _scored_cases(reports: Mapping[str, Report], metric: str) -> dict[str, dict[str, _Scored]]:
+    """Return the cases of each report by node id; raise `ReportError` if no report has the metric."""
+    metric_names = dict.fromkeys([PASS_RATE, *(name for report in reports.values() for name in report["metrics"])])
+    if metric not in metric_names:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, metric_names)}")
+    return {
+        name: {
+            case["nodeid"]: _Scored(place, case["outcome"], case["source"], score_of(metric, case))
+            for place, case in enumerate(report["cases"])
+        }
+        for name, report in reports.items()
+    }
+
+
+def _changes_of_cases(to_best: RunDifference) -> list[SuiteChange]:
+    """Return the changes of single cases; added and removed cases are counted for all systems together."""
+    return [change for change in changes(to_best) if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)]
 
 
 def mean_of(statistics: ScoreStatistics) -> Mean:

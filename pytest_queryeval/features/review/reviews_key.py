@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError
 from pytest_queryeval.core.findings import Finding
-from pytest_queryeval.core.model import ABSTENTION, Case, Decision, QueryOrAnswer, Review, Threshold
+from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, read_decisions
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.suites.keys import Key
-from pytest_queryeval.suites.settings import FOLDER_FILE, Values, with_compare
+from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
 from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
 from pytest_queryeval.text.truncation import one_line
 
@@ -226,8 +226,7 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     if compare and case.answerable and not is_withdrawn:
         settings = replace(settings, policy=with_compare(settings.policy, compare))
     if word == "unanswerable" and case.answerable:
-        threshold = values.get("thresholds", {}).get(ABSTENTION, Threshold(minimum=1.0))
-        settings = replace(settings, metrics=(ABSTENTION,), thresholds={ABSTENTION: threshold})
+        settings = replace(settings, **unanswerable_requirements(values))
     return replace(
         case,
         golds=golds,
