@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
+import golds
 import orders
 import pypdfium2
 from PIL import Image, ImageChops
@@ -34,6 +36,7 @@ COLOURS = 160
 SECONDS = 180  # until a program has to be done
 CASE = "sql/trips.queryeval.yaml::income-per-plan"
 IS_READY = "return performance.getEntriesByName('queryeval-ready').length"
+IS_SHOWN = "return document.querySelector('.answer') && !document.body.innerText.includes('running …')"
 IS_OPEN = "return !arguments[0] || document.getElementById('case').open"
 SHEET_SCALE = 1.5  # of a printed sheet whose page would be as wide as the picture
 SHEET_HEIGHT = 700  # of the picture of a sheet, in pixels
@@ -83,10 +86,26 @@ class Browser:
     def __init__(self, driver: webdriver.Chrome) -> None:
         self._driver = driver
 
-    def open(self, page: Path, *, height: int, width: int = WIDTH, fragment: str = "") -> Browser:
-        """Open a report in a window that shows so many pixels of it."""
+    def _resize(self, width: int, height: int) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def review(self, url: str, *, height: int, width: int) -> Browser:
+        """Open the page of a review by its address, with the first answer marked as right."""
+        self._resize(width, height)
+        self._driver.get(url)
+        self._driver.execute_script("localStorage.setItem('queryeval-review-name', 'anna')")
+        self._driver.execute_script("localStorage.setItem('queryeval-review-schema', 'closed')")
+        self._driver.get(url)
+        wait = WebDriverWait(self._driver, SECONDS)
+        wait.until(lambda driver: driver.execute_script(IS_SHOWN))
+        self._driver.switch_to.active_element.send_keys("1")
+        self._driver.execute_script("scrollTo(0, 0)")
+        return self
+
+    def open(self, page: Path, *, height: int, width: int = WIDTH, fragment: str = "") -> Browser:
+        """Open a report in a window that shows so many pixels of it."""
+        self._resize(width, height)
         self._driver.get("about:blank")  # else only the fragment would change
         self._driver.get(f"{page.as_uri()}{fragment}")
         wait = WebDriverWait(self._driver, SECONDS)
@@ -135,6 +154,25 @@ def draw_pages(folder: Path) -> None:
     with browser(folder, dark=True) as dark:
         dark.open(shop, height=900, width=WIDE).save("report-dark")
         dark.open(page, height=960, fragment=case).save("case-dark")
+
+
+def draw_review(folder: Path) -> None:
+    """Draw the page on which golds are reviewed."""
+    golds.write(folder / "golds")
+    for system in golds.SYSTEMS:
+        options = (f"--queryeval-predictor=golds/{system}.jsonl", f"--queryeval-name={system}", "-q", "--tb=no")
+        pytest(folder, "golds", *options, f"--queryeval-report={system}.json")
+    reports = [f"{system}.json" for system in golds.SYSTEMS]
+    command = [sys.executable, "-m", "pytest_queryeval", "review", "golds", *reports, "--serve"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - as above
+        assert server.stderr is not None
+        url = next(match[0] for line in server.stderr if (match := re.search(r"http://\S+", line)))
+        with browser(folder) as light:
+            light.review(url, height=900, width=WIDE).save("review")
+            light.review(url, height=1000, width=NARROW).save("review-narrow")
+        with browser(folder, dark=True) as dark:
+            dark.review(url, height=900, width=WIDE).save("review-dark")
+        server.terminate()
 
 
 def draw_workbook(folder: Path) -> None:
@@ -207,6 +245,7 @@ def main() -> None:
         compare_shops(folder)
         release_shops(folder)
         draw_pages(folder)
+        draw_review(folder)
         draw_workbook(folder)
 
 

@@ -21,7 +21,9 @@ from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.agreement import review_summary
 from pytest_queryeval.features.review.page import serve_review
+from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
+from pytest_queryeval.features.review.page.review import Review
 from pytest_queryeval.features.review.ranking import RankedCaseReport, examine_case, rank_cases, ranking_data
 from pytest_queryeval.features.review.ranking_page import ranking_page
 from pytest_queryeval.features.review.ranking_summary import ranking_summary, review_lines, summary_lines
@@ -42,8 +44,9 @@ _tell = teller("review")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites and the reports of systems."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
+    """Add the suites and the reports of systems, and the page."""
+    path_help = "a suite file, or a folder with suites; not with --audit"
+    parser.add_argument("path", type=Path, nargs="?", metavar="PATH", help=path_help)
     report_help = "a report.json on these suites, one for each system"
     parser.add_argument("reports", type=Path, nargs="*", metavar="REPORT.json", help=report_help)
     replay_help = "take the answers of sources from this recording"
@@ -53,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--summary", action="store_true", help="only sum up what reviewers decided so far")
     serve_help = "open a page on this machine to decide on the golds, at the end of all arguments"
     parser.add_argument("--serve", type=int, nargs="?", const=0, metavar="PORT", help=serve_help)
+    audit_help = "with --serve: judge the answers that `queryeval audit` drew into this file"
+    parser.add_argument("--audit", type=Path, metavar="FILE", help=audit_help)
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -61,13 +66,12 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for a report or a recording that cannot be
     used, and for a page that cannot be written.
     """
+    _check_arguments(arguments)
+    if arguments.audit is not None:
+        return _serve(AuditReview(arguments.audit), "Audit", arguments.serve)
     suites, left_out = read_suites(arguments.path)
     for why in left_out:
         _tell(f"not examined: {why}")
-    if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:
-        raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
-    if arguments.html is not None:
-        check_place(arguments.html)
     reviews = review_summary(suites)
     if arguments.summary:
         return Result(status=OK, lines=review_lines(reviews), data={"summary": {"reviews": reviews}})
@@ -75,12 +79,7 @@ def run(arguments: argparse.Namespace) -> Result:
         for suite in suites:
             reviews_of(suite)  # raises now what would be raised after a long ranking
     root = root_of([arguments.path])
-    suites_of_cases: dict[str, Suite] = {}
-    cases: dict[str, Case] = {}
-    for suite in suites:
-        path = Path(os.path.relpath(suite.path, root)).as_posix()
-        cases |= {f"{path}::{case.id}": case for case in suite.cases}
-        suites_of_cases |= {f"{path}::{case.id}": suite for case in suite.cases}
+    cases = {_nodeid(case, suite, root): case for suite in suites for case in suite.cases}
     systems = read_systems(arguments.reports, cases)
     recording = _recording(arguments.replay, root)
     chosen = cases if recording is not None else _within_bound(cases, systems)
@@ -90,9 +89,8 @@ def run(arguments: argparse.Namespace) -> Result:
             for nodeid, case in with_progress(chosen.items(), _tell, total=len(chosen))
         )
     if arguments.serve is not None:
-        review = GoldReview(ranking, suites_of_cases)
-        serve_review(review, title="Review of golds", port=arguments.serve or None, tell=_tell)
-        return Result(status=OK, lines=review.appended_lines(), data={})
+        suites_of_cases = {_nodeid(case, suite, root): suite for suite in suites for case in suite.cases}
+        return _serve(GoldReview(ranking, suites_of_cases), "Review of golds", arguments.serve)
     data = ranking_data(ranking)
     summary = ranking_summary(ranking, systems, reviews, not_run=len(cases) - len(chosen))
     lines = [*_case_lines(data), *summary_lines(summary)]
@@ -101,6 +99,28 @@ def run(arguments: argparse.Namespace) -> Result:
             write_atomically(arguments.html, ranking_page(ranking, summary))
         lines.append(f"page: {arguments.html}")
     return Result(status=OK, lines=lines, data={"cases": data, "summary": summary})
+
+
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """Raise `ReportError` for arguments that do not fit each other, or that nothing can be done with."""
+    if arguments.audit is not None and (arguments.serve is None or arguments.path is not None):
+        raise ReportError(f"--audit {arguments.audit}: add --serve, and no suites or reports: the file has the answers")
+    if arguments.audit is None and arguments.path is None:
+        raise ReportError("name a suite file, or a folder with suites")
+    if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:
+        raise ReportError(f"--html {arguments.html}: write a name that ends in {PAGE_SUFFIX}")
+    if arguments.html is not None:
+        check_place(arguments.html)
+
+
+def _nodeid(case: Case, suite: Suite, root: Path) -> str:
+    return f"{Path(os.path.relpath(suite.path, root)).as_posix()}::{case.id}"
+
+
+def _serve(review: Review, title: str, port: int) -> Result:
+    """Serve the page until it is ended; port 0 is the usual one, or any that is free."""
+    serve_review(review, title=title, port=port or None, tell=_tell)
+    return Result(status=OK, lines=review.appended_lines(), data={})
 
 
 def _recording(folder: Path | None, root: Path) -> Recording | None:

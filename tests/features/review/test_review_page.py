@@ -172,6 +172,32 @@ def test_a_query_is_run_as_a_prediction_is(client, request_, rows, outcome):
     assert answer["outcome"] == outcome
 
 
+def test_answers_to_a_question_without_one_are_run_too(folder):
+    write_shop([{**QUESTION, "answerable": False}])
+    with client_of(gold_review(CHEAPEST)) as client:
+        case = client.get("/cases/0").json()
+        answer = client.post("/cases/0/answer", json=case["answers"][0]["request"]).json()
+        decision = client.post("/cases/0/decision", json=WRONG)
+
+    assert case["golds"] == []
+    assert answer["predicted"]["sample"] == [["pear"], ["plum"]]
+    assert decision.json()["problem"].startswith("'cheapest' has `answerable: false`")
+
+
+@pytest.mark.feature("json")
+def test_an_answer_of_json_is_compared_and_appended_as_a_value(folder):
+    write("kind: json\nreviews: reviews/*.jsonl\ncases:\n  - {id: a, gold: {n: 1}}\n  - {id: b, answerable: false}\n")
+    with client_of(gold_review('{"n": 2}')) as client:
+        case = client.get("/cases/0").json()
+        answers = [client.post(f"/cases/{place}/answer", json={"query": '{"n": 3}'}).json() for place in range(2)]
+        client.post("/cases/0/decision", json={**WRONG, "answers": [case["answers"][0]["item"], answers[0]["item"]]})
+
+    assert [json.loads(gold) for gold in case["golds"]] == [{"n": 1}]
+    assert answers[0]["difference"]["summary"] == "$.n: gold 1, predicted 3"
+    assert answers[1]["predicted"]["query"] == '{"n": 3}'
+    assert decisions()[0]["answers"] == [{"value": {"n": 2}}, {"value": {"n": 3}}]
+
+
 @pytest.mark.parametrize(
     ("query", "kind"),
     [

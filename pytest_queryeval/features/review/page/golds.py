@@ -12,9 +12,11 @@ from typing import Any, cast
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_mapping
+from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.features.review.decisions import (
     CaseName,
     GoldDecision,
@@ -25,17 +27,18 @@ from pytest_queryeval.features.review.decisions import (
     read_decision,
 )
 from pytest_queryeval.features.review.gold_digest import gold_digest
-from pytest_queryeval.features.review.page.review import JsonObject
+from pytest_queryeval.features.review.page.review import Choice, JsonObject
 from pytest_queryeval.features.review.page.runner import Runner, shown_answer
 from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.features.review.reviews_key import Reviews, reviews_of
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import MARK
 
-CHOICES = (
+CHOICES: Sequence[Choice] = (
     {"name": "right", "key": "r", "words": "Gold is right", "hint": "gold is right, and so are the marked answers"},
     {"name": "wrong", "key": "w", "words": "Gold is wrong", "hint": "gold is wrong, the marked answers are right"},
     {"name": "ambiguous", "key": "a", "words": "Ambiguous", "hint": "gold and the marked answers are right readings"},
@@ -108,21 +111,13 @@ class GoldReview:
     def case(self, place: int) -> JsonObject:
         """Return the question, the schema, the golds, and the other answers with those who gave them."""
         item = self._at(place)
-        answers = [
-            {
-                "systems": group.systems,
-                "query": group.execution.query,
-                "queries": [query for query in group.queries if query != group.execution.query],
-                "item": None if group.execution.query is None else answer_item(group.execution.query, item.case),
-            }
-            for group in item.ranked.answers
-            if not group.is_gold
-        ]
+        answers = [_shown_group(group, item.case) for group in item.ranked.answers if not group.is_gold]
         agreeing = [system for group in item.ranked.answers if group.is_gold for system in group.systems]
         return {
             **case_facts(item.case, item.ranked.nodeid, self._runner),
-            "reasons": item.ranked.evidence,
-            "golds": [gold.query for gold in item.case.golds],
+            "reasons": [evidence["text"] for evidence in item.ranked.evidence],
+            "problem": item.ranked.problem,
+            "golds": [_text_of(gold, item.case) for gold in item.case.golds],
             "agreeing": agreeing,
             "answers": answers,
         }
@@ -186,6 +181,25 @@ class GoldReview:
         if place >= len(self._cases):
             raise ReportError("there is no such case")
         return self._cases[place]
+
+
+def _shown_group(group: AnswerGroup, case: Case) -> JsonObject:
+    query = group.execution.query
+    item = None if query is None else answer_item(query, case)
+    return {
+        "systems": group.systems,
+        "query": query,
+        "queries": [other_query for other_query in group.queries if other_query != query],
+        "item": item,
+        "request": item and {"item": item},
+    }
+
+
+def _text_of(gold: QueryOrAnswer, case: Case) -> str | None:
+    """Return the query of a gold, or its answer as text; None for a table."""
+    if gold.query is None and gold.answer is not None and not isinstance(gold.answer, Table):
+        return KINDS[case.settings.kind].text(gold.answer)
+    return gold.query
 
 
 def _kept(decision: GoldDecision) -> Mapping[str, JsonValue]:

@@ -93,8 +93,8 @@ function answerOf(words, { who = "", query = null, others = [], item = null, req
 // What stands on the page for a case: golds first, then the answers of systems, then those of the reviewer.
 function answersOf(details, mine) {
   const golds = details.golds.map((query, gold) => answerOf(details.golds.length > 1 ? `Gold ${gold + 1}` : "Gold", { who: gold || !details.agreeing.length ? "" : `also of ${plural(details.agreeing.length, "system")}: ${details.agreeing.join(", ")}`, query, request: { gold }, isGold: true }));
-  const others = details.answers.map(({ systems: names, query, queries, item }, place) =>
-    answerOf(plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request: item && { item }, isOpen: place < OPEN_ANSWERS }),
+  const others = details.answers.map(({ systems: names, query, queries, item, request }, place) =>
+    answerOf(plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request, isOpen: place < OPEN_ANSWERS }),
   );
   for (const item of mine?.answers ?? []) {
     const same = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
@@ -108,13 +108,17 @@ function markable() {
   return page.isAudit ? [] : page.answers.filter((answer) => !answer.isGold && answer.item);
 }
 
+function isQueried() {
+  return page.shown.kind === "sql" || page.shown.kind === "sparql";
+}
+
 function queryPane(answer) {
   const kind = page.shown.kind;
-  if (answer.query === null) return make("p", { class: "quiet" }, answer.isGold || answer.item ? "a stored answer, no query" : "no query: the system abstained");
+  if (answer.query === null) return make("p", { class: "quiet" }, answer.isGold || answer.request ? "a stored answer, no query" : "no query: the system abstained");
   const own = tokens(withoutMargins(answer.query), kind);
   const gold = page.answers.find((one) => one.isGold)?.query;
   if (!answer.isGold && gold) markDifferences(tokens(withoutMargins(gold), kind), own);
-  return coloured(laidOut(own, kind) ?? own, "mark");
+  return coloured((isQueried() ? laidOut(own, kind) : jsonLines(answer.query)) ?? own, "mark");
 }
 
 function answerPane(answer) {
@@ -135,12 +139,12 @@ function answerPane(answer) {
 // How an answer differs from gold's, in a line and in rows.
 function comparison(answer) {
   const { result } = answer;
-  if (answer.isGold || page.isAudit || !result || result instanceof Error || result.predicted?.error) return [null, null];
+  if (answer.isGold || !page.answers[0].isGold || !result || result instanceof Error || result.predicted?.error) return [null, null];
   if (result.outcome === "passed") return ["gives gold's answer", null];
   const words = result.difference?.summary ?? result.why ?? "";
   const difference = exact(result.difference ?? {});
   const rows = page.shown.kind === "json" ? pathTable(difference) : page.shown.kind === "sdmx" ? selections(difference) : differenceTable(difference, result.gold?.columns);
-  return [words, rows ? make("details", { class: "others" }, make("summary", {}, "Rows that differ from gold's"), rows) : null];
+  return [words, rows && isQueried() ? make("details", { class: "others" }, make("summary", {}, "Rows that differ from gold's"), rows) : rows];
 }
 
 function showAnswer(answer) {
@@ -155,7 +159,7 @@ function showAnswer(answer) {
     box.addEventListener("change", () => markRight(answer, box.checked));
     mark = make("label", { class: "mark" }, digit <= DIGITS ? make("kbd", {}, String(digit)) : null, " ", box, " right");
   }
-  const folded = make("details", {}, make("summary", {}, words ?? (answer.isGold ? "Query and answer" : "Query and answer")));
+  const folded = make("details", {}, make("summary", {}, words || (isQueried() ? "Query and answer" : "Answer")));
   folded.open = answer.isOpen;
   folded.addEventListener("toggle", () => (answer.isOpen = folded.open));
   const others = answer.others.length
@@ -212,15 +216,14 @@ async function runWritten(field, button) {
 }
 
 function queryBox() {
-  const isQuery = page.shown.kind === "sql" || page.shown.kind === "sparql";
-  const what = isQuery ? "query" : "answer";
-  const field = make("textarea", { id: "query", "aria-label": `Your ${what}`, "aria-keyshortcuts": "q", spellcheck: "false", placeholder: `Write a ${what} to see ${isQuery ? "its answer" : "how it differs"} (press q; Ctrl+Enter runs it)` });
+  const what = isQueried() ? "query" : "answer";
+  const field = make("textarea", { id: "query", "aria-label": `Your ${what}`, "aria-keyshortcuts": "q", spellcheck: "false", placeholder: `Write ${isQueried() ? "a" : "an"} ${what} to see ${isQueried() ? "its answer" : "how it differs"} (press q; Ctrl+Enter runs it)` });
   const button = make("button", { type: "button" }, "Run");
   button.addEventListener("click", () => runWritten(field, button));
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) runWritten(field, button);
   });
-  return make("section", { class: "write", "aria-label": `Write a ${what}` }, make("div", { id: "written" }), field, make("div", { class: "beside" }, button, make("span", { class: "quiet" }, make("kbd", {}, "Ctrl"), " + ", make("kbd", {}, "Enter"), " runs it, ", make("kbd", {}, "Esc"), " leaves the box")));
+  return make("section", { class: "write", "aria-label": `Your ${what}` }, make("div", { id: "written" }), field, make("div", { class: "beside" }, button, make("span", { class: "quiet" }, make("kbd", {}, "Ctrl"), " + ", make("kbd", {}, "Enter"), " runs it, ", make("kbd", {}, "Esc"), " leaves the box")));
 }
 
 function schemaOf({ schema, kind }) {
@@ -244,8 +247,10 @@ async function showPlace(place) {
       details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
       conversation(details.conversation),
       item.stale ? make("p", { class: "fault" }, `You decided “${item.stale}”, but the question or gold has changed since: decide again.`) : null,
-      details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map(({ text }) => make("li", {}, text))) : null,
+      details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map((text) => make("li", {}, text))) : null,
+      details.problem ? make("p", { class: "fault" }, details.problem) : null,
       schemaOf(details),
+      details.golds.length || page.isAudit ? null : make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Gold: "), "the question has no answer"),
       page.answers.map(({ element }) => element),
       page.isAudit ? null : queryBox(),
     ]),
@@ -272,7 +277,7 @@ function showDecision() {
 async function decide(name) {
   const place = page.place;
   const { mine } = page.cases[place];
-  const decision = { decision: name, note: at("note").value.trim() };
+  const decision = page.isAudit ? { decision: name } : { decision: name, note: at("note").value.trim() };
   if (!page.isAudit) decision.answers = markable().filter(({ isRight }) => isRight).map(({ item }) => item);
   if (mine?.compare) decision.compare = mine.compare;
   if (!(await append(place, decision))) return;
@@ -332,7 +337,8 @@ function toggle(selector) {
 const KEYS = [
   ["j", "next case", () => move(1)],
   ["k", "previous case", () => move(-1)],
-  ["n", "write a note", () => at("note").focus()],
+  ["g", "go to the next answer", () => visitAnswer()],
+  ["n", "write a note", () => page.isAudit || at("note").focus()],
   ["q", "write a query", () => at("query")?.focus()],
   ["o", "open or fold all answers", () => unfold()],
   ["s", "show or hide the schema", () => toggle(".schema")],
@@ -340,6 +346,15 @@ const KEYS = [
   ["/", "search the cases", () => at("search").focus()],
   ["?", "this list", () => at("keys").showModal()],
 ];
+
+// Goes to the answer behind the one that was visited last, and after the last one to the first.
+function visitAnswer() {
+  const elements = [...document.querySelectorAll(".answer")];
+  const next = elements[(elements.findIndex((element) => element.contains(document.activeElement)) + 1) % elements.length];
+  if (!next) return;
+  next.scrollIntoView({ block: "start" });
+  (next.querySelector("input") ?? next.querySelector("summary")).focus({ preventScroll: true });
+}
 
 function unfold() {
   const isOpen = page.answers.some((answer) => !answer.isOpen);
@@ -387,6 +402,7 @@ async function load(reviewer) {
   const { choices, cases, audit } = await ask(`cases?reviewer=${encoded(reviewer)}`);
   Object.assign(page, { reviewer, choices, cases, isAudit: Boolean(audit), decided: [] });
   at("reviewer").textContent = shown(reviewer);
+  at("note").hidden = page.isAudit;
   at("choices").replaceChildren(
     ...choices.map(({ name, key, words, hint }) => {
       const button = make("button", { type: "button", name, title: hint, "aria-keyshortcuts": key, "aria-pressed": "false" }, make("kbd", {}, key), words);
@@ -397,7 +413,7 @@ async function load(reviewer) {
   const reasons = [...new Set(cases.flatMap((item) => item.reasons ?? []))];
   at("reason").replaceChildren(make("option", { value: "" }, "Any reason"), ...reasons.map((reason) => make("option", { value: reason }, reason)));
   at("reason").hidden = !reasons.length;
-  const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"qo".includes(key))];
+  const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"gqno".includes(key))];
   at("key-list").replaceChildren(...entries.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words))));
   const wanted = Number(stateOf(location.hash).get("case"));
   const first = Math.max(0, cases.findIndex((item) => !item.mine));

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 JsonObject: TypeAlias = Mapping[str, Any]
+
+
+class Choice(TypedDict):
+    """What can be decided, and the key that decides it."""
+
+    name: str
+    key: str
+    words: str
+    hint: str
+    """What it means, for the list of keys."""
 
 
 class Review(Protocol):
@@ -28,6 +38,10 @@ class Review(Protocol):
 
     def append(self, place: int, decision: JsonObject) -> None:
         """Append a decision to the file of its reviewer."""
+        ...
+
+    def appended_lines(self) -> list[str]:
+        """Return lines on how much was appended to which file."""
         ...
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.reports.html.case_list import details
@@ -46,12 +47,21 @@ class Runner:
             return session.schema_text(case)
 
     def compare(self, content: QueryOrAnswer, case: Case) -> CaseReport:
-        """Run a query as a prediction is run, and compare its answer with gold's by the settings of the case."""
-        settings, default = case.settings, KINDS[case.settings.kind].default_metrics[0]
-        if case.answerable:
-            settings = replace(settings, metrics=(default,), thresholds={default: Threshold(minimum=1.0)})
-        # Trials, predictors and variants are for systems.
-        case = replace(case, predicted=content, settings=replace(settings, predictor=None, trials=1), skip=None)
+        """Run a query as a prediction is run, and compare its answer with gold's by the settings of the case.
+
+        A case without golds gets one that is not run.
+        """
+        kind = KINDS[case.settings.kind]
+        default = kind.default_metrics[0]
+        settings = replace(
+            case.settings,
+            predictor=None,
+            trials=1,
+            metrics=(default,),
+            thresholds={default: Threshold(minimum=1.0)},
+        )
+        golds = case.golds or (QueryOrAnswer(answer=Table(columns=(), rows=[])) if kind.has_queries else content,)
+        case = replace(case, golds=golds, answerable=True, predicted=content, settings=settings, skip=None)
         with self._session() as session:
             return evaluate_named_case(NamedCase(case, nodeid=case.id, path=""), session)
 

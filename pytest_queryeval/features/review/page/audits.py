@@ -1,0 +1,130 @@
+"""Answers that an audit drew, on the page: each without gold, verdict or system, to be judged by its question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.review.decisions import appending, now
+from pytest_queryeval.features.review.named_case import case_of, read_suite
+from pytest_queryeval.features.review.page.review import Choice, JsonObject
+from pytest_queryeval.features.review.page.runner import Runner, shown_answer
+from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
+from pytest_queryeval.features.review.reviewer import check_reviewer
+from pytest_queryeval.results.audit_file import JUDGEMENTS, AnswerName, DrawnPrediction, read_audit
+from pytest_queryeval.text.formatting import pluralize
+
+CHOICES: Sequence[Choice] = (
+    {"name": "right", "key": "r", "words": "Right", "hint": "the answer to the question is right"},
+    {"name": "wrong", "key": "w", "words": "Wrong", "hint": "the answer to the question is wrong"},
+    {"name": "unclear", "key": "u", "words": "Unclear", "hint": "the question does not tell, or you cannot"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnAnswer:
+    """An answer to judge."""
+
+    case: Case
+    name: AnswerName
+    prediction: DrawnPrediction
+    is_only: bool
+    """Whether the case has no other prediction in the file."""
+
+
+class AuditReview:
+    """Judging of the answers that an audit file names, whose cases are in suites below the current folder.
+
+    A `review.Review`. Raise `CaseError` for a damaged line, `ReportError` for a case that there is not, and
+    `SuiteError` for a suite that cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._runner = Runner()
+        self._appended = 0
+        suites = cache(read_suite)
+        self._answers = [  # in the random order of the file, which tells nothing of verdicts
+            DrawnAnswer(
+                case=case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id).without_review,
+                name=AnswerName(drawn.nodeid, digest),
+                prediction=prediction,
+                is_only=len(drawn.predictions) == 1,
+            )
+            for drawn in read_audit(path).cases.values()
+            for digest, prediction in drawn.predictions.items()
+            if prediction
+        ]
+
+    def close(self) -> None:
+        """Stop all queries."""
+        self._runner.close()
+
+    def overview(self, reviewer: str) -> JsonObject:
+        """Return all answers with the last judgement of this reviewer; raise `CaseError` for a damaged line."""
+        judgements = read_audit(self._path).judgements
+        cases = []
+        for answer in self._answers:
+            judgement = judgements.get(answer.name, {}).get(reviewer)
+            mine = None if judgement is None else {"decision": judgement}
+            cases.append({**listed_case(answer.case, answer.name.nodeid), "mine": mine})
+        return {"choices": CHOICES, "cases": cases, "audit": True}
+
+    def case(self, place: int) -> JsonObject:
+        """Return the question, the schema, and the query of the answer."""
+        answer = self._at(place)
+        shown: JsonObject = {
+            "systems": [],
+            "query": answer.prediction.get("query"),
+            "queries": [],
+            "item": None,
+            "request": {},
+        }
+        return {**case_facts(answer.case, answer.name.nodeid, self._runner), "golds": [], "answers": [shown]}
+
+    def answer(self, place: int, request: JsonObject) -> JsonObject:
+        """Run the query of the answer."""
+        drawn = self._at(place)
+        query, table = drawn.prediction.get("query"), drawn.prediction.get("table")
+        if query is None and table is not None:
+            rows = cast("list[Row]", [tuple(row) for row in table["rows"]])
+            content = QueryOrAnswer(answer=Table(columns=tuple(table["columns"]), rows=rows))
+        else:
+            content = QueryOrAnswer(query=query)
+        without_gold = replace(drawn.case, golds=())  # it is not run, and nothing of it is told
+        shown = shown_answer(self._runner.compare(content, without_gold))
+        return {"predicted": shown.get("predicted"), "outcome": "", "message": ""}
+
+    def append(self, place: int, decision: JsonObject) -> None:
+        """Append a judgement to the audit file; raise `ReportError` for one that is none."""
+        answer, judgement = self._at(place), decision.get("decision")
+        if judgement not in JUDGEMENTS:
+            raise ReportError(f"a judgement is {', '.join(JUDGEMENTS)}")
+        line: Mapping[str, JsonValue] = {
+            "case": answer.case.id,
+            "nodeid": answer.name.nodeid,
+            **({} if answer.is_only else {"prediction": answer.name.prediction}),
+            "judgement": judgement,
+            "reviewer": check_reviewer(str(decision.get("reviewer", "")), ReportError),
+            "at": now(),
+        }
+        with appending(self._path) as append:
+            append([line])
+        self._appended += 1
+
+    def appended_lines(self) -> list[str]:
+        """Return a line on how many judgements were appended."""
+        return [f"{file_at(self._path).shown}: {pluralize(self._appended, 'judgement')}"] if self._appended else []
+
+    def _at(self, place: int) -> DrawnAnswer:
+        if place >= len(self._answers):
+            raise ReportError("there is no such case")
+        return self._answers[place]
