@@ -26,7 +26,7 @@ def test_a_text_is_not_read_as_json(path):
 
 @pytest.mark.parametrize("path", ["", "rows", "$.", "$[", "$.a b", "$ .a | $.b", "$.1", "$['a'", "$.a[?]"])
 def test_what_is_no_path_is_a_value_error(path):
-    with pytest.raises(ValueError, match="no JSONPath"):
+    with pytest.raises(ValueError, match="is not a JSONPath"):
         selected(path, {})
 
 
