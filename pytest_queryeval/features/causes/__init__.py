@@ -21,6 +21,10 @@ class Edits(NamedTuple):
     """Returns what to report where no edits are the cause."""
     most_untested: int = 0
     """Of how many edits a cause may be after which the answer is gold's on the source, but not on small databases."""
+    databases: int = 8
+    """On how many small databases a repaired query is compared with gold."""
+    is_extended: bool = False
+    """Whether edits that are enough on the source, but not on small databases, are tried with one more at once."""
     repairs: Iterable[Repair] = ()
     """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
 

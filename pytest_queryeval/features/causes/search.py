@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -17,7 +18,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import EDITS
+from pytest_queryeval.features.causes import EDITS, Edits
 from pytest_queryeval.features.causes.failed import Repair
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
@@ -28,7 +29,7 @@ MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_REPAIRS = 12  # of a query that its engine refused
-MAX_DATABASES = 8  # small ones, on which a repaired query is compared with gold
+MAX_EXTENSIONS = 8  # edits that are tried with those that are enough on the source only
 DECIDING_METRIC = "execution_accuracy"
 Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
@@ -123,15 +124,18 @@ def _repaired_failure(
     if failure is None or gold.answer is None:
         return None
     label, score = KINDS[case.settings.kind].failure_label(failure), _score(case, trial, gold, session)
-    edits_to_gold = EDITS[case.settings.kind](trial.predicted, gold, case, session)
+    differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
     running: tuple[CausingEdit, Execution] | None = None
-    for edit, execution in _running_repairs(edits_to_gold.repairs, case, label, session):
-        is_tested = score(execution) == 1.0 and _answers_as_gold(case, gold_query, execution.query or "", session)
+    for edit, execution in _running_repairs(differences.repairs, case, label, session):
+        is_tested = score(execution) == 1.0 and _answers_as_gold(
+            case, gold_query, execution.query or "", session, differences
+        )
         if is_tested is not False:
             return Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
         running = running or (edit, execution)
-    for edits in edits_to_gold.groups:
-        for cause in _causes(edits, case, gold, score, session, most=1):
+    alone = differences._replace(most_untested=0, is_extended=False)
+    for edits in differences.groups:
+        for cause in _causes(edits, alone, case, gold, score, session, most=1):
             if cause.edits[0].label not in _OF_QUERIES:
                 return replace(cause, edits=(replace(cause.edits[0], label=label),))
     if running is None:
@@ -168,46 +172,51 @@ def _repaired(
     if DECIDING_METRIC not in trial.scores and score(trial.predicted) != 0.0:
         return None
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
-    most = differences.most_untested
-    causes = (
-        next(_causes(edits, case, gold, score, session, most_untested=most), None) for edits in differences.groups
-    )
+    causes = (next(_causes(edits, differences, case, gold, score, session), None) for edits in differences.groups)
     return next(filter(None, causes), None) or differences.fallback()
 
 
 def _causes(
     edits: QueryEdits,
+    differences: Edits,
     case: Case,
     gold: Execution,
     score: Score,
     session: Session,
     *,
     most: int = MAX_EDITS,
-    most_untested: int = 0,
 ) -> Iterator[Cause]:
     """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
 
-    An edit that alone is right on the source comes before one that is there for the small databases. Where those refute
-    all combinations, the first of at most `most_untested` edits that is right on the source is yielded.
+    Edits that are enough on the source come before those that are there for the small databases, one more than `most`
+    where edits are extended. Where small databases refute all combinations, the first of at most `most_untested` edits
+    that is right on the source is yielded. It also comes before several edits of which one exchanges a whole query.
     """
-    sufficient: set[int] = set()
+    sufficient, extended = list[Sequence[int]](), deque[Sequence[int]]()
     untested: Cause | None = None
-    for numbers, query in _repairs(edits, _limited(case, gold), score, session, most):
-        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session)
+    is_telling, has_cause = differences.most_untested > 0, False
+
+    def exchange_queries(numbers: Iterable[int]) -> bool:
+        return any(edits.edits[number].label in _OF_QUERIES for number in numbers)
+
+    for numbers, query in _repairs(edits, _limited(case, gold), score, session, most, extended):
+        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session, differences)
         if is_tested is False:
-            sufficient |= {*numbers} if len(numbers) == 1 else set()
-            if untested is None and len(numbers) <= most_untested:
+            sufficient.append(numbers)
+            if untested is None and len(numbers) <= differences.most_untested and not exchange_queries(numbers):
                 untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=query)
-            continue
-        untested, most_untested = None, 0
-        causing_edits = [edits.edits[number] for number in numbers]
-        if not sufficient.isdisjoint(numbers):
-            causing_edits = [
-                edits.edits[number] if number in sufficient else _without_effect(edits.edits[number])
-                for number in sorted(numbers, key=lambda number: number not in sufficient)
-            ]
-        yield Cause(edits=tuple(causing_edits), repaired_query=query, is_tested=bool(is_tested))
-    if untested is not None:
+            if differences.is_extended and len(numbers) <= most < len(edits.edits):
+                further_edits = (number for number in range(len(edits.edits)) if number not in numbers)
+                extended += (sorted((*numbers, number)) for number in islice(further_edits, MAX_EXTENSIONS))
+        elif untested is None or len(numbers) == 1 or not exchange_queries(numbers):
+            subsets = (fewer for fewer in sufficient if {*fewer} < {*numbers})
+            # One that exchanges a query has an effect, even if a short answer hides it.
+            needed = next((few for few in subsets if is_telling or not exchange_queries({*numbers} - {*few})), numbers)
+            without_effect = [_without_effect(edits.edits[number]) for number in numbers if number not in needed]
+            causing_edits = (*(edits.edits[number] for number in needed), *without_effect)
+            has_cause = True
+            yield Cause(edits=causing_edits, repaired_query=query, is_tested=bool(is_tested))
+    if untested is not None and not has_cause:
         yield untested
 
 
@@ -216,13 +225,15 @@ def _without_effect(edit: CausingEdit) -> CausingEdit:
 
 
 def _repairs(
-    edits: QueryEdits, case: Case, score: Score, session: Session, most: int
+    edits: QueryEdits, case: Case, score: Score, session: Session, most: int, first: deque[Sequence[int]]
 ) -> Iterator[tuple[Sequence[int], str]]:
-    """Yield the combinations of at most so many edits after which the query is right on the source, with the query."""
+    """Yield the combinations of at most so many edits after which the query is right on the source, with the query.
+
+    Combinations that the caller adds to `first` are tried before all others.
+    """
     tried: set[str] = set()
     cells = 0
-    combinations = (numbers for numbers in edits.combinations() if len(numbers) <= most)
-    for numbers in islice(combinations, MAX_COMBINATIONS):
+    for numbers in islice(_in_turn(edits, most, first), MAX_COMBINATIONS):
         query = edits.applied(numbers)
         if query is None or query in tried:
             continue
@@ -238,12 +249,21 @@ def _repairs(
             yield numbers, query
 
 
-def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session) -> bool | None:
+def _in_turn(edits: QueryEdits, most: int, first: deque[Sequence[int]]) -> Iterator[Sequence[int]]:
+    """Yield combinations of at most so many edits, and before the next one those that are in `first` by then."""
+    for numbers in edits.combinations():
+        if len(numbers) <= most:
+            yield numbers
+        while first:
+            yield first.popleft()
+
+
+def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session, differences: Edits) -> bool | None:
     """Return whether a repaired query answers as gold on small databases, too; None where none can be made."""
     is_tested = None
     for name in COUNTEREXAMPLE_SEARCHES.available():
         with suppress(SourceError):
-            if COUNTEREXAMPLE_SEARCHES[name].refute(case, gold, repaired, session, MAX_DATABASES):
+            if COUNTEREXAMPLE_SEARCHES[name].refute(case, gold, repaired, session, differences.databases):
                 return False
             is_tested = True
     return is_tested

@@ -123,7 +123,38 @@ def test_an_edit_that_repairs_the_answer_on_the_data_at_hand_only_needs_another_
         ("wrong-value", "WHERE", "30 → 50"),
         ("wrong-operator", "WHERE", "= → >=; no effect on this data"),
     ]
+    assert cause.repaired_query == gold
     assert cause.is_tested
+
+
+def test_a_third_edit_may_be_needed_on_other_data(cause_of):
+    predicted = "SELECT singer_id FROM concert WHERE year > 2013"
+    gold = f"{JOIN} WHERE concert.year <> 2013"
+
+    cause = cause_of(predicted, gold)
+
+    assert [edit.label for edit in cause.edits] == ["missing-join", "wrong-column", "wrong-operator"]
+    assert [edit.change.endswith("; no effect on this data") for edit in cause.edits] == [False, False, True]
+
+
+def test_an_edit_that_is_enough_on_the_source_comes_before_another_query(cause_of, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.features.causes.sql.sql_edits.TELLING_ROWS", 2)
+    predicted = f"{JOIN} JOIN singer s ON s.id = singer_id WHERE singer.age > 20"
+
+    cause = cause_of(predicted, f"{JOIN} INTERSECT SELECT name FROM singer WHERE age > 20")
+
+    assert edits(cause) == [("missing-distinct", "SELECT", "nothing → DISTINCT")]
+    assert not cause.is_tested
+
+
+def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause_of, monkeypatch):
+    gold = f"{JOIN} INTERSECT SELECT name FROM singer WHERE age > 20"
+    labels = []
+    for rows in (2, 3):
+        monkeypatch.setattr("pytest_queryeval.features.causes.sql.sql_edits.TELLING_ROWS", rows)
+        labels.append([edit.label for edit in cause_of(f"{JOIN} WHERE age > 20", gold).edits])
+
+    assert labels == [["missing-distinct"], ["missing-distinct", "set-operation"]]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +186,7 @@ def test_an_edit_that_repairs_the_answer_on_the_data_at_hand_only_needs_another_
         (
             f"{NAMES} WHERE id IN (SELECT singer_id FROM concert WHERE year > 2013)",
             f"{JOIN} WHERE concert.year > 2013",
-            ["nesting WHERE id IN (SELECT singer_id FROM concert WHERE year > 2013) → JOIN concert"],
+            ["missing-join FROM nothing → concert"],
         ),
         (
             "SELECT s.id, count(c.id) FROM singer s LEFT JOIN concert c ON s.id = c.singer_id GROUP BY s.id",

@@ -14,7 +14,8 @@ from pytest_queryeval.features.causes.sql.aligned import key, query_within, sour
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
 from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, Step
 
-_TOGETHER = (("ORDER", "LIMIT"), ("GROUP", "HAVING"))  # clauses that are missing or wrong together
+# Clauses that are missing or wrong together, with the arguments of SELECT that have them.
+_TOGETHER = {("ORDER", "LIMIT"): ("order", "limit", "offset"), ("GROUP", "HAVING"): ("group", "having")}
 _GROUP: tuple[CauseLabel, str] = ("wrong-grouping", "GROUP")
 _ORDER: tuple[CauseLabel, str] = ("wrong-order", "ORDER")
 _GROUPS_AND_ORDER = ("group", "having", "order")
@@ -28,7 +29,7 @@ def edits_across(found: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Ite
     yield from _order_of_nested(predicted, gold, found)
     for select, gold_select in found.pairs:
         edits = [edit for edit in found.edits if edit.within is select]
-        yield from _clauses_together(edits)
+        yield from _clauses_together(select, gold_select, edits)
         yield from _columns_everywhere(select, edits)
         yield from _extremes(select, gold_select)
         yield from _unnested(select, gold_select)
@@ -43,11 +44,12 @@ def _letter_case(edits: Sequence[Edit]) -> Iterator[Edit]:
         yield replace(_joined(values), size=Size.CONSTANT)
 
 
-def _clauses_together(edits: Sequence[Edit]) -> Iterator[Edit]:
-    for clauses in _TOGETHER:
+def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
+    for clauses, names in _TOGETHER.items():
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
-            yield _joined(joined)
+            old, new = ([query.args[name] for name in names if query.args.get(name)] for query in (select, gold))
+            yield replace(_joined(joined), change=(old, new))
 
 
 def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:

@@ -33,6 +33,8 @@ MAX_CHANGE = 120  # characters of each side
 # Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
 MAX_NODES = 1_500
 MAX_SELECTS = 12
+DATABASES = 24  # small ones, on which a repaired query is compared with gold
+TELLING_ROWS = 3  # of an answer that an edit hardly hits by chance
 _FIRST_WORDS = {
     **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT")},
     **{clause: f"{clause} BY " for clause in ("GROUP", "ORDER")},
@@ -217,9 +219,12 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     edits = sql_edits(query, gold_query, schema, dialect, widths)
     groups = [] if edits is None else [edits]
     if predicted.error is None:
-        return Edits() if edits is None else Edits(groups, edits.shared_parts)
+        if edits is None:
+            return Edits()
+        is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
+        return Edits(groups, edits.shared_parts, int(is_telling), databases=DATABASES, is_extended=True)
     failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
-    return Edits(groups, repairs=sql_repairs(failed_query))
+    return Edits(groups, databases=DATABASES, repairs=sql_repairs(failed_query))
 
 
 def sql_edits(
