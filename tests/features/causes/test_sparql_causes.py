@@ -383,6 +383,16 @@ def test_a_mistake_in_two_places_is_one_edit(cause_of, predicted, gold, label, c
     assert cause.is_tested
 
 
+@pytest.mark.parametrize(("needs_width", "count"), [(True, 2), (False, 3)])
+def test_edits_that_leave_another_number_of_columns_are_tried_where_the_policy_allows_it(needs_width, count):
+    predicted, gold = "SELECT ?x ?a { ?x :age ?a ; :born :graz }", "SELECT ?x { ?x :age ?a ; :born :wien }"
+
+    edits = sparql_edits(HEAD + predicted, HEAD + gold, needs_width=needs_width)
+
+    tried = [[edits.edits[number].label for number in numbers] for numbers in edits.combinations()]
+    assert tried == [["extra-column"], ["wrong-value", "extra-column"], ["wrong-value"]][:count]
+
+
 def test_words_in_one_are_taken_apart_before_another_edit(cause_of):
     cause = cause_of(f"{HEAD}SELECT ?xWHERE {{ ?x :age 30 }}", f"{HEAD}SELECT ?x {{ ?x :age 40 }}")
 

@@ -23,7 +23,7 @@ from pytest_queryeval.features.causes.sparql.lines import Lines
 from pytest_queryeval.features.causes.sparql.shared_patterns import shared_patterns
 from pytest_queryeval.features.causes.sparql.unknown_terms import LabelledEdits, UnknownTermEdits, finds_nothing
 from pytest_queryeval.features.causes.sparql.validity import defects
-from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import Node, Select, Triple, changed, terms, walk
 from pytest_queryeval.languages.sparql.trees.writer import Writer
@@ -37,9 +37,18 @@ MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly
 class SparqlEdits:
     """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one."""
 
-    def __init__(self, predicted: Select, gold: Select, writer: Writer, repair: CausingEdit | None = None) -> None:
+    def __init__(
+        self,
+        predicted: Select,
+        gold: Select,
+        writer: Writer,
+        *,
+        needs_width: bool = False,
+        repair: CausingEdit | None = None,
+    ) -> None:
         self.repair = repair
         """What the text of predicted was repaired by before."""
+        self._needs_width = needs_width
         self._tree = predicted
         self._gold = with_names_of(gold, predicted)
         self._names_in_gold = dict(zip(terms(self._gold), terms(gold), strict=True))
@@ -62,21 +71,25 @@ class SparqlEdits:
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
 
-        Those that make another number of columns than gold has come last: hardly any of their answers is gold's.
+        Those that make another number of columns than gold has come last, if they can be right at all.
         """
         numbers = range(len(self._edits))
         pairs = combinations(numbers[:MAX_PAIRED], 2)
         ordered = sorted(
-            chain(zip(numbers), pairs),
+            (chosen for chosen in chain(zip(numbers), pairs) if self._has_width(chosen) or not self._needs_width),
             key=lambda chosen: (
-                len(self._tree.items) + sum(self._edits[number].added_columns for number in chosen)
-                != len(self._gold.items),
+                not self._has_width(chosen),
                 len(chosen),
                 sum(self._edits[number].size for number in chosen),
             ),
         )
         most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
         yield from islice((chosen for chosen in ordered if self.applied(chosen) is not None), most)
+
+    def _has_width(self, numbers: Sequence[int]) -> bool:
+        """Return whether predicted has as many columns as gold after these edits, as far as the texts say."""
+        width = len(self._tree.items) + sum(self._edits[number].added_columns for number in numbers)
+        return width == len(self._gold.items) or self._tree.selects_all or self._gold.selects_all
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects.
@@ -142,7 +155,9 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     queries share.
     """
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
-    edits = sparql_edits(query, gold_query)
+    policy = case.settings.policy
+    needs_width = policy.extra_columns == "reject" and not policy.gold_columns
+    edits = sparql_edits(query, gold_query, needs_width=needs_width)
     groups: list[QueryEdits] = []
     if edits is not None:
         groups.append(edits if edits.repair is None else WithRepair(edits, edits.repair))
@@ -172,8 +187,10 @@ def _is_one_literal(answer: Answer | None) -> bool:
     )
 
 
-def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
+def sparql_edits(predicted: str, gold: str, *, needs_width: bool = False) -> SparqlEdits | None:
     """Return the edits from a predicted query to gold; None where one cannot be read, or they are very long.
+
+    With `needs_width`, a right answer has as many columns as gold's.
 
     >>> found = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
     >>> found.edits
@@ -189,4 +206,6 @@ def sparql_edits(predicted: str, gold: str) -> SparqlEdits | None:
     trees = normal(tree), normal(gold_query.tree)
     if sum(1 for tree in trees for _ in walk(tree)) > MAX_NODES:
         return None
-    return SparqlEdits(*trees, Writer({**gold_query.prefixes, **query.prefixes}), repair)
+    prefixes = {**gold_query.prefixes, **query.prefixes}
+    common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in prefixes}
+    return SparqlEdits(*trees, Writer(prefixes | common_prefixes), needs_width=needs_width, repair=repair)
