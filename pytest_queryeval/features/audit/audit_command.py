@@ -91,7 +91,7 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawS
     """Write a draw to a new file; return what was drawn from which strata."""
     drawn_cases = draw(cases, size.number, size.seed)
     if output.exists():
-        raise ReportError(f"{output}: is there already, and may have judgements: name a new file")
+        raise ReportError(f"{output}: already exists, and may have judgements: name a new file")
     with writing(output):
         write_atomically(output, (_line(case) for case in drawn_cases))
     drawn_numbers = Counter(case.stratum for case in drawn_cases)

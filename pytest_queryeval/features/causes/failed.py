@@ -1,4 +1,4 @@
-"""Repairs of predictions that failed: queries that one change makes of them, told by the tokens that differ."""
+"""Repairs of predictions that failed: queries with one change, which the tokens that differ show."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FailedQuery(NamedTuple):
 
 
 def repair(before: str, after: str, clauses: Mapping[str, str], default: str) -> Repair | None:
-    """Return a repair by the tokens in which two texts differ; None where there are none.
+    """Return a repair by the tokens in which two texts differ; None if there are none.
 
     `clauses` are the names of the clauses by the word, in upper case, that they begin with, `default` is the clause of
     what stands before all of them.
@@ -65,16 +65,16 @@ def repair(before: str, after: str, clauses: Mapping[str, str], default: str) ->
     if len({*spans}) > 1:  # all from the first to the last one, where that is short
         _, start, _, new_start, _ = blocks[0]
         _, _, end, _, new_end = blocks[-1]
-        whole = _span(before, matches[start:end]), _span(after, new_matches[new_start:new_end])
-        spans = [whole] if max(map(len, whole)) <= MAX_CHANGE else spans
-    shown = ", ".join(
+        whole_span = _span(before, matches[start:end]), _span(after, new_matches[new_start:new_end])
+        spans = [whole_span] if max(map(len, whole_span)) <= MAX_CHANGE else spans
+    change = ", ".join(
         f"{one_line(old or NOTHING, MAX_CHANGE)} → {one_line(new or NOTHING, MAX_CHANGE)}"
         for old, new in dict.fromkeys(spans)
     )
     _, _, _, new_start, new_end = blocks[0]
     until_change = new_tokens[: new_start + (new_end > new_start)]
     words = (clauses[token.upper()] for token in reversed(until_change) if token.upper() in clauses)
-    return Repair(next(words, default), one_line(shown, 2 * MAX_CHANGE), after)
+    return Repair(next(words, default), one_line(change, 2 * MAX_CHANGE), after)
 
 
 def _span(text: str, matches: Sequence[re.Match[str]]) -> str:

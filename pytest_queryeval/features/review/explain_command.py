@@ -164,7 +164,7 @@ def _counterexample_lines(
 ) -> Iterator[str]:
     """Yield the counterexample, and how it becomes a variant of the source; write it to `file` unless that is None.
 
-    Raise `QueryEvalError` for a file that is there already, or that cannot be written.
+    Raise `QueryEvalError` for a file that already exists, or that cannot be written.
     """
     if counterexample is None or case is None or case.settings.source is None:
         return
@@ -180,7 +180,7 @@ def _counterexample_lines(
     head = f"{form.comment} A variant of {name}: here, gold and a prediction of {case.id} differ.\n\n"
     with writing(file):
         if file.exists():
-            raise QueryEvalError(f"{file}: is there already: name another file")
+            raise QueryEvalError(f"{file}: already exists: name another file")
         write_atomically(file, f"{head}{counterexample['script']}".encode())
     pattern = Path(os.path.relpath(file.parent / f"*{suffix}", case.settings.source.folder)).as_posix()
     yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'

@@ -112,12 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files that are there already; a workflow that runs other folders runs this one too",
+        help="replace files that already exist; a workflow that runs other folders runs this one too",
     )
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write the files and name them; raise `QueryEvalError` for one that is there already or cannot be written."""
+    """Write the files and name them; raise `QueryEvalError` for one that already exists or cannot be written."""
     chosen_options = {name: getattr(arguments, name) for name in CHOICES}
     is_interactive = (
         sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(chosen_options.values())
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> Result:
     if not arguments.force and (existing_file := next(filter(os.path.lexists, files), None)):
         is_workflow = Path(existing_file).name == Path(CI_FILES.get(choices.ci, "")).name
         remedy = f"keep it with --ci none and add `{command}` to it" if is_workflow else "name another folder"
-        raise QueryEvalError(f"{existing_file}: is there already: {remedy}, or replace files with --force")
+        raise QueryEvalError(f"{existing_file}: already exists: {remedy}, or replace files with --force")
     for path, text in files.items():
         try:
             write_atomically(path, text.encode(), keep_existing=not arguments.force)

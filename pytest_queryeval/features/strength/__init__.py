@@ -27,8 +27,8 @@ class Mutator(Protocol):
     def __call__(self, query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
         """Return mutants of a gold query, none of them twice; none for a query that cannot be read.
 
-        `tables` are those of the source with the constraints that its rows keep, empty where none are known. `run`
-        returns the answer of another query on the source, None where it fails.
+        `tables` are those of the source with the constraints that its rows keep, empty if none are known. `run`
+        returns the answer of another query on the source, None if it fails.
         """
 
 

@@ -18,13 +18,13 @@ from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.query_language import QueryLanguage
 
-LOOKUP_ROWS = 20_000  # of what is asked to make mutants
+LOOKUP_ROWS = 20_000  # of a query that is run to make mutants
 MAX_TIMEOUTS = 3  # of the mutants of a case, after which the others are not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStrength:
-    """The mutants of a case's gold query, by whether they are told apart from gold."""
+    """The mutants of a case's gold query, by whether the data distinguish them from gold."""
 
     case: Case
     gold: str
@@ -50,7 +50,7 @@ def measure_strength(
     """Run the mutants of the first gold that is a query; a mutant survives where it would be right by any gold.
 
     It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. None
-    where no gold is a query that a source runs. Raise `GoldError` where a gold does not run, and `SourceError` where
+    if no gold is a query that a source runs. Raise `GoldError` if a gold does not run, and `SourceError` if
     the source or a variant cannot answer.
     """
     kind = KINDS[case.settings.kind]

@@ -30,11 +30,11 @@ _tell = teller("strength")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites, and when the command fails."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where a mutant passes, too")
+    parser.add_argument("--strict", action="store_true", help="also exit with 1 if a mutant passes")
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Measure; 1 where a gold does not run, with `--strict` also where a variant passes, else 0.
+    """Measure; 1 if a gold does not run, with `--strict` also if a mutant passes, else 0.
 
     Raise `SuiteError` for suites that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Builds variants of sources: small databases or graphs in which mutants of golds answer otherwise.
+"""Builds variants of sources: small databases or graphs in which mutants of golds have other answers.
 
 For SQLite and DuckDB, each variant is a script with at most 50 rows a table; for RDF files, it has at most 50 triples.
 A suite that names them as `variants` of its source is scored by `test_suite_accuracy`, too. No predictor is called.
@@ -53,7 +53,7 @@ class Strengthened:
 
     @property
     def killed(self) -> int:
-        """The number of those that answer otherwise in some variant."""
+        """The number of those that have another answer in some variant."""
         return len({(id(case), mutant) for variant in self.variants.values() for case, mutant in variant.kills})
 
 
@@ -66,9 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Build and write the variants of each source; 1 where a gold does not run, or nothing can be built, else 0.
+    """Build and write the variants of each source; 1 if a gold does not run, or nothing can be built, else 0.
 
-    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that are there already
+    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that already exist
     and for a folder that cannot be written.
     """
     folder: Path = arguments.output
@@ -77,9 +77,9 @@ def run(arguments: argparse.Namespace) -> Result:
     earlier = sorted(file for suffix in COMMENTS for file in folder.glob(f"*-[0-9][0-9]{suffix}"))
     for file in earlier:
         if not arguments.force:
-            raise QueryEvalError(f"{file}: is there already: name another folder, or replace variants with --force")
+            raise QueryEvalError(f"{file}: already exists: name another folder, or replace variants with --force")
         if not file.is_file() or not file.read_bytes().startswith(f"{COMMENTS[file.suffix]} {HEAD}".encode()):
-            raise QueryEvalError(f"{file}: is there already, and is no variant by this command: name another folder")
+            raise QueryEvalError(f"{file}: already exists, and was not written by this command: name another folder")
     strengthened_sources: list[Strengthened] = []
     replaced = {file.resolve() for file in earlier}
     with Session(_tell) as session:

@@ -47,7 +47,7 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
     """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
 
     At most MAX_VARIANTS, each with at most MAX_ROWS rows a table or MAX_TRIPLES, in which all golds run and all
-    declared constraints hold. Raise `SourceError` where the source cannot list its tables, and where no small database
+    declared constraints hold. Raise `SourceError` if the source cannot list its tables, and if no small database
     with them can be built.
     """
     databases = small_databases(strengths[0].case, session)

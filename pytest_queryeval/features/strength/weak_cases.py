@@ -49,9 +49,9 @@ def _row(case: WeakCase) -> tuple[str, str, str]:
 
 def _problem(content: Any) -> str:
     if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
-        return f"is no result of `queryeval strength`: {WRITE_ONE}"
+        return f"is not a result of `queryeval strength`: {WRITE_ONE}"
     problem = problem_in(content, "StrengthResult")
-    return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
+    return problem and f"is not a result of `queryeval strength`: {one_line(problem)}"
 
 
 WEAK_CASES = ReportSection(

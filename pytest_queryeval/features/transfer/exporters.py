@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Result:
         f"{arguments.format}.{'json' if file.content.startswith((b'{', b'[')) else 'txt'}"
     )
     if os.path.lexists(target) and not arguments.force:
-        raise ReportError(f"{target}: is there already: write elsewhere, or replace it with --force")
+        raise ReportError(f"{target}: already exists: write elsewhere, or replace it with --force")
     write_whole(target, file.content)
     missing_ids = [*(case.id for case in cases if case.query is None), *file.fillers]
     lines = [

@@ -647,7 +647,7 @@ def test_a_sample_of_two_systems_has_an_interval_and_says_which_may_be_better(fo
     [
         (["--draw", "2", "-o", "a.jsonl"], "--draw 2: draw at least 10, 5 of each stratum: 6 missed, 6 passed"),
         (["--draw", "20"], "--draw needs `-o AUDIT.jsonl`, where the drawn cases are written"),
-        (["--draw", "20", "-o", "report.json"], "report.json: is there already, and may have judgements"),
+        (["--draw", "20", "-o", "report.json"], "report.json: already exists, and may have judgements"),
         (["report.json", "--draw", "20", "-o", "a.jsonl"], "report.json: is given twice: give reports of different"),
         (["b.json", "c.json", "--draw", "20", "-o", "a.jsonl"], "an audit is about one report, or two: 3 are given"),
         (["--judged", "a.jsonl", "-o", "b.jsonl"], "-o is for a draw: what `--judged` says is printed"),

@@ -93,7 +93,7 @@ def test_files_that_are_there_stay(here, capsys):
     SUITE.write_text("kind: sql\n", encoding="utf-8")
     before = contents(here)
 
-    assert "books.queryeval.yaml: is there already" in refusal(capsys, "queries", "--kind", "json")
+    assert "books.queryeval.yaml: already exists" in refusal(capsys, "queries", "--kind", "json")
     assert contents(here) == before
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_written_where_one_file_is_there_already(here, capsys):
     Path(".github/workflows/queries.yml").write_text("name: mine\n", encoding="utf-8")
     before = contents(here)
 
-    assert "queries.yml: is there already" in refusal(capsys, "queries")
+    assert "queries.yml: already exists" in refusal(capsys, "queries")
     assert contents(here) == before
 
 
@@ -113,7 +113,7 @@ def test_a_second_suite_leaves_the_workflow_of_the_first_one_by_an_option_that_i
 
     told = refusal(capsys, "second", "--kind", "json", "--ci", ci)
 
-    assert "is there already: keep it with --ci none and add `pytest second` to it, or replace" in told
+    assert "already exists: keep it with --ci none and add `pytest second` to it, or replace" in told
     assert contents(here) == before
     assert init("second", "--kind", "json", "--ci", "none") == 0
 
@@ -145,7 +145,7 @@ def test_a_link_that_leads_nowhere_is_a_file_that_is_there(here, capsys):
     Path("queries").mkdir()
     SUITE.symlink_to(here / "elsewhere")
 
-    assert "is there already" in refusal(capsys, "queries")
+    assert "already exists" in refusal(capsys, "queries")
     assert not Path("elsewhere").exists()
 
 

@@ -415,7 +415,7 @@ def test_variants_that_are_there_are_replaced_with_force_only(folder, capsys):
 
     with pytest.raises(SystemExit, match="2"):
         main(["strengthen", ".", "-o", "variants"])
-    assert "variants/music-09.sql: is there already" in capsys.readouterr().err
+    assert "variants/music-09.sql: already exists" in capsys.readouterr().err
     assert main(["strengthen", ".", "-o", "variants", "--force"]) == 0
     assert not old.exists()
 
@@ -427,7 +427,7 @@ def test_a_file_that_is_no_variant_is_never_replaced(folder, capsys, options):
 
     with pytest.raises(SystemExit, match="2"):
         main(["strengthen", ".", "-o", ".", *options])
-    assert capsys.readouterr().err.startswith("music-01.sql: is there already")
+    assert capsys.readouterr().err.startswith("music-01.sql: already exists")
     assert own.read_text() == "CREATE TABLE own (id)"
 
 

@@ -171,7 +171,7 @@ def test_nothing_is_overwritten_without_force(folder, capsys):
         main(["export", "report.json", "-f", "spider", "-o", "out.txt"])
 
     assert stop.value.code == 2
-    assert capsys.readouterr().err == "out.txt: is there already: write elsewhere, or replace it with --force\n"
+    assert capsys.readouterr().err == "out.txt: already exists: write elsewhere, or replace it with --force\n"
     assert Path("out.txt").read_text() == "mine"
     main(["export", "report.json", "-f", "spider", "-o", "out.txt", "--force"])
     assert Path("out.txt").read_text() == "SELECT 1\nSELECT\n"

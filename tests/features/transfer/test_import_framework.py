@@ -169,7 +169,7 @@ def test_nothing_is_overwritten_without_force_and_a_predictor_never(folder):
     (out / "set-7.queryeval.jsonl").write_text("of an earlier import")
     (out / "other.queryeval.yaml").write_text("somebody else's")
 
-    with pytest.raises(QueryEvalError, match=r"queryeval\.yaml: is there already: write elsewhere, or replace it"):
+    with pytest.raises(QueryEvalError, match=r"queryeval\.yaml: already exists: write elsewhere, or replace it"):
         write_suites(imported(case("new")), out, force=False)
     assert read_back(out / "set.queryeval.yaml")[0].id == "old"
 

@@ -120,7 +120,9 @@ def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
         end = second.triple if second.triple.subject == link else turned(second.triple)
         path = (*_as_step(start.path), "/", *_as_step(end.path))
         chain = Chain(Triple(start.subject, path, end.object), (*first.members, *second.members))
-        joined = [chain if other is meeting[0] else other for other in joined if other is not meeting[1]]
+        joined = [
+            chain if candidate is meeting[0] else candidate for candidate in joined if candidate is not meeting[1]
+        ]
     return joined
 
 
@@ -176,14 +178,14 @@ def with_names_of(gold: Select, predicted: Select) -> Select:
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
     free_names = {name for name in free_names if not name.startswith(NODE)}
     names |= {name: name for name in free_names}
-    taken = {*predicted_names, *names.values()}
+    used_names = {*predicted_names, *names.values()}
     for name in gold_names:
         if name not in names:
             free = name
-            while free in taken:
+            while free in used_names:
                 free = f"{NODE}{int(free.removeprefix(NODE)) + 1}" if free.startswith(NODE) else f"{free}_"
             names[name] = free
-            taken.add(free)
+            used_names.add(free)
     return renamed(gold, lambda term: names.get(term, term))
 
 
@@ -193,11 +195,11 @@ def _names_by_role(
     """Return predicted's names of gold's variables, those first that have most uses in common."""
     names: dict[str, str] = {}
     while len(names) < min(len(predicted_names), len(gold_names)):
-        named = {name: name for name in names.values()}
-        roles, gold_roles = _roles(predicted, named), _roles(gold, names)
+        same_names = {name: name for name in names.values()}
+        roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
         best, pair = 0.0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
-            for predicted_name in (name for name in predicted_names if name not in named):
+            for predicted_name in (name for name in predicted_names if name not in same_names):
                 common_roles = roles[predicted_name] & gold_roles[gold_name]
                 score = common_roles.total() + 0.5 * (predicted_name == gold_name)
                 least = 2 if gold_name.startswith(NODE) and not predicted_name.startswith(NODE) else 0

@@ -88,7 +88,7 @@ def without_operand(operand: Expr | Group) -> Make:
     def make(node: Node) -> Node:
         assert isinstance(node, Expr)
         at = node.arguments.index(operand)
-        kept = (*node.arguments[:at], *node.arguments[at + 1 :])
-        return kept[0] if len(kept) == 1 else Expr(node.head, kept)
+        arguments_left = (*node.arguments[:at], *node.arguments[at + 1 :])
+        return arguments_left[0] if len(arguments_left) == 1 else Expr(node.head, arguments_left)
 
     return make

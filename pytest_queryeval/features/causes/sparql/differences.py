@@ -82,7 +82,7 @@ class TreeEdit:
     dropped: int = 0
     """How many triples it leaves out."""
     added_columns: int = 0
-    """How many columns more the query returns; less than 0 where it returns fewer."""
+    """How many columns more the query returns; less than 0 if it returns fewer."""
 
 
 class Differences:

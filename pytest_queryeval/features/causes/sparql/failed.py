@@ -102,7 +102,7 @@ def _with_prefixes(query: FailedQuery, undeclared: Sequence[str]) -> Iterator[st
     """
     outline, gold = read_query(query.text), read_query(query.gold)
     prefixes = _source_prefixes(query)
-    named = {**COMMON_PREFIXES, **prefixes, **gold.prefixes}
+    namespace_by_prefix = {**COMMON_PREFIXES, **prefixes, **gold.prefixes}
     try:
         iris = [term for term in terms(read_tree(query.gold, prefixes).tree) if term.startswith("<")]
     except UnreadableError:
@@ -114,8 +114,10 @@ def _with_prefixes(query: FailedQuery, undeclared: Sequence[str]) -> Iterator[st
         shared = Counter(iri[1:].removesuffix(f"{local_name(iri)}>") for iri in {*iris} if local_name(iri) in names)
         alike = nearest(name, [*outline.prefixes]) if name else ""
         ranked = sorted(namespaces, key=lambda namespace: (-shared[namespace], -namespaces[namespace]))
-        known = [named[name]] if name in named else [outline.prefixes[alike]] if alike else []
-        choices.append([*dict.fromkeys((*known, *ranked))][:MAX_NAMESPACES])
+        candidates = (
+            [namespace_by_prefix[name]] if name in namespace_by_prefix else [outline.prefixes[alike]] if alike else []
+        )
+        choices.append([*dict.fromkeys((*candidates, *ranked))][:MAX_NAMESPACES])
     for place in range(max(map(len, choices)) if all(choices) else 0):
         iris_of_names = [choice[min(place, len(choice) - 1)] for choice in choices]
         declared = (f"PREFIX {name}: <{iri}>\n" for name, iri in zip(undeclared, iris_of_names, strict=True))

@@ -37,7 +37,7 @@ class WithRepair:
         yield from ((0, numbers[0] + 1) for numbers in self._further.combinations() if len(numbers) == 1)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return the predicted query after the repair and these edits; None where that cannot be a query."""
+        """Return the predicted query after the repair and these edits; None if that cannot be a query."""
         return self._further.applied([number - 1 for number in numbers if number])
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:

@@ -25,7 +25,7 @@ SEARCHED = "patterns that find it"
 
 
 def hard_coded_edit(predicted: Select, gold: Select, answer: Table, lines: Lines) -> CausingEdit | None:
-    """Return what stands for the answer in a predicted query, by gold's answer; None where it searches.
+    """Return what stands for the answer in a predicted query, by gold's answer; None if it searches.
 
     These are IRIs that gold does not name: all values of a column by VALUES or BIND, or one of each row of the answer.
     """

@@ -44,7 +44,7 @@ def without_common(left: Sequence[T], right: Sequence[T], key: Callable[[T], obj
 
 
 def likeness(triple: Triple, gold: Triple) -> float:
-    """Return how much two triples have in common; 0 where one is not an edit of the other."""
+    """Return how much two triples have in common; 0 if one is not an edit of the other."""
     same_subject, same_object = triple.subject == gold.subject, triple.object == gold.object
     same_path = triple.path == gold.path
     if same_subject and same_object:
@@ -123,8 +123,8 @@ def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Ele
     groups: list[list[Element]] = []
     for element in elements:
         inner_names = set(variables(element)) - outside
-        joined = [group for group in groups if any(inner_names & set(variables(other)) for other in group)]
-        groups = [group for group in groups if not any(group is other for other in joined)]
-        groups.append([*(other for group in joined for other in group), element])
+        joined = [group for group in groups if any(inner_names & set(variables(member)) for member in group)]
+        groups = [group for group in groups if not any(group is joined_group for joined_group in joined)]
+        groups.append([*(member for group in joined for member in group), element])
     ordered = [tuple(sorted(group, key=lambda element: not isinstance(element, Triple))) for group in groups]
     return [group for group in ordered if len(group) <= MAX_ADDED]

@@ -32,7 +32,7 @@ _CLASS_PATH = ("a", "/", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "*
 def shared_patterns(
     predicted: Select, gold: Select, names_in_gold: Mapping[str, str], lines: Lines
 ) -> SharedPatterns | None:
-    """Return the triple patterns, filters and clauses that only one of the queries has; None where gold has none.
+    """Return the triple patterns, filters and clauses that only one of the queries has; None if gold has none.
 
     Variables of gold have the names of the same role in predicted. They are shown so where a pattern that both have
     names them, else with their `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as equal.

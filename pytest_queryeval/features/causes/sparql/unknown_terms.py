@@ -29,7 +29,7 @@ class UnknownTermEdits:
             yield tuple(range(len(self._terms)))
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return the query with the nearest terms; None where one has none."""
+        """Return the query with the nearest terms; None if one has none."""
         names = {self._terms[number].term: self._terms[number].nearest for number in numbers}
         if None in names.values():
             return None

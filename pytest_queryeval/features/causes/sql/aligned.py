@@ -76,7 +76,7 @@ def key_of_parts(parts: Iterable[exp.Expr] | None) -> str:
 
 
 def query_within(node: exp.Expr | None) -> exp.Expr | None:
-    """Return the query in a subquery of any number of parentheses; None for what is no query."""
+    """Return the query in a subquery of any number of parentheses; None if it is not a query."""
     while isinstance(node, exp.Subquery | exp.Paren | exp.CTE):
         node = node.this
     return node if isinstance(node, exp.Query) else None

@@ -242,7 +242,7 @@ def rename_table(column: exp.Expr, *, name: str) -> None:
 
 
 def drop_table_names(columns: Iterable[exp.Column]) -> None:
-    """Take the name of the only table of their SELECT, if it is no alias, away from columns."""
+    """Take the name of the only table of their SELECT, if it is not an alias, away from columns."""
     only: dict[int, str] = {}
     for column in columns:
         select = column.find_ancestor(exp.Select)

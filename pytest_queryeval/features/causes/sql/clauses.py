@@ -206,8 +206,8 @@ class ClauseEdits:
 
     def _clause_parts(self, query: exp.Expr, arguments: Sequence[str]) -> Side:
         clauses = [query.args.get(name) for name in arguments]
-        shown = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
-        expressions: list[Side] = [part for part in shown if isinstance(part, exp.Expr)]
+        clause_parts = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
+        expressions: list[Side] = [part for part in clause_parts if isinstance(part, exp.Expr)]
         return tuple(expressions) if "expressions" in arguments else expressions
 
     def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
@@ -254,11 +254,11 @@ class ClauseEdits:
             and operands
             and gold_operands
         ):
-            (single,) = operands if len(operands) == 1 else gold_operands
-            several = gold_operands if len(operands) == 1 else operands
-            single_leaves = sorted(map(key, parts.leaves(single)))
+            (single_operand,) = operands if len(operands) == 1 else gold_operands
+            multiple_operands = gold_operands if len(operands) == 1 else operands
+            single_leaves = sorted(map(key, parts.leaves(single_operand)))
             if len(single_leaves) > 1 and single_leaves == sorted(
-                key(leaf) for operand in several for leaf in parts.leaves(operand)
+                key(leaf) for operand in multiple_operands for leaf in parts.leaves(operand)
             ):
                 names = parts.connectors(condition), parts.connectors(gold_condition)
                 make = partial(changes.replace, new=exp.paren(gold_condition.copy()))

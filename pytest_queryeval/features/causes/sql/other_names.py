@@ -27,18 +27,20 @@ Replacements: TypeAlias = list[tuple[exp.Expr, exp.Expr]]
 def with_other_names(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
     """Yield the query with other names in the place of those that the message is about, or with the table of one."""
     match = _HINT.search(query.message)
-    named = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
+    names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
     gold = parse_query(query.gold, query.dialect).tree
     gold_names = _names(gold) - _names(tree) if gold is not None else frozenset()
     numbers = {id(node): number for number, node in enumerate(tree.walk())}
-    for replacements in _tables(tree, named, query.schema, gold_names):
+    for replacements in _tables(tree, names_in_message, query.schema, gold_names):
         yield _replaced(tree, replacements, numbers)
     columns = Columns(query.schema.tables, query.dialect)
     unclear = [(node, columns.around(node)) for node in tree.find_all(exp.Column)]
     unclear = [
         (column, names)
         for column, names in unclear
-        if names is not None and {column.name.lower(), column.table.lower()} & named and not _is_clear(column, names)
+        if names is not None
+        and {column.name.lower(), column.table.lower()} & names_in_message
+        and not _is_clear(column, names)
     ]
     for column, names in unclear[:1]:
         assert names is not None
@@ -68,18 +70,20 @@ def _replaced(tree: exp.Expr, replacements: Replacements, numbers: Mapping[int, 
 
 
 def _tables(
-    tree: exp.Expr, named: Collection[str], schema: Schema, gold_names: Collection[str]
+    tree: exp.Expr, names_in_message: Collection[str], schema: Schema, gold_names: Collection[str]
 ) -> Iterator[Replacements]:
     """Yield the names of tables like one that the message names and the database does not have."""
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
-        if name not in named or name in schema.tables or common_query(table) is not None:
+        if name not in names_in_message or name in schema.tables or common_query(table) is not None:
             continue
         uses = [node for node in tree.find_all(exp.Identifier) if node.name.lower() == name]
         uses = [node for node in uses if node.parent is table or node.arg_key == "table"]
-        likenesses = {known: (_likeness(name, known), known in gold_names) for known in schema.tables}
-        for known in _best(likenesses):
-            yield [(node, exp.to_identifier(known)) for node in uses]
+        likenesses = {
+            table_name: (_likeness(name, table_name), table_name in gold_names) for table_name in schema.tables
+        }
+        for table_name in _best(likenesses):
+            yield [(node, exp.to_identifier(table_name)) for node in uses]
         return
 
 
@@ -97,8 +101,8 @@ def _columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> I
             likenesses[alias, name] = (_likeness(written.lower(), name), bonuses)
     for alias, name in _best(likenesses):
         is_qualified = len(names.sources) > 1 or bool(column.table)
-        this = exp.to_identifier(written if name == written.lower() else name, quoted=quoted)
-        yield exp.column(this, table=names.sources[alias].node.alias_or_name if is_qualified else None)
+        identifier = exp.to_identifier(written if name == written.lower() else name, quoted=quoted)
+        yield exp.column(identifier, table=names.sources[alias].node.alias_or_name if is_qualified else None)
 
 
 def _is_clear(column: exp.Column, names: Names) -> bool:
@@ -137,13 +141,13 @@ def _joined(
     return tree
 
 
-def _likeness(name: str, known: str) -> float:
-    """Return how alike two names are spelled; 1 where they differ in plural or underscores only.
+def _likeness(name: str, known_name: str) -> float:
+    """Return how alike two names are spelled; 1 if they differ in plural or underscores only.
 
     >>> _likeness("singers", "singer"), _likeness("birthyear", "birth_year")
     (1.0, 1.0)
     """
-    singular, known_singular = ("".join(map(_without_plural, text.split("_"))) for text in (name, known))
+    singular, known_singular = ("".join(map(_without_plural, text.split("_"))) for text in (name, known_name))
     return SequenceMatcher(None, singular, known_singular, autojunk=False).ratio()
 
 

@@ -96,7 +96,7 @@ def set_operation(query: exp.Expr) -> str:
 
 
 def only_table(select: exp.Expr) -> str:
-    """Return the name of the only table of a SELECT, in lower case; empty where it has an alias, or there are more."""
+    """Return the name of the only table of a SELECT, in lower case; empty if it has an alias, or there are more."""
     members = sources(select)
     is_alone = [(source.key, source.alias) for source in members.values()] == [("table", "")]
     return next(iter(members)) if is_alone else ""
@@ -278,7 +278,7 @@ def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
 
 
 def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """Return a condition of gold about what `condition` is about, by its tables; None where it is about something else.
+    """Return a condition of gold about what `condition` is about, by its tables; None if it is about something else.
 
     >>> from sqlglot import parse_one
     >>> on_columns_of(parse_one("t2.year < 2"), parse_one("car.year < 1")).sql()

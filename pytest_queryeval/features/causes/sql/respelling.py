@@ -1,4 +1,4 @@
-"""Other spellings of a text that is no SQL query: with one mistake of syntax less."""
+"""Other spellings of a text that is not a SQL query: with one mistake of syntax less."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def respelled(query: FailedQuery) -> Iterator[str]:
     try:
         with without_warnings():
             tokens = Dialect.get_or_raise(query.dialect).tokenize(text)
-    except Exception:  # noqa: BLE001 - of a text that is no query, the tokenizer fails with any error
+    except Exception:  # noqa: BLE001 - of a text that is not a query, the tokenizer fails with any error
         return
     yield from _balanced(text, tokens)
     yield from _with_words(text, tokens, query.schema)

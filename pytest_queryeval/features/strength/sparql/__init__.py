@@ -75,7 +75,7 @@ class Edit(NamedTuple):
     clause: str
     change: str
     equivalent: str = ""
-    """Why the query still has the same answer; empty where that is unknown."""
+    """Why the query still has the same answer; empty if that is unknown."""
 
 
 def mutants(
@@ -382,10 +382,14 @@ class _Mutants:
                 if part.arguments or (part.head.startswith('"') and ignores_case):
                     continue
                 for literal in _other_values(part.head):
-                    shown = parents.get(id(part), part)
-                    if shown.head not in _FLIPPED or shown.arguments[0] is part or _is_call(shown.arguments[0]):
-                        shown = part
-                    change = self._exchange(shown, part, Expr(literal))
+                    outer_part = parents.get(id(part), part)
+                    if (
+                        outer_part.head not in _FLIPPED
+                        or outer_part.arguments[0] is part
+                        or _is_call(outer_part.arguments[0])
+                    ):
+                        outer_part = part
+                    change = self._exchange(outer_part, part, Expr(literal))
                     yield Edit(part, Expr(literal), "value", _clause(owner), change)
 
     def _exchange(self, whole: Expr, part: Expr, replacement: Expr) -> str:

@@ -192,14 +192,14 @@ class GraphGenerator:
         quads: dict[Quad, None] = {}
         for query in random.sample(self._queries, min(len(self._queries), random.choice((1, 1, 2)))):
             assignment: dict[str, Term] = {}
-            kept: dict[str, bool] = {}
+            kept_by_name: dict[str, bool] = {}
             for number in range(copies):
                 if len(quads) > MAX_BEFORE_TYPES:
                     break
                 assignment = {
                     name: term
                     for name, term in assignment.items()
-                    if kept.setdefault(name, random.random() < kept_share)
+                    if kept_by_name.setdefault(name, random.random() < kept_share)
                 }
                 quads.update(dict.fromkeys(self._solution(query, assignment, random, number if is_counted else None)))
         chosen_quads = [quad for quad in quads if random.random() >= dropped_share]

@@ -10,7 +10,7 @@ from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, RDFS, Graph, Quad, Term, as_term
 
 Run: TypeAlias = Callable[[str], Table | None]
-"""Runs a query on the graph; returns its answer, None where it fails."""
+"""Runs a query on the graph; returns its answer, None if it fails."""
 
 DOMAIN, RANGE, SUBCLASS = (IRI(f"{RDFS}{name}") for name in ("domain", "range", "subClassOf"))
 MAX_STATEMENTS = 20_000

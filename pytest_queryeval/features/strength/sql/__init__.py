@@ -55,7 +55,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
         columns.replace_texts(tree)
     uncompared = _uncompared(tree, policy)
     texts = {tree.sql(dialect=dialect)}
-    made: list[Mutant] = []
+    mutants: list[Mutant] = []
     most = most_mutants(sum(1 for _ in tree.walk()))
     for edit in islice(in_turn(_edits(tree, tables, columns, policy, dialect)), 2 * most):  # few are made twice
         text = _edited(tree, edit, dialect)
@@ -73,10 +73,10 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
             change=truncate(change, CHANGE_CHARACTERS),
             equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
-        made.append(mutant)
-        if len(made) == most:
+        mutants.append(mutant)
+        if len(mutants) == most:
             break
-    return made
+    return mutants
 
 
 def _edits(tree: exp.Expr, tables: Tables, columns: Columns, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
@@ -115,13 +115,13 @@ def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
 
 def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     """Return the nodes of selected columns that are not among the `gold_columns`, and that nothing else depends on."""
-    used = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
-    if not used or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):
+    gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
+    if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):
         return []
     left_out: list[exp.Expr] = [
         item
         for place, item in enumerate(tree.selects)
-        if isinstance(item, exp.Column) and not used & {place, item.name.casefold()}
+        if isinstance(item, exp.Column) and not gold_columns & {place, item.name.casefold()}
     ]
     has_places = not tree.is_star and all(isinstance(item, exp.Column | exp.Alias) for item in tree.selects)
     return left_out if has_places else []

@@ -61,7 +61,7 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
 
 
 def _read_columns(tree: exp.Expr) -> frozenset[str] | None:
-    """Return the names of the columns that a query reads; None where it may read all of a table, as for `*`."""
+    """Return the names of the columns that a query reads; None if it may read all of a table, as for `*`."""
     names: set[str] = set()
     for node in tree.walk():
         match node:

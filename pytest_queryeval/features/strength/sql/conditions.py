@@ -64,8 +64,8 @@ def values(site: Site) -> Iterator[Edit]:
                 changed = replaced(node, expression=new)
                 yield Edit(node, changed, "value", equivalent=_same_counts(node, changed, site))
         elif isinstance(node, exp.Between | exp.In):
-            listed = [node.args.get("low"), node.args.get("high"), *node.expressions]
-            for literal in listed:
+            operands = [node.args.get("low"), node.args.get("high"), *node.expressions]
+            for literal in operands:
                 for new in _neighbours(literal) if isinstance(literal, exp.Literal) else ():
                     yield Edit(literal, new, "value")
 
@@ -126,12 +126,12 @@ def ranges(site: Site) -> Iterator[Edit]:
             continue
         value, low, high = (node.args[name] for name in ("this", "low", "high"))
         for low_type, high_type, bound in ((exp.GT, exp.LTE, low), (exp.GTE, exp.LT, high)):
-            both = exp.And(
+            both_bounds = exp.And(
                 this=low_type(this=value.copy(), expression=low.copy()),
                 expression=high_type(this=value.copy(), expression=high.copy()),
             )
             same = INTEGER_TYPE if site.facts.is_integer(value) and _has_fraction(bound) else ""
-            yield Edit(node, exp.Paren(this=both), "between", equivalent=same)
+            yield Edit(node, exp.Paren(this=both_bounds), "between", equivalent=same)
 
 
 def patterns(site: Site) -> Iterator[Edit]:

@@ -19,7 +19,7 @@ class Edit(NamedTuple):
     """A node of a tree, and what replaces it; None removes it.
 
     `operator` names the sort of change. `change` says what it is where the texts of both nodes would be too long.
-    `equivalent` is the reason for which the query still answers the same; empty where that is not known.
+    `equivalent` is the reason for which the query still answers the same; empty if that is not known.
     """
 
     node: exp.Expr

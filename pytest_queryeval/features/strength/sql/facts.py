@@ -1,7 +1,7 @@
 """What holds for the rows of a SELECT on any data that keeps the declared constraints.
 
 Everything is conservative: what cannot be derived from keys, foreign keys, NOT NULL and the conditions of the query
-itself is taken not to hold.
+itself is assumed not to hold.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Facts:
         self.extended = {alias for alias in self.extended if not any(name[0] == alias for name in self._rejected)}
 
     def resolve(self, column: exp.Column) -> Name | None:
-        """Return the column that a name refers to; None where that is not known."""
+        """Return the column that a name refers to; None if that is not known."""
         table, name = column.table.lower(), column.name.lower()
         if table:
             return (table, name) if table in self.sources else OUTER
@@ -156,7 +156,7 @@ class Facts:
         return isinstance(expression, exp.Count | exp.Length)
 
     def type_of(self, column: exp.Column) -> str:
-        """Return the declared type of a column in upper case; empty where none is known."""
+        """Return the declared type of a column in upper case; empty if none is known."""
         name = self.resolve(column)
         source = self.sources.get(name[0]) if name else None
         types = (

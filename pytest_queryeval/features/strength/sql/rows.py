@@ -340,7 +340,7 @@ def _numbers(declared: str, *, is_strict: bool) -> Sequence[Cell]:
 
 @lru_cache(maxsize=8_192, typed=True)
 def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return the value as a column of the declared type stores it, or nothing where the column refuses it.
+    """Return the value as a column of the declared type stores it, or nothing if the column refuses it.
 
     >>> fitted("31", "INTEGER", is_strict=True), fitted(31, "TEXT", is_strict=True), fitted("x", "DATE", is_strict=True)
     ([31], ['31'], [])

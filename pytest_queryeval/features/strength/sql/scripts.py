@@ -57,8 +57,8 @@ def select_key_faults(table: str, columns: Sequence[str], dialect: str) -> str:
     'SELECT id, Year FROM singer GROUP BY id, Year HAVING COUNT(*) > 1 OR id IS NULL OR Year IS NULL'
     """
     names = [quote_in(dialect, keep_case=True)(column) for column in columns]
-    listed, nulls = ", ".join(names), " OR ".join(f"{name} IS NULL" for name in names)
-    return f"SELECT {listed} FROM {quote_in(dialect)(table)} GROUP BY {listed} HAVING COUNT(*) > 1 OR {nulls}"  # noqa: S608 - quoted
+    column_list, nulls = ", ".join(names), " OR ".join(f"{name} IS NULL" for name in names)
+    return f"SELECT {column_list} FROM {quote_in(dialect)(table)} GROUP BY {column_list} HAVING COUNT(*) > 1 OR {nulls}"  # noqa: S608 - quoted
 
 
 def select_nulls(table: str, column: str, dialect: str) -> str:
@@ -93,10 +93,11 @@ def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
     """
     quote = quote_in(dialect, keep_case=True)
     pairs = [
-        (f"a.{quote(own)}", f"b.{quote(referred)}") for own, referred in zip(key.columns, key.referred, strict=True)
+        (f"a.{quote(column)}", f"b.{quote(referred_column)}")
+        for column, referred_column in zip(key.columns, key.referred, strict=True)
     ]
-    joined = " AND ".join(f"{own} = {referred}" for own, referred in pairs)
-    orphaned = " AND ".join([*(f"{own} IS NOT NULL" for own, _ in pairs), f"{pairs[0][1]} IS NULL"])
+    joined = " AND ".join(f"{column} = {referred_column}" for column, referred_column in pairs)
+    orphaned = " AND ".join([*(f"{column} IS NOT NULL" for column, _ in pairs), f"{pairs[0][1]} IS NULL"])
     tables = f"{quote_in(dialect)(table)} AS a LEFT JOIN {quote_in(dialect)(key.table)} AS b"
     return f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}"  # noqa: S608 - quoted
 

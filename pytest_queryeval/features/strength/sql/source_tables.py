@@ -42,8 +42,8 @@ class SourceTables:
         """Return the statements that create the tables, each after those that it refers to, then all others."""
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
-        others = [statement for statement in statements if statement not in by_table.values()]
-        return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *others])
+        other_statements = [statement for statement in statements if statement not in by_table.values()]
+        return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *other_statements])
 
 
 def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDefinition:

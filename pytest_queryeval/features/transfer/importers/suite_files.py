@@ -88,7 +88,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
 
 
 def _taken(path: Path) -> QueryEvalError:
-    return QueryEvalError(f"{path}: is there already: write elsewhere, or replace it with --force")
+    return QueryEvalError(f"{path}: already exists: write elsewhere, or replace it with --force")
 
 
 def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
