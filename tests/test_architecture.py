@@ -90,7 +90,7 @@ OWNERS = {
         "features.causes.sql.shared_parts",
         "features.causes.sql.sql_edits",
         "features.causes.sql.writing",
-        "features.check.compared_texts",
+        "languages.sql.compared_texts",
         "languages.sql.order",
         "languages.sql.parsed_query",
         "languages.sql.rewriting",

@@ -17,7 +17,7 @@ def value_not_in_data(gold: GoldRun) -> Iterator[str]:
     """Find texts that the compared column does not have, but does in other letter case, spacing or spelling."""
     if gold.table is None or gold.query is None or gold.kind.name != "sql":
         return
-    from pytest_queryeval.features.check.compared_texts import MAX_VALUES, compared_texts
+    from pytest_queryeval.languages.sql.compared_texts import MAX_VALUES, compared_texts
 
     schema = gold.session.schema(gold.case)
     for compared in compared_texts(gold.query, gold.case.settings.dialect, schema):

@@ -166,7 +166,7 @@ def test_texts_that_the_data_spells_otherwise_are_found(check, condition, messag
 
 
 def test_spellings_are_not_looked_for_among_too_many_values(check, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.features.check.compared_texts.MAX_VALUES", 2)
+    monkeypatch.setattr("pytest_queryeval.languages.sql.compared_texts.MAX_VALUES", 2)
     Path("shop.sql").write_text(SPELLED, encoding="utf-8")
     suite = cases(
         "gold: SELECT id FROM address WHERE country = 'Switzerlnd'",
