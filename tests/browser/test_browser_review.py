@@ -71,10 +71,10 @@ def write_suite(predictions):
 
 
 @contextmanager
-def served(folder):
+def served(folder, *arguments):
     """The address of the page of a folder, and the process that serves it until the block ends."""
-    reports = sorted(path.name for path in folder.glob("*.json"))
-    command = [sys.executable, "-m", "pytest_queryeval", "review", ".", *reports, "--serve"]
+    arguments = arguments or (".", *sorted(path.name for path in folder.glob("*.json")))
+    command = [sys.executable, "-m", "pytest_queryeval", "review", *arguments, "--serve"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         yield next(match[0] for line in process.stderr if (match := re.search(r"http://\S+", line))), process
@@ -210,6 +210,23 @@ def test_a_damaged_review_file_is_told(browser, shop, server):
         browser.until(lambda: "reviews/emil.jsonl:1:1: " in (browser.text("#status") or ""))
     finally:
         path.unlink()
+
+
+def test_answers_of_an_audit_are_judged_by_question_and_query_alone(browser, shop, axe):
+    case = {"case": "cheapest", "nodeid": "s.queryeval.yaml::cheapest", "stratum": "passed", "probability": 1}
+    path = shop / "audit.jsonl"
+    path.write_text(json.dumps({**case, "predictions": {"1a": {"query": CHEAPEST}}}) + "\n", encoding="utf-8")
+    with served(shop, "--audit", path.name) as (url, _):
+        begin(browser, url, "anna")
+        assert browser.texts(".answer h3") == ["Answer"]
+        assert [row for row in browser.texts(".answer tbody tr") if row] == ["pear", "plum"]
+        assert "gold" not in browser.text("body").lower()
+        assert browser.faults(axe) == []
+        press(browser, "r")
+        browser.until(lambda: browser.text("#progress") == "1 of 1 judged")
+
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [line.get("judgement") for line in lines] == [None, "right"]
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ function matches(item, place) {
   if (place === page.place) return true;
   if (show === "open" && item.mine) return false;
   if (show === "decided" && !item.mine) return false;
-  if (show === "unsure" && item.mine?.decision !== "unsure") return false;
+  if (show === "unsure" && item.mine?.decision !== page.choices.at(-1).name) return false;
   if (reason && !item.reasons?.includes(reason)) return false;
   return `${item.nodeid} ${item.question}`.toLowerCase().includes(search.toLowerCase());
 }
@@ -81,7 +81,7 @@ function showList() {
   const done = page.cases.filter((item) => item.mine).length;
   at("bar").max = page.cases.length || 1;
   at("bar").value = done;
-  at("progress").textContent = `${number(done)} of ${number(page.cases.length)} decided`;
+  at("progress").textContent = `${number(done)} of ${number(page.cases.length)} ${page.isAudit ? "judged" : "decided"}`;
 }
 
 // One case
@@ -94,7 +94,7 @@ function answerOf(words, { who = "", query = null, others = [], item = null, req
 function answersOf(details, mine) {
   const golds = details.golds.map((query, gold) => answerOf(details.golds.length > 1 ? `Gold ${gold + 1}` : "Gold", { who: gold || !details.agreeing.length ? "" : `also of ${plural(details.agreeing.length, "system")}: ${details.agreeing.join(", ")}`, query, request: { gold }, isGold: true }));
   const others = details.answers.map(({ systems: names, query, queries, item, request }, place) =>
-    answerOf(plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request, isOpen: place < OPEN_ANSWERS }),
+    answerOf(page.isAudit ? "Answer" : plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request, isOpen: place < OPEN_ANSWERS }),
   );
   for (const item of mine?.answers ?? []) {
     const same = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
@@ -403,6 +403,7 @@ async function load(reviewer) {
   Object.assign(page, { reviewer, choices, cases, isAudit: Boolean(audit), decided: [] });
   at("reviewer").textContent = shown(reviewer);
   at("note").hidden = page.isAudit;
+  at("show").options[3].textContent = choices.at(-1).words;
   at("choices").replaceChildren(
     ...choices.map(({ name, key, words, hint }) => {
       const button = make("button", { type: "button", name, title: hint, "aria-keyshortcuts": key, "aria-pressed": "false" }, make("kbd", {}, key), words);

@@ -174,6 +174,7 @@ def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], 
             log_config=None,
             log_level="error",
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=1,
         )
