@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> Result:
             if output is None
             else "-o is for a draw: what `--judged` says is printed, and with --json as JSON"
         )
+    if output is not None and output.exists():
+        raise ReportError(f"{output}: already exists, and may have judgements: name a new file")
     reports = [read_report(path) for path in paths]
     cases, left_out = answered_cases(reports)
     if output is not None:
@@ -90,8 +92,6 @@ def run(arguments: argparse.Namespace) -> Result:
 def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawSize, output: Path) -> Result:
     """Write a draw to a new file; return what was drawn from which strata."""
     drawn_cases = draw(cases, size.number, size.seed)
-    if output.exists():
-        raise ReportError(f"{output}: already exists, and may have judgements: name a new file")
     with writing(output):
         write_atomically(output, (_line(case) for case in drawn_cases))
     drawn_numbers = Counter(case.stratum for case in drawn_cases)
@@ -145,10 +145,11 @@ def report_lines(report: AuditReport) -> Iterable[str]:
         yield _capitalized(_system_line(report, judged=report["judged"]))
         yield from _verdict_lines(report)
     if bounds := report["audited"]["bounds"]:
-        contradictory = f", {report['contradictory']} of them since reviewers differ" if report["contradictory"] else ""
+        contradictory = f", of which reviewers contradict each other on {report['contradictory']}"
         yield (
-            f"{pluralize(report['unclear'], 'unclear answer')} left out{contradictory}: "
-            f"{_percent(bounds[0])} to {_percent(bounds[1])} % with them as wrong or right"
+            f"left out as unclear: {pluralize(report['unclear'], 'answer')}"
+            f"{contradictory if report['contradictory'] else ''}; "
+            f"with all of them as wrong or right: {_percent(bounds[0])} to {_percent(bounds[1])} %"
         )
     if agreement := report["agreement"]:
         yield (

@@ -1,10 +1,8 @@
 """How many cases have a property, by those of a stratified draw that were judged, with limits of 95 %.
 
-Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums,
-differences and shares follow from them by MOVER, the method of variance estimates recovery: Zou and Donner,
-"Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27 (2008); for
-shares it is the square-and-add method of Newcombe, "Confidence Intervals for Proportions and Related Measures of Effect
-Size" (2012).
+Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums and
+differences follow from them by MOVER, the method of variance estimates recovery: Zou and Donner, "Construction of
+confidence limits about effect measures: a general approach", Statistics in Medicine 27 (2008).
 """
 
 from __future__ import annotations
@@ -136,25 +134,16 @@ def _distance(first: float, second: float, correlation: float) -> float:
 
 
 def share(part: Estimate, rest: Estimate) -> Estimate | None:
-    """Return the share of one number of cases in it and an independent other one; None where both are 0.
+    """Return the share of one number of cases in it and an independent other one; None if both are 0.
 
-    Each is moved to its limits while the other stays at its value, and squares of the distances are added. Where limits
-    make both 0, any share is possible.
+    Its limits are those that both numbers have at once, so that they hold also where one of them can hardly be lower:
+    square and add would be too short there. Where both may be 0, any share is possible.
     """
     if part.value + rest.value <= 0:
         return None
-    value = part.value / (part.value + rest.value)
-    lows = (_share(part.low, rest.value, 0.0), _share(part.value, rest.high, 0.0))
-    highs = (_share(part.high, rest.value, 1.0), _share(part.value, rest.low, 1.0))
-    return Estimate(
-        value,
-        max(0.0, value - math.hypot(*(value - low for low in lows))),
-        min(1.0, value + math.hypot(*(high - value for high in highs))),
-    )
-
-
-def _share(part: float, rest: float, of_nothing: float) -> float:
-    return part / (part + rest) if part + rest > 0 else of_nothing
+    low = part.low / (part.low + rest.high) if part.low + rest.high > 0 else 0.0
+    high = part.high / (part.high + rest.low) if part.high + rest.low > 0 else 1.0
+    return Estimate(part.value / (part.value + rest.value), low, high)
 
 
 def as_share(estimate: Estimate, size: int) -> Estimate:

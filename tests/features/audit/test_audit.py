@@ -183,6 +183,7 @@ def test_a_share_is_within_0_and_1():
         assert (value is None) == (part.value + rest.value == 0)
         assert value is None or 0 <= value.low <= value.value <= value.high <= 1
     assert share(Estimate(5, 5, 5), Estimate(15, 15, 15)) == Estimate(0.25, 0.25, 0.25)
+    assert share(Estimate(2, 1, 4), Estimate(8, 6, 9)) == Estimate(0.2, 0.1, 0.4)
 
 
 def test_limits_are_rounded_outward_to_whole_cases():
@@ -388,7 +389,7 @@ def test_unclear_answers_are_left_out_of_their_stratum_with_bounds(folder, capsy
     assert (report["judged"], report["unclear"]) == (15, 3)
     assert report["audited"]["value"] == pytest.approx((10 * 7 / 8 + 5) / 15)
     assert report["audited"]["bounds"] == pytest.approx([11 / 15, 14 / 15])
-    assert "3 unclear answers left out: 73.3 to 93.3 % with them as wrong or right" in lines
+    assert "left out as unclear: 3 answers; with all of them as wrong or right: 73.3 to 93.3 %" in lines
 
 
 def test_where_all_is_unclear_the_verdict_counts_and_anything_is_possible(folder, capsys):
@@ -418,7 +419,7 @@ def test_of_each_reviewer_the_last_judgement_counts_and_contradictions_are_uncle
     assert (report["judged"], report["unclear"], report["contradictory"]) == (12, 1, 1)
     assert report["agreement"] == {"share": pytest.approx(1 / 3), "answers": 3}
     assert "reviewers agree in 33 % of their judgements on the 3 answers that several judged" in lines
-    assert "1 unclear answer left out, 1 of them since reviewers differ: " in "\n".join(lines)
+    assert "left out as unclear: 1 answer, of which reviewers contradict each other on 1; " in "\n".join(lines)
     of_stratum = {case["case"] for case in drawn if case["stratum"] == drawn[0]["stratum"]}
     judged = 6 - (drawn[1]["case"] in of_stratum)
     assert report["audited"]["value"] == pytest.approx((6 + 6 * (judged - 1) / judged) / 12)
