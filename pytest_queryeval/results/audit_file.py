@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
@@ -92,11 +92,11 @@ class AnswerJudgement:
 class Audit:
     """The cases that were drawn, and the judgements on the answers to them."""
 
-    cases: Mapping[str, DrawnCase]
+    cases: Mapping[str, DrawnCase] = field(default_factory=dict)
     """By their node ids, in the order of the file."""
-    judgements: Mapping[AnswerName, Mapping[str, Judgement]]
+    judgements: Mapping[AnswerName, Mapping[str, Judgement]] = field(default_factory=dict)
     """The last judgement of each reviewer on the answers that anybody judged."""
-    undrawn: int
+    undrawn: int = 0
     """How many judgements are on answers that were not drawn."""
 
 

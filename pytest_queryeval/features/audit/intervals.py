@@ -1,7 +1,7 @@
 """How many cases have a property, by those of a stratified draw that were judged, with limits of 95 %.
 
-Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums and
-differences follow from them by MOVER, the method of variance estimates recovery: Zou and Donner, "Construction of
+Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums
+and differences follow from them by MOVER, the method of variance estimates recovery: Zou and Donner, "Construction of
 confidence limits about effect measures: a general approach", Statistics in Medicine 27 (2008).
 """
 

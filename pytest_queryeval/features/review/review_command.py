@@ -20,6 +20,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.agreement import review_summary
+from pytest_queryeval.features.review.audited import against_verdict
 from pytest_queryeval.features.review.page import serve_review
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
@@ -30,6 +31,7 @@ from pytest_queryeval.features.review.ranking_summary import ranking_summary, re
 from pytest_queryeval.features.review.reviews_key import reviews_of
 from pytest_queryeval.features.review.systems import System, SystemAnswer, read_systems
 from pytest_queryeval.reports import check_place
+from pytest_queryeval.results.audit_file import Audit, read_audit
 from pytest_queryeval.runs.root import root_of
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
@@ -45,7 +47,7 @@ _tell = teller("review")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the suites and the reports of systems, and the page."""
-    path_help = "a suite file, or a folder with suites; not with --audit"
+    path_help = "a suite file, or a folder with suites"
     parser.add_argument("path", type=Path, nargs="?", metavar="PATH", help=path_help)
     report_help = "a report.json on these suites, one for each system"
     parser.add_argument("reports", type=Path, nargs="*", metavar="REPORT.json", help=report_help)
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--summary", action="store_true", help="only sum up what reviewers decided so far")
     serve_help = "open a page on this machine to decide on the golds, at the end of all arguments"
     parser.add_argument("--serve", type=int, nargs="?", const=0, metavar="PORT", help=serve_help)
-    audit_help = "with --serve: judge the answers that `queryeval audit` drew into this file"
+    audit_help = "what was judged in this file of `queryeval audit`; without PATH, with --serve: judge its answers"
     parser.add_argument("--audit", type=Path, metavar="FILE", help=audit_help)
 
 
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Result:
     used, and for a page that cannot be written.
     """
     _check_arguments(arguments)
-    if arguments.audit is not None:
+    if arguments.path is None:
         return _serve(AuditReview(arguments.audit), "Audit", arguments.serve)
     suites, left_out = read_suites(arguments.path)
     for why in left_out:
@@ -81,12 +83,14 @@ def run(arguments: argparse.Namespace) -> Result:
     root = root_of([arguments.path])
     cases = {_nodeid(case, suite, root): case for suite in suites for case in suite.cases}
     systems = read_systems(arguments.reports, cases)
+    audit = read_audit(arguments.audit) if arguments.audit is not None else Audit()
     recording = _recording(arguments.replay, root)
     chosen = cases if recording is not None else _within_bound(cases, systems)
     with Session(_tell, recording=recording) as session:
         ranking = rank_cases(
-            examine_case(case, nodeid, _answers(nodeid, systems), session)
+            examine_case(case, nodeid, answers, session, against_verdict=against_verdict(audit, nodeid, answers))
             for nodeid, case in with_progress(chosen.items(), _tell, total=len(chosen))
+            for answers in [_answers(nodeid, systems)]
         )
     if arguments.serve is not None:
         suites_of_cases = {_nodeid(case, suite, root): suite for suite in suites for case in suite.cases}
@@ -103,8 +107,10 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
     """Raise `ReportError` for arguments that do not fit each other, or that nothing can be done with."""
-    if arguments.audit is not None and (arguments.serve is None or arguments.path is not None):
-        raise ReportError(f"--audit {arguments.audit}: add --serve, and no suites or reports: the file has the answers")
+    if arguments.path is None and arguments.audit is not None and arguments.serve is None:
+        raise ReportError(
+            f"--audit {arguments.audit}: add --serve to judge its answers, or suites and reports to see what was judged"
+        )
     if arguments.audit is None and arguments.path is None:
         raise ReportError("name a suite file, or a folder with suites")
     if arguments.html is not None and arguments.html.suffix != PAGE_SUFFIX:

@@ -24,6 +24,8 @@ class SystemAnswer:
 
     prediction: QueryOrAnswer | Abstention | None
     """None where the report does not have the whole query."""
+    is_right: bool = False
+    """Whether the case was passed then."""
     is_wrong: bool = False
     """Whether the case was not passed then."""
     refuted_gold: str | None = None
@@ -59,6 +61,7 @@ def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[Syste
             if (reported["question"], reported["evidence"]) == (case.question, case.evidence):
                 answers[reported["nodeid"]] = SystemAnswer(
                     prediction=_prediction(reported),
+                    is_right=reported["outcome"] in ("passed", "xpassed"),
                     is_wrong=reported["outcome"] in ("failed", "missed", "xfailed"),
                     refuted_gold=_refuted_gold(reported),
                 )

@@ -119,7 +119,7 @@ def test_a_case_that_is_gone_is_a_problem(client):
         AuditReview(Path("audit.jsonl"))
 
 
-@pytest.mark.parametrize("arguments", [["--audit", "audit.jsonl"], [".", "--audit", "audit.jsonl", "--serve"], []])
+@pytest.mark.parametrize("arguments", [["--audit", "audit.jsonl"], []])
 def test_arguments_that_do_not_fit_are_refused(client, arguments, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(["review", *arguments])
