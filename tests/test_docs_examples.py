@@ -107,7 +107,7 @@ def test_json_can_be_read(block):
         json.loads(document)
 
 
-@pytest.mark.feature("check", "evaluate", "history", "report_files", "review", "strength", "transfer")
+@pytest.mark.feature("audit", "check", "evaluate", "history", "report_files", "review", "strength", "transfer")
 @pytest.mark.parametrize("command", commands())
 def test_a_command_has_the_options_that_it_is_called_with(command, monkeypatch):
     name, *arguments = shlex.split(command)
