@@ -161,7 +161,10 @@ function showAnswer(answer) {
   }
   const folded = make("details", {}, make("summary", {}, words || (isQueried() ? "Query and answer" : "Answer")));
   folded.open = answer.isOpen;
-  folded.addEventListener("toggle", () => (answer.isOpen = folded.open));
+  folded.addEventListener("toggle", () => {
+    answer.isOpen = folded.open;
+    scrollToDifferences(folded);
+  });
   const others = answer.others.length
     ? make("details", { class: "others" }, make("summary", {}, `${number(answer.others.length)} other ${answer.others.length === 1 ? "query" : "queries"} with this answer`), answer.others.map((query) => coloured(tokens(withoutMargins(query), page.shown.kind), "mark")))
     : null;
@@ -171,11 +174,21 @@ function showAnswer(answer) {
   answer.element.setAttribute("aria-labelledby", id);
   answer.element.replaceChildren(make("header", {}, title, answer.who ? make("span", { class: "who" }, answer.who) : null, mark), folded);
   if (focused) answer.element.querySelector("input")?.focus();
+  scrollToDifferences(folded);
+}
+
+// In a long query or answer the first difference is in sight.
+function scrollToDifferences(within) {
+  for (const box of within.querySelectorAll("pre, .scroll")) {
+    const below = (box.querySelector("mark, tr.only")?.getBoundingClientRect().bottom ?? 0) - box.getBoundingClientRect().bottom;
+    if (below > 0) box.scrollTop += below + 60;
+  }
 }
 
 function markRight(answer, isRight) {
   answer.isRight = isRight;
-  showAnswer(answer);
+  answer.element.classList.toggle("is-right", isRight);
+  answer.element.querySelector("input").checked = isRight;
   showDecision();
   say(`Answer ${markable().indexOf(answer) + 1} is ${isRight ? "marked right" : "no longer marked"}.`);
 }
