@@ -118,7 +118,7 @@ class AuditReview:
         }
         with appending(self._path) as append:
             append([line])
-        self._appended += 1
+            self._appended += 1
 
     def appended_lines(self) -> list[str]:
         """Return a line on how many judgements were appended."""

@@ -45,7 +45,7 @@ CHOICES: Sequence[Choice] = (
     {"name": "unanswerable", "key": "x", "words": "Unanswerable", "hint": "no answer to the question is right"},
     {"name": "unsure", "key": "u", "words": "Unsure", "hint": "unsure: seen, without an effect"},
 )
-KEPT = ("decision", "answers", "compare", "note")  # of a line, which the page shows or sends back
+SHOWN_KEYS = ("decision", "answers", "compare", "note")  # of a line, which the page shows or sends back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class GoldCase:
 
 
 class GoldReview:
-    """Review of the golds of ranked cases, which have their suites by node id; a `server.Review`.
+    """Review of the golds of ranked cases, which have their suites by node id; a `review.Review`.
 
     Raise `NoReviewFileError` for a suite that names no review file.
     """
@@ -92,17 +92,18 @@ class GoldReview:
 
         Raise `CaseError` for a damaged line of a review file.
         """
-        reviews_now = {case.reviews: replace(case.reviews) for case in self._cases}  # which reads their files again
+        # Copies read their files again.
+        reviews_now = {gold_case.reviews: replace(gold_case.reviews) for gold_case in self._cases}
         cases = []
-        for case in self._cases:
-            decisions = reviews_now[case.reviews].of_case(case.name, case.digest)
+        for gold_case in self._cases:
+            decisions = reviews_now[gold_case.reviews].of_case(gold_case.name, gold_case.digest)
             last = next((decision for decision in reversed(decisions) if decision.reviewer == reviewer), None)
-            is_stale = last is not None and last.digest not in (None, case.digest)
+            is_stale = last is not None and last.digest not in (None, gold_case.digest)
             cases.append(
                 {
-                    **listed_case(case.case, case.ranked.nodeid),
-                    "reasons": list(dict.fromkeys(evidence["kind"] for evidence in case.ranked.evidence)),
-                    "mine": _kept(last) if last is not None and not is_stale else None,
+                    **listed_case(gold_case.case, gold_case.ranked.nodeid),
+                    "reasons": list(dict.fromkeys(evidence["kind"] for evidence in gold_case.ranked.evidence)),
+                    "mine": _shown_decision(last) if last is not None and not is_stale else None,
                     "stale": last.decision if last is not None and is_stale else None,
                 }
             )
@@ -110,20 +111,19 @@ class GoldReview:
 
     def case(self, place: int) -> JsonObject:
         """Return the question, the schema, the golds, and the other answers with those who gave them."""
-        item = self._at(place)
-        answers = [_shown_group(group, item.case) for group in item.ranked.answers if not group.is_gold]
-        agreeing = [system for group in item.ranked.answers if group.is_gold for system in group.systems]
+        gold_case = self._at(place)
+        ranked, case = gold_case.ranked, gold_case.case
         return {
-            **case_facts(item.case, item.ranked.nodeid, self._runner),
-            "reasons": [evidence["text"] for evidence in item.ranked.evidence],
-            "problem": item.ranked.problem,
-            "golds": [_text_of(gold, item.case) for gold in item.case.golds],
-            "agreeing": agreeing,
-            "answers": answers,
+            **case_facts(case, ranked.nodeid, self._runner),
+            "reasons": [evidence["text"] for evidence in ranked.evidence],
+            "problem": ranked.problem,
+            "golds": [_text_of(gold, case) for gold in case.golds],
+            "agreeing": [system for group in ranked.answers if group.is_gold for system in group.systems],
+            "answers": [_shown_group(group, case) for group in ranked.answers if not group.is_gold],
         }
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run a `gold` or an answer by its place, an `item` of an earlier decision, or a `query` that was written."""
+        """Run a `gold` by its place, an `item` of `answers`, or a `query` that was written."""
         case, item = self._at(place).case, request.get("item")
         match request:
             case {"gold": int(at)} if at in range(len(case.golds)):
@@ -142,17 +142,17 @@ class GoldReview:
 
         Raise `ReportError` or `CaseError` for a decision that a suite could not be read with.
         """
-        item, answers = self._at(place), decision.get("answers", [])
+        gold_case, answers = self._at(place), decision.get("answers", [])
         if not isinstance(answers, list):
             raise ReportError("`answers` is a list")
         if MARK in json.dumps(answers, ensure_ascii=False):
             raise ReportError("secrets were removed from an answer: write it into the review file by hand")
         reviewer = check_reviewer(str(decision.get("reviewer", "")), ReportError)
-        file = item.reviews.file_of(reviewer)
+        file = gold_case.reviews.file_of(reviewer)
         line = decision_line(
-            item.name,
+            gold_case.name,
             file,
-            digest=item.digest,
+            digest=gold_case.digest,
             decision=cast("Any", decision.get("decision")),  # which is read below
             answers=answers,
             compare=decision.get("compare"),
@@ -162,14 +162,16 @@ class GoldReview:
         try:
             json.dumps(line, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise ReportError("a text is no Unicode: it holds half of a character") from error
+            raise ReportError("a text holds half of a character: remove it") from error
         read_decision(parse_json(json.dumps(line), file_at(file), line=0))
-        contents = _contents(answers, item.case)
-        if contents and not item.case.answerable:
-            raise ReportError(f"'{item.case.id}' has `answerable: false`: change the suite before it has an answer")
+        contents = _contents(answers, gold_case.case)
+        if contents and not gold_case.case.answerable:
+            raise ReportError(
+                f"'{gold_case.case.id}' has `answerable: false`: change the suite before it has an answer"
+            )
         with appending(file) as append:
             append([line])
-        self._appended[file] += 1
+            self._appended[file] += 1
 
     def appended_lines(self) -> list[str]:
         """Return a line for each review file on how many decisions were appended."""
@@ -189,7 +191,7 @@ def _shown_group(group: AnswerGroup, case: Case) -> JsonObject:
     return {
         "systems": group.systems,
         "query": query,
-        "queries": [other_query for other_query in group.queries if other_query != query],
+        "queries": [system_query for system_query in group.queries if system_query != query],
         "item": item,
         "request": item and {"item": item},
     }
@@ -202,9 +204,9 @@ def _text_of(gold: QueryOrAnswer, case: Case) -> str | None:
     return gold.query
 
 
-def _kept(decision: GoldDecision) -> Mapping[str, JsonValue]:
+def _shown_decision(decision: GoldDecision) -> Mapping[str, JsonValue]:
     line = json_mapping(decision.line)
-    return {key: line[key] for key in KEPT if key in line}
+    return {key: line[key] for key in SHOWN_KEYS if key in line}
 
 
 def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:

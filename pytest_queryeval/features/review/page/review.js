@@ -4,7 +4,8 @@ const LISTED = 60; // cases around the one that is shown
 const OPEN_ANSWERS = 4; // others are folded
 const DIGITS = 9;
 const at = (id) => document.getElementById(id);
-const page = { reviewer: "", choices: [], cases: [], place: null, shown: null, answers: [], decided: [], isAudit: false };
+// `place` is the case that is shown, `wanted` the one that was asked for last.
+const page = { reviewer: "", choices: [], cases: [], place: null, wanted: null, shown: null, answers: [], decided: [], isAudit: false };
 
 async function ask(path, body) {
   let response;
@@ -97,8 +98,8 @@ function answersOf(details, mine) {
     answerOf(page.isAudit ? "Answer" : plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request, isOpen: place < OPEN_ANSWERS }),
   );
   for (const item of mine?.answers ?? []) {
-    const same = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
-    if (same) same.isRight = same.isOpen = true;
+    const equalAnswer = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
+    if (equalAnswer) equalAnswer.isRight = equalAnswer.isOpen = true;
     else others.push(answerOf("Your answer", { query: item.query ?? null, item, request: { item }, isRight: true }));
   }
   return [...golds, ...others];
@@ -115,10 +116,10 @@ function isQueried() {
 function queryPane(answer) {
   const kind = page.shown.kind;
   if (answer.query === null) return make("p", { class: "quiet" }, answer.isGold || answer.request ? "a stored answer, no query" : "no query: the system abstained");
-  const own = tokens(withoutMargins(answer.query), kind);
-  const gold = page.answers.find((one) => one.isGold)?.query;
-  if (!answer.isGold && gold) markDifferences(tokens(withoutMargins(gold), kind), own);
-  return coloured((isQueried() ? laidOut(own, kind) : jsonLines(answer.query)) ?? own, "mark");
+  const query = tokens(withoutMargins(answer.query), kind);
+  const gold = page.answers.find(({ isGold }) => isGold)?.query;
+  if (!answer.isGold && gold) markDifferences(tokens(withoutMargins(gold), kind), query);
+  return coloured((isQueried() ? laidOut(query, kind) : jsonLines(answer.query)) ?? query, "mark");
 }
 
 function answerPane(answer) {
@@ -248,7 +249,9 @@ function schemaOf({ schema, kind }) {
 }
 
 async function showPlace(place) {
+  page.wanted = place;
   const details = await ask(`cases/${place}`);
+  if (page.wanted !== place) return;
   const item = page.cases[place];
   Object.assign(page, { place, shown: details });
   page.answers = answersOf(details, item.mine);
@@ -304,11 +307,11 @@ async function decide(name) {
   } else if (await attempt(() => open(next))) say(words);
 }
 
-// The next case of the list that is to be decided, from this one on and then from the first; else the next one.
+// The next case of the list that is to be decided, from this one on and then from the first; null where there is none.
 function nextPlace(place) {
   const places = listed();
-  const order = [...places.filter((other) => other > place), ...places.filter((other) => other < place)];
-  return order.find((other) => !page.cases[other].mine) ?? null;
+  const inTurn = [...places.filter((later) => later > place), ...places.filter((earlier) => earlier < place)];
+  return inTurn.find((candidate) => !page.cases[candidate].mine) ?? null;
 }
 
 function append(place, decision) {
@@ -338,7 +341,7 @@ function open(place) {
 
 function move(step) {
   const places = listed();
-  const next = places[places.indexOf(page.place) + step];
+  const next = places[places.indexOf(page.wanted) + step];
   if (next !== undefined) attempt(() => open(next));
 }
 
@@ -404,8 +407,9 @@ async function nameReviewer() {
   at("name-field").value = page.reviewer || remembered("name") || document.body.dataset.reviewer;
   dialog.showModal();
   at("name-field").select();
+  dialog.returnValue = "";
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
-  const name = at("name-field").value.trim();
+  const name = dialog.returnValue && at("name-field").value.trim();
   if (!name) return page.reviewer || nameReviewer();
   remembered("name", name);
   return name;
