@@ -327,6 +327,11 @@ def test_edits_are_local(predicted, gold, label, change):
             "SELECT ?x { ?x a :Singer FILTER NOT EXISTS { ?x :knows ?y } }",
             ["wrong-operator EXISTS → NOT EXISTS", "swapped ?y :knows ?x → ?x :knows ?y"],
         ),
+        (
+            "SELECT ?x ?age { ?age :age ?x } ORDER BY ?age ?x",
+            "SELECT ?x ?age { ?x :age ?age } ORDER BY ?age ?x",
+            ["swapped ?age :age ?x → ?x :age ?age"],
+        ),
         ("SELECT ?y { ?x :knows ?y }", "SELECT ?x { ?x :knows ?y }", ["wrong-column ?y → ?x"]),
     ],
 )
