@@ -383,7 +383,8 @@ def test_gates_load_nothing_that_only_a_comparison_with_a_baseline_needs(tmp_pat
 
 
 def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
-    suite = "kind: sql\nsource: a.db\ncases:\n  - {id: a, gold: SELECT 1, predicted: SELECT 1}\n"
+    metrics = "metrics: [exact_set_match, exact_set_match_spider]\nthresholds: {}\n"
+    suite = f"kind: sql\nsource: a.db\n{metrics}cases:\n  - {{id: a, gold: SELECT 1, predicted: SELECT 1}}\n"
     (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
 
     loaded = loaded_after("import pytest; assert pytest.main(['--collect-only', '-q']) == 0", cwd=tmp_path)

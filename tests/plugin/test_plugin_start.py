@@ -45,14 +45,6 @@ def test_project_without_suites_loads_nothing_heavy(write, loaded_by):
     assert {name for name in ours if not name.startswith("pytest_queryeval.plugin")} == options
 
 
-def test_collection_of_a_sql_suite_loads_no_parser_and_no_engine(suite, loaded_by):
-    suite(case("one"), case("two"))
-
-    loaded = {name.partition(".")[0] for name in loaded_by("--collect-only", "-q")}
-
-    assert not {"sqlglot", "rdflib", "pyoxigraph", "SPARQLWrapper", "torch"} & loaded
-
-
 IMPORTED = """
 import sys, pytest
 

@@ -118,14 +118,3 @@ def test_a_suite_of_texts_needs_no_source(write, run_and_parse):
     )
 
     assert run_and_parse().outcomes == {"one": "passed"}
-
-
-def test_plain_collection_does_not_load_the_parser(levels, pytester):
-    pytester.makeconftest(
-        "import sys\n\n\ndef pytest_sessionfinish():\n"
-        "    sys.stdout.write(f\"loaded: {'sqlglot' in sys.modules}\\n\")\n"
-    )
-
-    result = pytester.runpytest_subprocess("--collect-only", "-q", "-s")
-
-    result.stdout.fnmatch_lines(["*loaded: False*"])
