@@ -18,17 +18,26 @@ TEST = .venv-test
 PYTHONS = $(foreach version,3.12 3.13,$(shell python$(version) -c '' 2> /dev/null && echo python$(version)))
 OLDEST = .venv-oldest
 BUILD = .venv-build
-FAST = not slow
-SLOW = slow or hypothesis
+SELECTED = not slow
 # What these test is the same on each version of pytest.
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
-# A third of the tests' time is waiting: three processes keep two cores busy.
-PYTEST = $(TEST)/bin/python -m pytest -n 3 --dist worksteal
-QUICK = $(TEST)/bin/python -m pytest -m "not slow and not server and not process and not long"
+PYTEST = $(TEST)/bin/python -m pytest
+# All tests, in parts of 50 to 130 s of processor time, large ones first. Each is one process: workers of pytest-xdist
+# would all collect every test, load the same libraries and start the same servers. A third of the time is waiting: three
+# parts at once keep two cores busy.
+PARTS = plugin core-1 features-1 browser core-2 features-2
+MODELS = tests/features/embeddings tests/plugin/test_plugin_semantic.py  # import PyTorch, which takes long
+plugin = tests/plugin $(MODELS:%=--ignore=%)
+core-1 = tests/test_[a-l]*
+core-2 = tests/test_[m-z]*
+features-1 = $(filter-out $(MODELS),$(wildcard tests/features/[a-h]*))
+features-2 = tests/features/[i-z]*
+browser = tests/browser tests/conformance $(MODELS)
+QUICK = $(PYTEST) -m "not slow and not server and not process and not long"
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick quick-core quick-features test all-tests compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
+.PHONY: quick quick-core quick-features test all-tests $(PARTS) compiled test-slow test-engines test-oldest test-pythons dist lock schemas docs example lint install clean
 
 # The type checker, which has one process, runs beside the tests. These wait for nothing, and each of two processes has
 # half of them: with pytest-xdist both would collect all tests, and a third process would take a tenth of the time.
@@ -42,17 +51,20 @@ quick-features: $(TEST)/.installed compiled
 	$(QUICK) tests/features
 
 test: $(TEST)/.installed
-	@$(MAKE) --no-print-directory --jobs 2 lint all-tests
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target $(PARTS) lint
 
-all-tests: $(TEST)/.installed compiled
-	$(PYTEST) -m "$(FAST)"
+all-tests: $(TEST)/.installed
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target $(PARTS)
+
+$(PARTS): $(TEST)/.installed compiled
+	$(PYTEST) -m "$(SELECTED)" $(OPTIONS) $($@)
 
 # Processes that run queries write no bytecode: a sixth of what each of a thousand of them takes would be compiling.
 compiled: $(TEST)/.installed
 	@$(TEST)/bin/python -m compileall -q pytest_queryeval
 
-test-slow: $(TEST)/.installed compiled
-	$(PYTEST) -m "$(SLOW)" --hypothesis-profile=thorough
+test-slow:
+	@$(MAKE) --no-print-directory all-tests SELECTED="slow or hypothesis" OPTIONS=--hypothesis-profile=thorough
 
 # On one processor: Spark takes the rest. ClickHouse's driver needs an older SQLAlchemy than constraints.txt names.
 test-engines: $(TEST)/.installed

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,25 @@ def test_commands_of_make_exist(page):
 
     assert commands
     assert commands <= targets
+
+
+def test_each_test_file_is_in_one_part_of_make_test():
+    printed = subprocess.run(
+        ["make", "--dry-run", "all-tests"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    ).stdout
+    commands = [line.split() for line in printed.splitlines() if " -m pytest " in line]
+
+    files = Counter(
+        file
+        for words in commands
+        for word in words
+        if word.startswith("tests/")
+        for path in ROOT.glob(word)
+        for file in ([path] if path.is_file() else path.rglob("test_*.py"))
+        if f"--ignore={file.relative_to(ROOT)}" not in words
+    )
+
+    assert files == dict.fromkeys(ROOT.glob("tests/**/test_*.py"), 1)
 
 
 @pytest.mark.feature("ci", "excel", "page")
