@@ -89,6 +89,7 @@ OWNERS = {
         "features.causes.sql.respelling",
         "features.causes.sql.shared_parts",
         "features.causes.sql.sql_edits",
+        "features.causes.sql.text_case",
         "features.causes.sql.writing",
         "languages.sql.compared_texts",
         "languages.sql.order",

@@ -21,6 +21,7 @@ CauseLabel: TypeAlias = Literal[
     "wrong-operator",
     "wrong-value",
     "value-case",
+    "gold-value",
     "wrong-join-type",
     "missing-join",
     "extra-join",

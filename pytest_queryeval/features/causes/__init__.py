@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from pytest_queryeval.core.cause import Cause, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes.failed import Repair
+
+
+class Correction(NamedTuple):
+    """What is wrong with gold, and the query that it should be."""
+
+    edit: CausingEdit
+    query: str
 
 
 class Edits(NamedTuple):
@@ -25,6 +32,8 @@ class Edits(NamedTuple):
     """On how many small databases a repaired query is compared with gold."""
     is_extended: bool = False
     """Whether edits that are enough on the source, but not on small databases, are tried with one more at once."""
+    correction: Correction | None = None
+    """Of gold, where the data show that it is at fault: then predicted is compared with the query that it should be."""
     repairs: Iterable[Repair] = ()
     """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
 

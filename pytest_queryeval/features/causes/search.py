@@ -18,7 +18,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import EDITS, Edits
+from pytest_queryeval.features.causes import EDITS, Correction, Edits
 from pytest_queryeval.features.causes.failed import Repair
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
@@ -35,6 +35,7 @@ Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
 _OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
 STILL_WRONG = "; then it runs, but its answer is still wrong"
+STILL_DIFFERENT = "; with that, too, the answers differ"
 NO_EFFECT = "; no effect on this data"
 
 
@@ -172,8 +173,26 @@ def _repaired(
     if DECIDING_METRIC not in trial.scores and score(trial.predicted) != 0.0:
         return None
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
+    correction = differences.correction
+    if correction is not None:
+        return _cause_beside_gold(correction, case, trial, predicted_query, session)
     causes = (next(_causes(edits, differences, case, gold, score, session), None) for edits in differences.groups)
     return next(filter(None, causes), None) or differences.fallback()
+
+
+def _cause_beside_gold(
+    correction: Correction, case: Case, trial: Trial, predicted_query: str, session: Session
+) -> Cause:
+    """Return what is wrong with gold, and the edits that lead from predicted to the query that gold should be."""
+    corrected_case = replace(case, golds=(QueryOrAnswer(query=correction.query),))
+    corrected_trial = replace(trial, gold_index=0, scores={})
+    score = _score(case, trial, session.execute_cached(corrected_case.golds[0], case, is_derived=True), session)
+    if score(trial.predicted) == 1.0:
+        return Cause(edits=(correction.edit,))
+    further = _repaired(corrected_case, corrected_trial, correction.query, predicted_query, session)
+    if isinstance(further, Cause):
+        return Cause(edits=(correction.edit, *further.edits))
+    return Cause(edits=(replace(correction.edit, change=f"{correction.edit.change}{STILL_DIFFERENT}"),))
 
 
 def _causes(

@@ -246,6 +246,48 @@ def test_nulls_dates_and_joins(cause_of, predicted, gold, label):
     assert [edit.label for edit in cause.edits] == [label]
 
 
+def test_a_text_that_only_predicted_has_as_the_data_is_the_fault_of_gold(cause_of):
+    cause = cause_of(f"{NAMES} WHERE country = 'FR'", f"{NAMES} WHERE country = 'fr'")
+
+    assert edits(cause) == [("gold-value", "WHERE", "gold's 'fr' is not in singer.country, 'FR' is")]
+    assert cause.repaired_query is None
+
+
+def test_beside_a_wrong_text_of_gold_predicted_may_be_wrong(cause_of):
+    gold = f"{NAMES} WHERE country = 'fr' AND age >= 30 AND name = 'ANA'"
+
+    cause = cause_of("SELECT id FROM singer WHERE country = 'FR' AND age >= 30", gold)
+
+    assert edits(cause) == [
+        (
+            "gold-value",
+            "WHERE",
+            "gold's 'ANA' is not in singer.name, 'Ana' is; gold's 'fr' is not in singer.country, 'FR' is",
+        ),
+        ("missing-condition", "WHERE", "nothing → name = 'Ana'"),
+        ("wrong-column", "SELECT", "id → name"),
+    ]
+    assert cause.repaired_query is None
+
+
+UNLIKE = "SELECT max(id), country FROM singer WHERE country <> 'DE' AND age <> 40 GROUP BY country HAVING count(*) > 1"
+
+
+def test_a_wrong_text_of_gold_may_not_be_all(cause_of):
+    cause = cause_of(f"{NAMES} WHERE country = 'FR' ORDER BY id LIMIT 1", UNLIKE.replace("<> 'DE'", "= 'fr'"))
+
+    change = "gold's 'fr' is not in singer.country, 'FR' is; with that, too, the answers differ"
+    assert edits(cause) == [("gold-value", "WHERE", change)]
+
+
+def test_a_text_that_the_data_has_in_another_letter_case_is_told_where_there_is_no_cause(database, session):
+    predicted = f"{NAMES} WHERE country = 'fr' ORDER BY id LIMIT 1"
+
+    result = evaluate_case(make_case(source=database, golds=(query(UNLIKE),), predicted=query(predicted)), session)
+
+    assert "WHERE country = 'fr' (singer.country has 'FR')" in result.shown.details["cause"]["only_predicted"]
+
+
 def test_two_edits_where_one_is_not_enough(cause_of):
     cause = cause_of("SELECT name FROM singer WHERE age > 30", "SELECT country FROM singer WHERE age > 45")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -15,6 +17,8 @@ from pytest_queryeval.text.truncation import one_line
 
 MAX_LINE = 200  # characters
 MAX_SHOWN = 20  # lines of each query
+Remarks: TypeAlias = Mapping[tuple[str, str], str]
+"""What to say about a text that a column is compared with, by the name of the column, in lower case, and the text."""
 _IN_ONE_LINE = ("SELECT", "GROUP BY")
 _OWN_CLAUSES = ("group", "having", "limit", "with_")  # of a nested query that is not the same as a join
 _OMITTED = exp.Var(this="SELECT …")
@@ -36,12 +40,12 @@ class _Part:
 
 
 def shared_parts(
-    predicted: exp.Expr, gold: exp.Expr, write: Callable[[exp.Expr], str], remarks: Mapping[str, str]
+    predicted: exp.Expr, gold: exp.Expr, write: Callable[[exp.Expr], str], remarks: Remarks
 ) -> SharedPatterns:
     """Return the parts that only one of two queries has, whose tables have the same aliases.
 
     Parts come first whose texts the queries write in another letter case. `write` returns the text of a tree, which it
-    may change; `remarks` are what to say about texts.
+    may change.
     """
     predicted, gold = (_with_table_names(tree) for tree in (predicted, gold))
     joined = _joined_as_in(gold, predicted)
@@ -116,9 +120,7 @@ def _count(of: Iterable[_Part]) -> int:
     return sum(1 + _count(part.inner) for part in of)
 
 
-def _lines(
-    differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], str], remarks: Mapping[str, str]
-) -> Iterator[str]:
+def _lines(differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
     """Yield a line for each part; the columns of SELECT, as those of GROUP BY, are in one line."""
     in_one_line = Counter((place, part.word) for place, part in differing if part.word in _IN_ONE_LINE)
     for place, part in differing:
@@ -129,10 +131,11 @@ def _lines(
             continue
         nodes = [member.node for member in together if member.node is not None]
         texts = ", ".join(write(node.copy()) for node in nodes)
+        columns = [column.name.lower() for node in nodes for column in node.find_all(exp.Column)]
         literals = [literal.name for node in nodes for literal in node.find_all(exp.Literal)]
-        said = "; ".join(dict.fromkeys(remarks[text] for text in literals if text in remarks))
+        remarks_on_texts = [remarks[pair] for pair in product(columns, literals) if pair in remarks]
         line = one_line(f"{place}{part.word} {texts}".strip(), MAX_LINE)
-        yield f"{line} ({said})" if said else line
+        yield " ".join((line, *(f"({remark})" for remark in dict.fromkeys(remarks_on_texts))))
 
 
 def _parts_of_query(tree: exp.Expr) -> Iterator[_Part]:

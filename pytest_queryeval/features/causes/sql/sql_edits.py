@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import overload
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.model import Case, Execution
+from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import Edits
@@ -24,7 +24,8 @@ from pytest_queryeval.features.causes.sql.aligned import align, query_within
 from pytest_queryeval.features.causes.sql.clauses import ClauseEdits
 from pytest_queryeval.features.causes.sql.edit import Edit, Side, Size, rank
 from pytest_queryeval.features.causes.sql.failed import sql_repairs
-from pytest_queryeval.features.causes.sql.shared_parts import shared_parts
+from pytest_queryeval.features.causes.sql.shared_parts import Remarks, shared_parts
+from pytest_queryeval.features.causes.sql.text_case import correction, remarks
 from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.truncation import one_line
@@ -137,8 +138,8 @@ class SqlEdits:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree
 
-    def shared_parts(self, remarks: Mapping[str, str] | None = None) -> SharedPatterns:
-        """Return what predicted and gold have in common; `remarks` are what to say about texts."""
+    def shared_parts(self, remarks: Remarks | None = None) -> SharedPatterns:
+        """Return what predicted and gold have in common."""
         return shared_parts(self._root.this, self._gold, self._write, remarks or {})
 
     def shown(self, edit: Edit) -> CausingEdit:
@@ -221,8 +222,23 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     if predicted.error is None:
         if edits is None:
             return Edits()
+
+        def run(lookup: str) -> Table | None:
+            answer = session.execute_cached(QueryOrAnswer(query=lookup), case, is_derived=True).answer
+            return answer if isinstance(answer, Table) else None
+
+        def shared() -> SharedPatterns:
+            return edits.shared_parts(remarks((query, gold_query), dialect, schema, run))
+
         is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
-        return Edits(groups, edits.shared_parts, int(is_telling), databases=DATABASES, is_extended=True)
+        return Edits(
+            groups,
+            shared,
+            int(is_telling),
+            databases=DATABASES,
+            is_extended=True,
+            correction=correction(gold_query, query, dialect, schema, run),
+        )
     failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
     return Edits(groups, databases=DATABASES, repairs=sql_repairs(failed_query))
 
