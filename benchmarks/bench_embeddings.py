@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(what: str, pairs: Pairs, model: Any, runs: int) -> None:
-    """The loop that published code has, and ours with an empty cache each time, by turns."""
+    """The loop that published code has, and ours with an empty cache each time, alternately."""
     texts = {text for pair in pairs for text in pair}
     print(
         f"{what}: {len(pairs):,} pairs, {len(texts):,} texts, {sum(map(len, texts)) / len(texts):.0f} characters each"

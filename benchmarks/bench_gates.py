@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def seconds(where, number):
-    """Return the CPU time of a run with so many gates."""
+    """Return the CPU time of a run with this number of gates."""
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder)
         cases = [

@@ -2,7 +2,7 @@
 
 Each installed format is rendered in turn. Prints the median of the runs, of the wall's and of the processor's seconds,
 and the size of each format, and the sum of those that are to take 2 s together. What a format imports and starts on its
-first use is in its first run, which is told beside the median. Last comes the median of how long Chromium takes from
+first use is in its first run, which is printed beside the median. Last comes the median of how long Chromium takes from
 opening the page until the table of cases can be used.
 """
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def time_to_interactive(report: Report, runs: int) -> str:
-    """How long a page takes to be usable, or why nobody knows."""
+    """How long a page takes to be usable, or why that is unknown."""
     if "html" not in REPORTS.installed():
         return "skipped, pytest-queryeval[html] is not installed"
     try:

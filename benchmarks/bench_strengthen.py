@@ -150,7 +150,7 @@ def strengthen(name: str, cases: list[Case]) -> None:
     print(f"  {failures['constraints']} constraints of a source are broken by a variant")
     print(
         f"  of {sum(len(one.equivalent) for one in every):,} mutants that are called equivalent, "
-        f"{failures['equivalent on the source']} answer otherwise than gold on the source, "
+        f"{failures['equivalent on the source']} differ from gold on the source, "
         f"{failures['equivalent']} on a variant"
     )
     if failing:

@@ -60,7 +60,7 @@ def test_a_column_comes_from_a_table_through_the_queries_that_pass_it_on(query, 
     columns = Columns(TOWN.tables, "sqlite")
     column = tree.selects[0]
 
-    assert columns.origin(columns.around(column), column.table.lower(), column.name.lower()) == origin
+    assert columns.origin(columns.names_at(column), column.table.lower(), column.name.lower()) == origin
 
 
 def test_a_query_sees_what_is_around_it_but_not_what_it_is_joined_with():

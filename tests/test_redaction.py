@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pytest_queryeval
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.features.command_predictor.replies import STDERR_CHARACTERS, stderr_tail, stderr_text
-from pytest_queryeval.features.json.schema_child import shown
+from pytest_queryeval.features.json.schema_child import short_repr
 from pytest_queryeval.features.json.values import MAX_PATH, path_text
 from pytest_queryeval.results.case_json import report_cell
 from pytest_queryeval.sandbox.http.messages import message
@@ -267,8 +267,8 @@ CUTS = {
     "answer of a service": (lambda text, most: message("text/plain", text.encode(), most), 40),
     "path of JSON": (lambda text, most: path_text([text, text]), MAX_PATH),
     "key of JSON": (lambda text, most: path_text([text]), MAX_PATH),
-    "value of JSON": (lambda text, most: shown(text, most), 40),
-    "schema of JSON": (lambda text, most: shown([text], most), 40),
+    "value of JSON": (lambda text, most: short_repr(text, most), 40),
+    "schema of JSON": (lambda text, most: short_repr([text], most), 40),
     "stderr": (lambda text, most: stderr_text(text.encode()), STDERR_CHARACTERS),
     "last lines of stderr": (lambda text, most: "".join(stderr_tail(text.encode())), CELL_CHARACTERS),
 }

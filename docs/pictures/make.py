@@ -104,7 +104,7 @@ class Browser:
         return self
 
     def open(self, page: Path, *, height: int, width: int = WIDTH, fragment: str = "") -> Browser:
-        """Open a report in a window that shows so many pixels of it."""
+        """Open a report in a window that shows this number of pixels of it."""
         self._resize(width, height)
         self._driver.get("about:blank")  # else only the fragment would change
         self._driver.get(f"{page.as_uri()}{fragment}")

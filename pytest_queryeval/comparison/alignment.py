@@ -143,7 +143,7 @@ def whole_alignments(
     if fits is not None:
         search.gold_kinds, search.predicted_kinds = fits.gold_kinds, fits.predicted_kinds
     narrowed = fits.narrowed if fits is not None and height == need else None
-    yield from (columns for columns in search.whole(need, narrowed) if columns not in yielded)
+    yield from (columns for columns in search.alignments_matching(need, narrowed) if columns not in yielded)
 
 
 def _has_same_columns(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]], pinned: int) -> bool:
@@ -199,7 +199,9 @@ class _Search:
             self._exceeds(self.rows.likely())
         return Alignment(columns=self.best.columns, matched=self.best.matched, proven=proven)
 
-    def whole(self, need: int, narrowed: Callable[[Options], Options] | None) -> Iterator[tuple[int, ...]]:
+    def alignments_matching(
+        self, need: int, narrowed: Callable[[Options], Options] | None
+    ) -> Iterator[tuple[int, ...]]:
         """Yield alignments that match `need` rows, of the options that `narrowed` leaves."""
         self.need = need
         top = self._top(self.rows.root)
@@ -211,7 +213,7 @@ class _Search:
 
     def _maximise_rows(self) -> None:
         ceiling = self.rows.root.bound
-        if self.best.matched == ceiling or (self.rows.whole(ceiling) and self._within_half([ceiling])):
+        if self.best.matched == ceiling or (self.rows.needs_all_rows(ceiling) and self._within_half([ceiling])):
             return
         ceiling = min(ceiling, *map(max, self.rows.pairs.values()))
         if self.best.matched == ceiling or self._within_half([ceiling - int(ceiling * loss) for loss in _LOSSES]):
@@ -307,8 +309,8 @@ class _Search:
         if not pairs:
             return node
         self.budget.spend(sum(map(len, node.options.values())))
-        taken = {*pairs.values()}
-        options = {i: [j for j in js if j not in taken] for i, js in node.options.items() if i not in pairs}
+        used_columns = {*pairs.values()}
+        options = {i: [j for j in js if j not in used_columns] for i, js in node.options.items() if i not in pairs}
         self._bar(step, options)
         columns = {**node.columns, **pairs}
         if node.split is None or not options:
@@ -359,8 +361,8 @@ class _Search:
 def _forced(node: _Node) -> list[_Step]:
     """Return the only step where each gold column may take one kind of predicted column; none if these are too few."""
     pairs: dict[int, int] = {}
-    taken: set[int] = set()
+    used_columns: set[int] = set()
     for i, js in node.options.items():
-        pairs[i] = next((j for j in js if j not in taken), -1)
-        taken.add(pairs[i])
-    return [] if -1 in taken else [_Step(node, pairs, node.bound)]
+        pairs[i] = next((j for j in js if j not in used_columns), -1)
+        used_columns.add(pairs[i])
+    return [] if -1 in used_columns else [_Step(node, pairs, node.bound)]

@@ -272,8 +272,8 @@ def _same_colour(gold: Colours, predicted: Colours) -> list[tuple[list[BlankNode
 
 def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:
     """Pair nodes of parts without a partner: by label, which one source keeps over its queries, then in their order."""
-    taken = set(names.values())
-    free = {node: None for node in gold if node not in taken}
+    used_names = set(names.values())
+    free = {node: None for node in gold if node not in used_names}
     unnamed = [node for node in predicted if node not in names]
     by_label = {node: node for node in unnamed if node in free}
     unpaired = (node for node in free if node not in by_label)

@@ -80,14 +80,14 @@ class RowClasses:
         """The number of distinct cells of each gold column: a column with many of them splits the classes well."""
         return [len(set(column)) for column in self.gold]
 
-    def whole(self, need: int) -> bool:
+    def needs_all_rows(self, need: int) -> bool:
         """Return whether `need` rows are all that may match, on both sides."""
         return need == len(self.root.gold.rows) == len(self.root.predicted.rows)
 
     def candidates(self, need: int) -> dict[int, list[int]]:
         """Return the predicted columns with which an open gold column can match `need` rows, and maybe some others."""
         open_predicted = range(self.pinned, len(self.predicted))
-        if self.whole(need):
+        if self.needs_all_rows(need):
             same: dict[int, list[int]] = {}
             for j in open_predicted:
                 same.setdefault(self._signature(self.root.predicted, self.predicted[j]), []).append(j)

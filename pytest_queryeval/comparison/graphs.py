@@ -62,11 +62,13 @@ def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for row in weights:
         grown: dict[int, tuple[float, tuple[int, ...]]] = {}
-        for used, (total, columns) in best.items():
+        for columns_used, (total, columns) in best.items():
             for column, weight in enumerate(row):
-                taken = used | 1 << column
-                if taken != used and (taken not in grown or total + weight > grown[taken][0]):
-                    grown[taken] = total + weight, (*columns, column)
+                new_columns_used = columns_used | 1 << column
+                if new_columns_used != columns_used and (
+                    new_columns_used not in grown or total + weight > grown[new_columns_used][0]
+                ):
+                    grown[new_columns_used] = total + weight, (*columns, column)
         best = grown
     return list(max(best.values(), key=lambda assigned: assigned[0])[1])
 

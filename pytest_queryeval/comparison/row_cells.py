@@ -173,7 +173,7 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
             candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
         else:
             groups = (fractions,) if kind is int else (fractions, integers)
-            candidates = chain.from_iterable(_around(quantity, numbers, policy) for numbers in groups)
+            candidates = chain.from_iterable(_near_numbers(quantity, numbers, policy) for numbers in groups)
         for candidate, candidate_code in candidates:
             visits += 1
             if visits > MAX_NEAR_PAIRS:
@@ -210,7 +210,7 @@ def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> CodesBy
     return coded_values
 
 
-def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
+def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
     """Yield values and codes of the sorted numbers that may be within the tolerance of a number."""
     middle = as_float(number)
     if not math.isfinite(middle):
@@ -280,13 +280,13 @@ def _pair_with_best_partners(reach: Sequence[Tokens], predicted: Sequence[Tokens
         for left, shared in enumerate(golds):
             for right, cells in shared.items():
                 common[right][left] = cells
-    taken, total = set[int](), 0
+    used_partners, total = set[int](), 0
     for shared in common:
         most = max(shared.values())
-        partner = next((row for row, cells in shared.items() if cells == most and row not in taken), None)
+        partner = next((row for row, cells in shared.items() if cells == most and row not in used_partners), None)
         if partner is None:
             return None
-        taken.add(partner)
+        used_partners.add(partner)
         total += most
     return total
 
@@ -296,14 +296,14 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
     waiting: defaultdict[frozenset[object], list[int]] = defaultdict(list)
     for position in reversed(range(len(predicted))):
         waiting[frozenset(predicted[position])].append(position)
-    left, paired = [], 0
+    unpaired_places, paired = [], 0
     for position, cells in enumerate(gold.cells):
         if partners := waiting.get(frozenset(cells)):
             partners.pop()
             paired += gold.width
         else:
-            left.append(position)
-    return paired, gold.only(left), [predicted[at] for at in sorted(chain.from_iterable(waiting.values()))]
+            unpaired_places.append(position)
+    return paired, gold.only(unpaired_places), [predicted[at] for at in sorted(chain.from_iterable(waiting.values()))]
 
 
 def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCells, list[Tokens]]:

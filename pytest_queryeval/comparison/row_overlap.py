@@ -34,7 +34,7 @@ def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
     """
     visits = _visits(reach, cells)
     rare = {token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_VISITS}
-    pairs = _taken(overlap(reach, cells, rare).tocoo())
+    pairs = _pair_greedily(overlap(reach, cells, rare).tocoo())
     used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
     free_gold = {at: row for at, row in enumerate(reach) if at not in used_gold}
     free_predicted = {at: row for at, row in enumerate(cells) if at not in used_predicted}
@@ -56,7 +56,7 @@ def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, 
     return dict(sorted(visits.items(), key=itemgetter(1)))
 
 
-def _taken(common: Matrix) -> Pairs:
+def _pair_greedily(common: Matrix) -> Pairs:
     """Take pairs with the most in common first, each row once."""
     order = np.argsort(-common.data, kind="stable")
     free_gold, free_predicted = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
@@ -75,9 +75,11 @@ def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Token
     )
     longest = sorted({cells for (cells,) in gold_keys.values() if cells}, key=len, reverse=True)
     same = _by_shared_keys(gold_keys, keys, longest)
-    used_gold, used = {left for left, _ in same}, {right for _, right in same}
+    used_gold, used_predicted = {left for left, _ in same}, {right for _, right in same}
     free_gold = {at: row for at, row in gold.items() if at not in used_gold}
-    return same + _by_shared_keys(free_gold, {at: row for at, row in predicted.items() if at not in used}, frequent)
+    return same + _by_shared_keys(
+        free_gold, {at: row for at, row in predicted.items() if at not in used_predicted}, frequent
+    )
 
 
 def _by_shared_keys(
@@ -85,14 +87,14 @@ def _by_shared_keys(
 ) -> Pairs:
     """Pair rows that share a key, in the order of `keys`."""
     gold_holders, holders = _holders(gold), _holders(predicted)
-    free_gold, free = set(gold), set(predicted)
+    free_gold, free_predicted = set(gold), set(predicted)
     pairs: Pairs = []
     for key in keys:
         gold_rows = [at for at in gold_holders[key] if at in free_gold]
-        predicted_rows = [at for at in holders[key] if at in free]
+        predicted_rows = [at for at in holders[key] if at in free_predicted]
         new = list(zip(gold_rows, predicted_rows, strict=False))
         free_gold.difference_update(left for left, _ in new)
-        free.difference_update(right for _, right in new)
+        free_predicted.difference_update(right for _, right in new)
         pairs += new
     return pairs
 

@@ -127,18 +127,18 @@ def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> 
     answered = _comparable(table.rows, table, policy)
     allowed_rows = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
     ties = []
-    position = taken = 0
+    position = rows_covered = 0
     for rows in groups:
         allowed = Counter(islice(allowed_rows, len(rows)))
         size = min(position + len(rows), end) - max(position, start)
         position += len(rows)
         if size <= 0:
             continue
-        if Counter(answered[taken : taken + size]) - allowed:
+        if Counter(answered[rows_covered : rows_covered + size]) - allowed:
             return None
         ties.append(Tie(size=size, rows=tuple(rows)))
-        taken += size
-    return tuple(ties) if taken == len(table.rows) else None
+        rows_covered += size
+    return tuple(ties) if rows_covered == len(table.rows) else None
 
 
 def _comparable(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:

@@ -223,9 +223,9 @@ def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
     """Pair equal values, each used once: pairs with a text first (two texts are never equal), then typed values."""
     pairs: ValuePairs = []
     for gold_texts, predicted_texts in ((True, False), (False, True), (False, False)):
-        taken = {id(value) for pair in pairs for value in pair}
+        paired_ids = {id(value) for pair in pairs for value in pair}
         gold_values, predicted_values = (
-            [value for value in values if isinstance(value, ReadText) is texts and id(value) not in taken]
+            [value for value in values if isinstance(value, ReadText) is texts and id(value) not in paired_ids]
             for values, texts in ((gold, gold_texts), (predicted, predicted_texts))
         )
         pairs += _first_fits(gold_values, predicted_values, policy)

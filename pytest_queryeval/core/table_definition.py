@@ -52,7 +52,7 @@ def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:
     )
     """
 
-    def listed(names: Sequence[str]) -> str:
+    def column_list(names: Sequence[str]) -> str:
         return ", ".join(map(quote, names))
 
     def qualified(schema: str, name: str) -> str:
@@ -63,9 +63,10 @@ def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:
         for column in table.columns
     ]
     if table.primary_key:
-        lines.append(f"PRIMARY KEY ({listed(table.primary_key)})")
+        lines.append(f"PRIMARY KEY ({column_list(table.primary_key)})")
     lines += [
-        f"FOREIGN KEY ({listed(key.columns)}) REFERENCES {qualified(key.schema, key.table)} ({listed(key.referred)})"
+        f"FOREIGN KEY ({column_list(key.columns)}) "
+        f"REFERENCES {qualified(key.schema, key.table)} ({column_list(key.referred)})"
         for key in table.foreign_keys
     ]
     inner = "".join(f"\n  {line}{',' * (number < len(lines))}" for number, line in enumerate(lines, start=1))

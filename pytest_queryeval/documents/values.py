@@ -246,12 +246,12 @@ def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
 
     @shape(lambda: list_shape(shape_of(read)))
     def read_list(node: Node) -> tuple[T, ...]:
-        return tuple(each(items(node), read))
+        return tuple(read_each(items(node), read))
 
     return read_list
 
 
-def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
+def read_each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
     """Read all values; raise `SuiteError` with the problems of those that fail.
 
     After MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
@@ -270,7 +270,7 @@ def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
     """Read all entries of a mapping with their names; raise `SuiteError` with the problems of those that fail."""
     nodes = entries(node)
-    return dict(zip(nodes, each(nodes.items(), lambda entry: read(*entry)), strict=True))
+    return dict(zip(nodes, read_each(nodes.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
     remedy = hint if node.file.is_yaml else ""
-    return node.problem(f"{key}expected {expected}, found {_shown(node)}{remedy}")
+    return node.problem(f"{key}expected {expected}, found {_excerpt(node)}{remedy}")
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
@@ -317,7 +317,7 @@ def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> s
     return f": write {value:.15g}" if fits(value) else ""
 
 
-def _shown(node: Node) -> str:
+def _excerpt(node: Node) -> str:
     if not isinstance(node.value, str):
         return _FORMS[node.form]
     if node.empty or not node.value.strip():

@@ -14,7 +14,7 @@ from pytest_queryeval.core.shapes import SCALAR, list_shape, mapping_shape, shap
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.json_nodes import read_json
-from pytest_queryeval.documents.values import each, items, known_entries, required_text, scalar, text, unexpected
+from pytest_queryeval.documents.values import items, known_entries, read_each, required_text, scalar, text, unexpected
 from pytest_queryeval.text.formatting import pluralize
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
@@ -53,8 +53,8 @@ def read_table(node: Node, read_cell: CellReader) -> Table:
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
     if missing_keys := [name for name in TABLE_KEYS if name not in parts]:
         raise node.problem(f"a table needs `columns` and `rows`: there are no {missing_keys[0]}")
-    columns = tuple(each(parts["columns"], text))
-    rows = each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns), read_cell=read_cell))
+    columns = tuple(read_each(parts["columns"], text))
+    rows = read_each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns), read_cell=read_cell))
     return Table(columns=columns, rows=rows, has_header=bool(columns or rows))
 
 
@@ -63,7 +63,7 @@ def _row(number: int, node: Node, *, width: int, read_cell: CellReader) -> tuple
     if len(cells) != width:
         counts = f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}"
         raise node.problem(f"{counts}: write one cell for each column, `null` where there is no value")
-    return tuple(map(read_cell, each(cells, scalar)))
+    return tuple(map(read_cell, read_each(cells, scalar)))
 
 
 def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str, FileReader]:

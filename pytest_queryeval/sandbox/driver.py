@@ -66,8 +66,8 @@ class Refused(Exception):  # noqa: N818 - an outcome of the query
 
 def make_answer(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Answer:
     """Return the answer with these columns and rows."""
-    left = iter(rows)
-    return columns, lambda count: list(islice(left, count))
+    row_iterator = iter(rows)
+    return columns, lambda count: list(islice(row_iterator, count))
 
 
 def read_header(path: str, size: int) -> bytes:
@@ -158,9 +158,9 @@ class Alarm:
         with self._changed:
             while True:
                 self._wakes = self._pending[0][0] if self._pending else math.inf
-                left = self._wakes - monotonic()
-                if left > 0:
-                    self._changed.wait(None if left == math.inf else left)
+                seconds_left = self._wakes - monotonic()
+                if seconds_left > 0:
+                    self._changed.wait(None if seconds_left == math.inf else seconds_left)
                     continue
                 _, function = self._pending.pop(0)
                 self._rung += 1

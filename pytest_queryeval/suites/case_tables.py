@@ -33,13 +33,13 @@ from pytest_queryeval.documents.tables import (
 from pytest_queryeval.documents.values import (
     MAX_SHOWN,
     Reader,
-    each,
     each_entry,
     entries,
     items,
     known_entries,
     list_of,
     or_else,
+    read_each,
     required_text,
     text,
     unexpected,
@@ -213,7 +213,7 @@ def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], 
         return Node(value, number, form, file, key, column)
 
     def cells(headers_by_key: Mapping[str, str]) -> dict[str, Node]:
-        nodes = each(headers_by_key.items(), lambda item: cell(*item))
+        nodes = read_each(headers_by_key.items(), lambda item: cell(*item))
         return {key: node for key, node in zip(headers_by_key, nodes, strict=True) if node is not None}
 
     case = cells(headers)

@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer, Setting
 from pytest_queryeval.documents.document import File, Node, Problems
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import each, entries
+from pytest_queryeval.documents.values import entries, read_each
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
@@ -191,7 +191,7 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
         except (ValueError, SourceError) as error:
             raise CaseError(gold.location or node.location, node.problem(str(error)).problem) from error
 
-    golds = tuple(each(case.golds, check))
+    golds = tuple(read_each(case.golds, check))
     # By identity: the check may add labels, which equality ignores.
     same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
     return case if same else replace(case, golds=golds)

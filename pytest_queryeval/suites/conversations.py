@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_queryeval.core.model import Message
 from pytest_queryeval.core.shapes import ANYTHING, NOT_NULL, NULL, SCALAR, TEXT, Shape, either, list_shape, shape
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import each, entries, items, or_else, required_text, text, whole_text
+from pytest_queryeval.documents.values import entries, items, or_else, read_each, required_text, text, whole_text
 from pytest_queryeval.suites.markers import as_marker
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
@@ -51,7 +51,7 @@ def turns(case: Node) -> list[Node]:
 @shape({**list_shape(_TURN), "contains": _WITH_TARGET})
 def read_messages(node: Node) -> tuple[Message, ...]:
     """Read the messages in their order, and ignore other keys of turns; raise `CaseError`."""
-    return tuple(each(items(node), _message))
+    return tuple(read_each(items(node), _message))
 
 
 def _message(node: Node) -> Message:

@@ -292,7 +292,7 @@ _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)
 
 
-def _own(name: str, description: str, read: Reader[Any]) -> Key:
+def _own_key(name: str, description: str, read: Reader[Any]) -> Key:
     return Key(name=name, levels=_CASE, inheritance="own", description=description, read=read)
 
 
@@ -421,17 +421,19 @@ _KEYS = (
         inheritance="own",
         read=_as_written(_CASES_SHAPE),
     ),
-    _own("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
-    _own("question", "the question, which the predictor receives", or_else("", whole_text)),
-    _own("evidence", "a hint that the predictor receives with the question", or_else("", whole_text)),
-    _own("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),
-    _own("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
-    _own("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
-    _own("xfail", "the reason why the case misses its thresholds, or true", reason("expected to fail in the suite")),
-    _own("allow_empty", "true: gold is meant to have no rows", flag),
-    _own("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
+    _own_key("id", "the name of the case, unique in its file: letters, digits and - _ . : /", read_id),
+    _own_key("question", "the question, which the predictor receives", or_else("", whole_text)),
+    _own_key("evidence", "a hint that the predictor receives with the question", or_else("", whole_text)),
+    _own_key("difficulty", "a marker, and a group in reports", or_else(None, read_marker)),
+    _own_key("metadata", "values of your own, for predictors", or_else({}, json_mapping)),
+    _own_key("skip", "the reason not to run the case, or true", reason("skipped in the suite")),
+    _own_key(
+        "xfail", "the reason why the case misses its thresholds, or true", reason("expected to fail in the suite")
+    ),
+    _own_key("allow_empty", "true: gold is meant to have no rows", flag),
+    _own_key("answerable", "false: no answer is right, so the system should abstain; such a case has no gold", flag),
     *(
-        _own(name, _FORM_DESCRIPTIONS[name], _as_written(form))
+        _own_key(name, _FORM_DESCRIPTIONS[name], _as_written(form))
         for name, form in {**GOLD_FORMS, **PREDICTED_FORMS}.items()
     ),
     Key(
@@ -440,7 +442,7 @@ _KEYS = (
         levels=_ALL,
         read=read_db_schema,
     ),
-    _own("conversation", "a list of messages; each one with a target is a case", read_messages),
+    _own_key("conversation", "a list of messages; each one with a target is a case", read_messages),
 )
 KEYS: Registry[Key] = Registry("key", group="pytest_queryeval.keys", members={key.name: key for key in _KEYS})
 CORE_KEYS = frozenset(key.name for key in _KEYS)

@@ -9,7 +9,7 @@ from pytest_queryeval.core.model import Abstention, QueryOrAnswer
 from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import each, entries, flag, items, known_entries, or_else, whole_text
+from pytest_queryeval.documents.values import entries, flag, items, known_entries, or_else, read_each, whole_text
 from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_answers import read_table
 from pytest_queryeval.predictors.answer import ABSTAINED, REASON
@@ -45,7 +45,7 @@ def read_golds(case: Node, kind: Kind, *, answerable: bool) -> tuple[QueryOrAnsw
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
-        return tuple(each(items(node), lambda item: _read_one_of_several(item, kind)))
+        return tuple(read_each(items(node), lambda item: _read_one_of_several(item, kind)))
     if form == "gold_file":
         return (kind.read_file(node),)
     reader = {"gold": kind.read_gold, "gold_table": kind.read_table}[form]

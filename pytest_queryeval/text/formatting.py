@@ -97,14 +97,14 @@ def _name_width(widths: Sequence[int], width: int) -> int:
 def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
     """Yield the places of the columns of each part, without that of the names."""
     part: list[int] = []
-    used = widths[0]
+    used_width = widths[0]
     for place in range(1, len(widths)):
         needed = len(GAP) + widths[place]
-        if part and used + needed > width:
+        if part and used_width + needed > width:
             yield tuple(part)
-            part, used = [], widths[0]
+            part, used_width = [], widths[0]
         part.append(place)
-        used += needed
+        used_width += needed
     yield tuple(part)
 
 

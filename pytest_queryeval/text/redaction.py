@@ -51,7 +51,7 @@ def redact(text: str) -> str:
     """
     if len(text) < MIN_CHARACTERS:
         return text
-    for form in _known.forms():
+    for form in _known_secrets.forms():
         if form in text:
             text = text.replace(form, MARK)
     return text
@@ -61,7 +61,7 @@ def beginning_of_secret(text: str) -> str:
     """Return the longest suffix of the text that is the beginning of a secret; empty if there is none."""
     ends = (
         form[:length]
-        for form in _known.forms()
+        for form in _known_secrets.forms()
         for length in range(min(len(form) - 1, len(text)), 0, -1)
         if text.endswith(form[:length])
     )
@@ -70,12 +70,12 @@ def beginning_of_secret(text: str) -> str:
 
 def secrets_in(data: bytes) -> tuple[str, ...]:
     """Return the secrets of which some form is in the data, such as a pickle, which holds texts as UTF-8."""
-    return _known.secrets_in(data)
+    return _known_secrets.secrets_in(data)
 
 
 def register_secret(value: str) -> None:
     """Add a secret to those that `redact` finds; one of fewer than 8 characters is not looked for."""
-    _known.add(value)
+    _known_secrets.add(value)
 
 
 def register_secrets(settings: Any, name: str = "") -> None:
@@ -225,7 +225,7 @@ def _forms_of(secret: str) -> frozenset[str]:
     return frozenset(forms)
 
 
-_known = _KnownSecrets()
+_known_secrets = _KnownSecrets()
 
 
 def may_hold_credentials(text: str) -> bool:

@@ -207,7 +207,7 @@ def duplicate_question(suites: Suites) -> Iterator[Finding]:
         messages = tuple((message.role, message.content) for message in case.conversation)
         key = (_place(levels), question, " ".join(case.evidence.split()), messages)
         if (first_case := first.setdefault(key, levels)) is not levels:
-            message = f"the question is that of {_shown(first_case, levels)}: remove one, or ask for something else"
+            message = f"the question is that of {_case_name(first_case, levels)}: remove one, or ask for something else"
             yield _of_case("duplicate-question", levels, message)
 
 
@@ -220,7 +220,7 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
         for text_ in dict.fromkeys(kind.normal_text(query, case.settings.dialect) for query in queries):
             first_case = first.setdefault((_place(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
-                message = f"gold is that of {_shown(first_case, levels)}, which has another question: check both"
+                message = f"gold is that of {_case_name(first_case, levels)}, which has another question: check both"
                 yield _of_case("duplicate-gold", levels, message)
                 break
 
@@ -237,7 +237,7 @@ def _place(levels: CaseLevels) -> Hashable:
     return case.settings.kind, case.settings.source.key if case.settings.source else None, case.db_schema
 
 
-def _shown(first_case: CaseLevels, levels: CaseLevels) -> str:
+def _case_name(first_case: CaseLevels, levels: CaseLevels) -> str:
     location, case_location = (case.row or case.location for case in (first_case.case, levels.case))
     is_line = location.path == case_location.path and not location.cell
     return f"'{first_case.case.id}' ({f'line {location.line}' if is_line else location})"

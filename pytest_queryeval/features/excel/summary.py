@@ -108,7 +108,7 @@ def _style(header: str) -> str:
 
 def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
     times = member["measures"].get(time_of(report) or "")
-    statistics = _found(RESULTS_MATCH, report, member)
+    statistics = _statistics_of(RESULTS_MATCH, report, member)
     return [
         name,
         *(_mean(column, report, member) for column in (SUBSET, RESULTS_MATCH)),
@@ -123,14 +123,14 @@ def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
 
 def _mean(column: Published, report: Report, member: GroupReport | Report) -> float | None:
     """Return the mean of the metric of a column, in the unit of the column."""
-    statistics = _found(column, report, member)
+    statistics = _statistics_of(column, report, member)
     if statistics is None:
         return None
     mean = statistics["mean_with_errors"] if column.counts_errors else statistics["mean"]
     return None if mean is None else column.summary.scale * mean
 
 
-def _found(column: Published, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
+def _statistics_of(column: Published, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
     return member["metrics"].get(metric_of(column, report["metrics"]) or "")
 
 

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> Result:
     names = _names(arguments.name, paths)
     has_page = any(target.suffix == ".html" for target in targets)
     tell = teller("compare")
-    reports = _named(
+    reports = _reports_by_name(
         [
             (path, read_report(path) if has_page else read_report(path, transform=_without_answers))
             for path in with_progress(paths, tell, total=len(paths), noun="report")
@@ -123,7 +123,7 @@ def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def _named(path_reports: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
+def _reports_by_name(path_reports: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
     """Return the reports by the given names, else those of their runs; equal names get the time or path appended."""
     names = [given_names.get(path, report["name"]) for path, report in path_reports]
     for additions in ([minute_of(report["created"]) for _, report in path_reports], [path for path, _ in path_reports]):

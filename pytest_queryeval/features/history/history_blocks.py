@@ -56,7 +56,7 @@ def history_blocks(history: History) -> Iterator[Block]:
         )
     for run in changed_runs[-CHANGED_RUNS:]:
         if run["step"] is not None:
-            yield ("changed besides the system in ", *_named(run), ": ", *besides(run["step"]))
+            yield ("changed besides the system in ", *_run_name(run), ": ", *besides(run["step"]))
     if history["cases"]:
         yield (f"cases that went from right to wrong or back: {history['flipped']:,}; those that did so most often:",)
         rows = [
@@ -75,8 +75,8 @@ def findings(history: History) -> Iterator[Sentence]:
     if fall is not None:
         yield (
             *(Untrusted(history["metric"]), f" {'rose' if history['better'] == 'lower' else 'fell'} from "),
-            *(f"{format_score(fall['before'])} in ", *_named(runs[fall["best"]])),
-            *(f" to {format_score(fall['after'])} in ", *_named(runs[fall["since"]])),
+            *(f"{format_score(fall['before'])} in ", *_run_name(runs[fall["best"]])),
+            *(f" to {format_score(fall['after'])} in ", *_run_name(runs[fall["since"]])),
             f" over {pluralize(fall['common'], 'case')}, and has not recovered (p {p_text(fall['p'])})",
             *_what_changed(runs[fall["since"]]),
         )
@@ -84,7 +84,7 @@ def findings(history: History) -> Iterator[Sentence]:
     for missed in history["missed_gates"]:
         met, since, gate = missed["met"], missed["since"], Untrusted(gate_text(missed["gate"]))
         if met is None:
-            first = (", which was first evaluated in ", *_named(runs[since])) if since else ()
+            first = (", which was first evaluated in ", *_run_name(runs[since])) if since else ()
             yield ("no run has met the gate ", gate, *first)
             continue
         change = () if since in explained_runs else _what_changed(runs[since])
@@ -92,9 +92,9 @@ def findings(history: History) -> Iterator[Sentence]:
             "the gate ",
             gate,
             ", was last met in ",
-            *_named(runs[met]),
+            *_run_name(runs[met]),
             " and is missed since ",
-            *_named(runs[since]),
+            *_run_name(runs[since]),
             *change,
         )
         explained_runs.add(since)
@@ -124,7 +124,7 @@ def besides(step: Step) -> Sentence:
     return tuple(filter(None, parts[1:]))
 
 
-def _named(run: PastRun) -> Sentence:
+def _run_name(run: PastRun) -> Sentence:
     """Return the name of a run and its time."""
     return (Untrusted(run["name"] or run["path"]), f" of {minute_of(run['created'])}")
 

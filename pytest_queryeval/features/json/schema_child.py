@@ -45,7 +45,7 @@ class _ShortRepr:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return shown(self)
+        return short_repr(self)
 
 
 class _Text(_ShortRepr, str):
@@ -79,25 +79,24 @@ def quiet(value: Any) -> Any:
             return value
 
 
-def shown(value: Any, room: int = MAX_SHOWN) -> str:
+def short_repr(value: Any, room: int = MAX_SHOWN) -> str:
     """Return the `repr` of a value, truncated where it is much longer than `room` characters."""
     match value:
         case str():
             return repr(truncate(value, room + 1))
         case list():
-            return f"[{_join_shown(value, shown, room)}]"
+            return f"[{_join_reprs(value, short_repr, room)}]"
         case dict():
             entries = value.items()
-            return (
-                f"{{{_join_shown(entries, lambda entry, room: ': '.join(shown(part, room) for part in entry), room)}}}"
-            )
+            pairs = _join_reprs(entries, lambda entry, room: ": ".join(short_repr(part, room) for part in entry), room)
+            return f"{{{pairs}}}"
         case int() if abs(value) >= MIN_LARGE:
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         case _:
             return repr(value)
 
 
-def _join_shown(items: Iterable[Any], write: Callable[[Any, int], str], room: int) -> str:
+def _join_reprs(items: Iterable[Any], write: Callable[[Any, int], str], room: int) -> str:
     parts: list[str] = []
     for item in items:
         if room <= 0:
@@ -128,7 +127,7 @@ def _unique_items(validator: Any, must_be_unique: Any, instance: Any, _: Any) ->
     for index, item in enumerate(instance):
         earlier = first.setdefault(_hashable(item), index)
         if earlier != index:
-            yield ValidationError(f"items {earlier} and {index} are equal: {shown(item)}")
+            yield ValidationError(f"items {earlier} and {index} are equal: {short_repr(item)}")
             return
 
 

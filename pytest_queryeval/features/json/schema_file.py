@@ -69,7 +69,7 @@ class _Links:
         self._name = self._draft.ID_OF(self._draft.META_SCHEMA)
         self._specification = specification_with(self._name)
         self._file = file
-        self._seen: set[int] = set()
+        self._checked_ids: set[int] = set()
         self._same_value: dict[int, list[int]] = {}
         self._references: list[_Reference] = []
         registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
@@ -86,9 +86,9 @@ class _Links:
         while pending_schemas:
             resource, resolver = pending_schemas.pop()
             schema = resource.contents
-            if not isinstance(schema, Mapping) or id(schema) in self._seen:
+            if not isinstance(schema, Mapping) or id(schema) in self._checked_ids:
                 continue
-            self._seen.add(id(schema))
+            self._checked_ids.add(id(schema))
             # One draft for all: jsonschema reads some keywords by the draft of the schema with the reference.
             draft_uri = schema.get("$schema", self._name)
             if str(draft_uri).rstrip("#") != self._name.rstrip("#"):
@@ -104,7 +104,7 @@ class _Links:
         """Read the targets of all references, and raise `CaseError` if some lead back to themselves."""
         for reference in self._references:  # which grows
             target = _target(reference)
-            if id(target.contents) not in self._seen:
+            if id(target.contents) not in self._checked_ids:
                 _check_draft(target.contents, reference.file, self._draft)
                 self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
             self._same_value[reference.schema].append(id(target.contents))

@@ -124,7 +124,7 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
         allowed = set(filter_codes)
         codes[name] = tuple(code for code in keyed if code in allowed)
         if not codes[name]:
-            raise ValueError(f"the key and c[{_shown(name)}] have no code in common: the data query selects nothing")
+            raise ValueError(f"the key and c[{_excerpt(name)}] have no code in common: the data query selects nothing")
     codes_by_dimension = codes_of(dataset)
     dimensions = []
     for name, selected in codes.items():
@@ -151,13 +151,13 @@ def _decoded(text: str) -> str:
     try:
         decoded = unquote(text, errors="strict")
     except UnicodeDecodeError as error:
-        raise ValueError(f"'{_shown(text)}' in the data query is not UTF-8") from error
+        raise ValueError(f"'{_excerpt(text)}' in the data query is not UTF-8") from error
     if _FORBIDDEN.search(decoded):
-        raise ValueError(f"a space or a control character in the data query: '{_shown(decoded)}'")
+        raise ValueError(f"a space or a control character in the data query: '{_excerpt(decoded)}'")
     return decoded
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return one_line(text, MAX_SHOWN)
 
 
@@ -192,14 +192,14 @@ def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure
     ids = [f"{resource.agency}:{resource.id}"] if resource.agency else datasets.of_any_agency(resource.id)
     if len(ids) > 1:
         raise ValueError(
-            f"several datasets are called '{_shown(resource.id)}': name the agency of {', '.join(ids[:10])}"
+            f"several datasets are called '{_excerpt(resource.id)}': name the agency of {', '.join(ids[:10])}"
         )
     dataset = datasets.get(f"{ids[0]}({resource.version})" if resource.version else ids[0]) if ids else None
     if dataset is None:
         dataset_id = ids[0] if ids else resource.id
         names = datasets.ids if ids else {name.partition(":")[2] for name in datasets.ids}
         near = did_you_mean(dataset_id, names) if len(dataset_id) <= MAX_SHOWN else ""
-        raise ValueError(f"no dataset '{_shown(dataset_id)}' in the structure{near}")
+        raise ValueError(f"no dataset '{_excerpt(dataset_id)}' in the structure{near}")
     return dataset
 
 
@@ -212,7 +212,7 @@ def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
         if match is None or match[1] == TIME:
             continue
         dimension = _decoded(match[1])
-        shown_name = _shown(dimension)
+        shown_name = _excerpt(dimension)
         if dimension in filtered_dimensions:
             raise ValueError(f"the data query filters '{shown_name}' twice: put the codes into one `c[…]`")
         filtered_dimensions.add(dimension)

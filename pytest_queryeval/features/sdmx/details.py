@@ -60,16 +60,16 @@ def selection_text(selection: Selection) -> str:
     """
     lines = []
     for dataset in selection.datasets:
-        lines.append(_shown(dataset.id))
+        lines.append(_visible_text(dataset.id))
         for dimension in dataset.dimensions[:MAX_DIMENSIONS]:
             terms = []
             for term in dimension.terms[:MAX_TERMS]:
                 name = term.label if term.name is None else term.name
-                shown_name = "" if name is None else f"({_shown(name)})"
-                terms.append(shown_name if term.id is None else f"{_shown(term.id)} {shown_name}".rstrip())
+                shown_name = "" if name is None else f"({_visible_text(name)})"
+                terms.append(shown_name if term.id is None else f"{_visible_text(term.id)} {shown_name}".rstrip())
             if len(dimension.terms) > MAX_TERMS:
                 terms.append(f"… {len(dimension.terms) - MAX_TERMS:,} more")
-            lines.append(f"  {_shown(dimension.name)}: {', '.join(terms) or NOTHING}")
+            lines.append(f"  {_visible_text(dimension.name)}: {', '.join(terms) or NOTHING}")
         if len(dataset.dimensions) > MAX_DIMENSIONS:
             lines.append(f"  … {len(dataset.dimensions) - MAX_DIMENSIONS:,} more")
     return "\n".join(lines) or NOTHING
@@ -126,7 +126,7 @@ def _truncated(text: str) -> str:
 
 
 def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
-    yield _shown(name)
+    yield _visible_text(name)
     recall, precision = (
         "n/a" if value is None else f"{value:.2f}" for value in (dimension["recall"], dimension["precision"])
     )
@@ -135,12 +135,12 @@ def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
         terms, number = dimension[key], dimension["counts"][key]
         yield f"{title} [{number}]"
         for code, term_name in terms:
-            shown_code = "(no id)" if code is None else _shown(code)
-            yield f"  * {shown_code}" if term_name is None else f"  * {shown_code}: {_shown(term_name)}"
+            shown_code = "(no id)" if code is None else _visible_text(code)
+            yield f"  * {shown_code}" if term_name is None else f"  * {shown_code}: {_visible_text(term_name)}"
         if number > len(terms):
             yield f"  … {number - len(terms):,} more"
 
 
-def _shown(text: str) -> str:
+def _visible_text(text: str) -> str:
     """Return a text on one line, quoted where spaces at its ends would be invisible."""
     return one_line(repr(text) if text != text.strip() else text, TEXT_CHARACTERS)

@@ -67,7 +67,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         # Of terms with the same id on both sides, the names differ.
         shared_ids = {term.id for term in extra_terms} & {term.id for term in missing_terms}
         extra_names, missing_names = (
-            [_shown(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms)
+            [_term_text(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms)
         )
         if not extra_names and not missing_names:
             continue
@@ -87,7 +87,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     return Cause(edits=tuple(edits)) if edits else None
 
 
-def _shown(term: Term, shared_ids: Collection[str | None]) -> str:
+def _term_text(term: Term, shared_ids: Collection[str | None]) -> str:
     """Return the id of a term, else its name; both where terms of the other side have the same id."""
     name = term.name or term.label or ""
     return f"{term.id} ({name})" if term.id and name and term.id in shared_ids else term.id or name

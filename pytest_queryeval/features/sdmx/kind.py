@@ -77,18 +77,18 @@ class Sdmx(Kind):
             raise ValueError(f"gold breaks the structure: {problems[0]}")
         return replace(gold, answer=add_labels(selection, structure))
 
-    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         structure = structure_of(case)
-        selection: Answer | Failure | None = stated.answer
+        selection: Answer | Failure | None = query_or_answer.answer
         note = ""
-        if stated.query is not None:
-            content, note = answer_text(stated.query)
+        if query_or_answer.query is not None:
+            content, note = answer_text(query_or_answer.query)
             selection = refusal(content) or _read_text(content, structure)
             if isinstance(selection, Failure):
-                return Execution(query=stated.query, error=selection)
+                return Execution(query=query_or_answer.query, error=selection)
         if not isinstance(selection, Selection):
             raise PredictorError(f"the prediction is not a selection but a {type(selection).__name__}")
-        execution = Execution(query=stated.query, answer=selection, note=note)
+        execution = Execution(query=query_or_answer.query, answer=selection, note=note)
         if structure is None:
             return execution
         problems = violations(selection, structure)

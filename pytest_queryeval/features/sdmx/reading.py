@@ -6,7 +6,15 @@ from typing import Any
 
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import Reader, each, items, known_entries, list_of, or_else, whole_text
+from pytest_queryeval.documents.values import (
+    Reader,
+    items,
+    known_entries,
+    list_of,
+    or_else,
+    read_each,
+    whole_text,
+)
 
 AROUND = "indicator_selection"
 
@@ -24,7 +32,7 @@ def read_selection(node: Node) -> Selection:
         if AROUND not in node.value:
             raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{AROUND}'")
         node = node.value[AROUND]
-    return Selection(datasets=tuple(each(items(node), _dataset)))
+    return Selection(datasets=tuple(read_each(items(node), _dataset)))
 
 
 def _dataset(node: Node) -> DatasetSelection:

@@ -115,22 +115,22 @@ def _items(scheme: Object, key: str) -> Iterator[Object]:
         pending.extend(reversed(_objects(item, key)))
 
 
-def _objects(around: Object, key: str) -> Sequence[Object]:
-    objects = around.get(key) or []
+def _objects(parent: Object, key: str) -> Sequence[Object]:
+    objects = parent.get(key) or []
     if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
         raise ValueError(f"its '{key}' is not a list of objects")
     return objects
 
 
-def _object(around: Object, key: str) -> Object:
-    member = around.get(key) or {}
+def _object(parent: Object, key: str) -> Object:
+    member = parent.get(key) or {}
     if not isinstance(member, dict):
         raise ValueError(f"its '{key}' is not an object")
     return member
 
 
-def _text(around: Object, key: str) -> str:
-    text = around.get(key)
+def _text(parent: Object, key: str) -> str:
+    text = parent.get(key)
     if not isinstance(text, str):
         raise ValueError(f"an artefact or an item in it has no '{key}'")
     return text

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
 from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, modification_time
-from pytest_queryeval.documents.values import each, items, required_text
+from pytest_queryeval.documents.values import items, read_each, required_text
 from pytest_queryeval.features.sdmx.lookup import unlisted_codes
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.features.sdmx.structure_files import is_json, read_message
@@ -33,7 +33,7 @@ class StructureFiles:
 @shape(either(TEXT, {**list_shape(TEXT), "minItems": 1}))
 def read_structure(node: Node) -> StructureFiles:
     """Read the name of a file or a list of names; raise `CaseError`."""
-    files = each(items(node), _file) if isinstance(node.value, list) else [_file(node)]
+    files = read_each(items(node), _file) if isinstance(node.value, list) else [_file(node)]
     if not files:
         raise node.problem("structure needs a file")
     return StructureFiles(tuple(files), node)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, teller, writing
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
@@ -62,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the variants")
     parser.add_argument("--force", action="store_true", help="replace the variants of an earlier call")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="another one finds other variants; 0")
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help="a different seed finds other variants; 0"
+    )
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -74,14 +77,8 @@ def run(arguments: argparse.Namespace) -> Result:
     folder: Path = arguments.output
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    earlier = sorted(file for suffix in COMMENTS for file in folder.glob(f"*-[0-9][0-9]{suffix}"))
-    for file in earlier:
-        if not arguments.force:
-            raise QueryEvalError(f"{file}: already exists: name another folder, or replace variants with --force")
-        if not file.is_file() or not file.read_bytes().startswith(f"{COMMENTS[file.suffix]} {HEAD}".encode()):
-            raise QueryEvalError(f"{file}: already exists, and was not written by this command: name another folder")
     strengthened_sources: list[Strengthened] = []
-    replaced = {file.resolve() for file in earlier}
+    replaced = {file.resolve() for file in _earlier_variants(folder, may_replace=arguments.force)}
     with Session(_tell) as session:
 
         def kept_variants(source: Source) -> list[Source]:
@@ -89,17 +86,9 @@ def run(arguments: argparse.Namespace) -> Result:
             return [variant for variant in variants if (source.folder / variant.name).resolve() not in replaced]
 
         measurement = measure_cases(arguments.path, session, _tell, kept_variants)
-        by_source: dict[tuple[str, str], list[CaseStrength]] = {}
-        for strength in measurement.strengths:
-            if (
-                strength.case.settings.source is not None
-                and ENGINES[strength.case.settings.source.engine].build is not None
-            ):
-                by_source.setdefault(strength.case.settings.source.key, []).append(strength)
         names: set[str] = set()
-        for strengths in by_source.values():
-            source = strengths[0].case.settings.source
-            if source is None or not any(strength.survivors for strength in strengths):
+        for source, strengths in _buildable_sources(measurement.strengths):
+            if not any(strength.survivors for strength in strengths):
                 continue
             stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"
             name = next(
@@ -120,31 +109,53 @@ def run(arguments: argparse.Namespace) -> Result:
         status=FOUND if measurement.problems else OK,
         lines=[*measurement.problem_lines(), *_lines(strengthened_sources)],
         data={
-            "sources": [
-                {
-                    "source": entry.source.name,
-                    "variants": entry.pattern,
-                    "survivors": entry.survivors,
-                    "killed": entry.killed,
-                    "files": [
-                        {
-                            "file": file.as_posix(),
-                            f"{ENGINES[entry.source.engine].variants.unit}s": sum(
-                                len(table.rows) for table in variant.tables.values()
-                            ),
-                            "kills": [
-                                {"case": case.id, "query": mutant.query, "change": mutant.change}
-                                for case, mutant in variant.kills
-                            ],
-                        }
-                        for file, variant in entry.variants.items()
-                    ],
-                }
-                for entry in strengthened_sources
-            ],
+            "sources": list(map(_source_data, strengthened_sources)),
             "problems": measurement.problem_data(),
         },
     )
+
+
+def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
+    """Return the variants of an earlier call; raise `QueryEvalError` for files that may not be replaced."""
+    files = sorted(file for suffix in COMMENTS for file in folder.glob(f"*-[0-9][0-9]{suffix}"))
+    for file in files:
+        if not may_replace:
+            raise QueryEvalError(f"{file}: already exists: name another folder, or replace variants with --force")
+        if not file.is_file() or not file.read_bytes().startswith(f"{COMMENTS[file.suffix]} {HEAD}".encode()):
+            raise QueryEvalError(f"{file}: already exists, and was not written by this command: name another folder")
+    return files
+
+
+def _buildable_sources(strengths: Iterable[CaseStrength]) -> Iterator[tuple[Source, list[CaseStrength]]]:
+    """Yield each source whose engine builds variants, with the strengths of its cases."""
+    by_source: dict[tuple[str, str], tuple[Source, list[CaseStrength]]] = {}
+    for strength in strengths:
+        source = strength.case.settings.source
+        if source is not None and ENGINES[source.engine].build is not None:
+            by_source.setdefault(source.key, (source, []))[1].append(strength)
+    yield from by_source.values()
+
+
+def _source_data(entry: Strengthened) -> dict[str, JsonValue]:
+    """Return a source with its variants, and the mutants that each kills, for `--json`."""
+    unit = ENGINES[entry.source.engine].variants.unit
+    files: list[JsonValue] = [
+        {
+            "file": file.as_posix(),
+            f"{unit}s": sum(len(table.rows) for table in variant.tables.values()),
+            "kills": [
+                {"case": case.id, "query": mutant.query, "change": mutant.change} for case, mutant in variant.kills
+            ],
+        }
+        for file, variant in entry.variants.items()
+    ]
+    return {
+        "source": entry.source.name,
+        "variants": entry.pattern,
+        "survivors": entry.survivors,
+        "killed": entry.killed,
+        "files": files,
+    }
 
 
 def _write_variants(

@@ -43,7 +43,7 @@ class _Graph:
         """Return the objects of a property of the vocabulary."""
         return self._objects[subject, NamedNode(f"{_VOCABULARY}{name}")]
 
-    def one(self, subject: object, name: str) -> Node:
+    def only_object(self, subject: object, name: str) -> Node:
         """Return the only object of a property of the vocabulary; raise ValueError unless there is exactly one."""
         objects = self.of(subject, name)
         if len(objects) != 1:
@@ -84,15 +84,15 @@ def refuse_nesting(text: str) -> None:
 
 def _table(results: object, graph: _Graph) -> Table:
     if graph.of(results, "boolean"):
-        return Table(columns=BOOLEAN, rows=[(_text(graph.one(results, "boolean")) in _TRUE,)])
+        return Table(columns=BOOLEAN, rows=[(_text(graph.only_object(results, "boolean")) in _TRUE,)])
     columns = tuple(_text(name) for name in graph.of(results, "resultVariable"))
     solutions = graph.of(results, "solution")
     if all(graph.of(solution, "index") for solution in solutions):
-        solutions.sort(key=lambda solution: _index(_text(graph.one(solution, "index"))))
+        solutions.sort(key=lambda solution: _index(_text(graph.only_object(solution, "index"))))
     rows = []
     for solution in solutions:
         row = {
-            _text(graph.one(binding, "variable")): encode_term(graph.one(binding, "value"))
+            _text(graph.only_object(binding, "variable")): encode_term(graph.only_object(binding, "value"))
             for binding in graph.of(solution, "binding")
         }
         if unknown := row.keys() - set(columns):

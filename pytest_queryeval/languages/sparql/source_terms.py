@@ -119,7 +119,7 @@ class SourceTerms:
 
     def _nearest_of(self, term: str, role: Role) -> str | None:
         if role not in self._names:
-            self._names[role] = _Names(self._listed(role))
+            self._names[role] = _Names(self._terms_with_names(role))
         if (term, role) not in self._nearest:
             self._nearest[term, role] = self._names[role].nearest(term)
         return self._nearest[term, role]
@@ -135,7 +135,7 @@ class SourceTerms:
             names += [(gold_term, local_name(gold_term)) for gold_term in gold_roles if gold_roles[gold_term] == role]
         return _Names(names).nearest(term)
 
-    def _listed(self, role: Role) -> Iterable[tuple[str, str]]:
+    def _terms_with_names(self, role: Role) -> Iterable[tuple[str, str]]:
         """Yield the terms that the source has in a role, with their names: the local one, and labels."""
         solutions = f"SELECT ?term {{ {_in_any_graph(_PATTERNS[role])} }} LIMIT {MAX_READ_SOLUTIONS}"
         terms = f"SELECT DISTINCT ?term {{ {{ {solutions} }} FILTER(isIRI(?term)) }} LIMIT {MAX_LISTED_TERMS}"

@@ -26,10 +26,10 @@ _PLAIN = re.compile(
 
 def check_dialect(name: object) -> None:
     """Raise `SettingError` unless sqlglot has a dialect of this name; the empty one is standard SQL."""
-    known = [dialect.value for dialect in Dialects]
-    if name not in known:
+    dialect_names = [dialect.value for dialect in Dialects]
+    if name not in dialect_names:
         word = str(name).lower()
-        hint = did_you_mean(_OTHER_NAMES.get(word, word), known)
+        hint = did_you_mean(_OTHER_NAMES.get(word, word), dialect_names)
         raise SettingError("dialect", f"unknown dialect '{mask_credentials(str(name))}'{hint}")
 
 

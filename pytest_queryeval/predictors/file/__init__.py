@@ -114,7 +114,7 @@ class PredictionsFile:
         spare = self._spare if self._expected else []
         if not spare:
             return ()
-        first_entries = ", ".join(map(_shown, spare[:NAMED_ENTRIES]))
+        first_entries = ", ".join(map(_key_text, spare[:NAMED_ENTRIES]))
         more = f" and {len(spare) - NAMED_ENTRIES:,} more" if len(spare) > NAMED_ENTRIES else ""
         verb = "prediction was" if len(spare) == 1 else "predictions were"
         return (f"{self._file.shown}: {len(spare):,} {verb} not used: {first_entries}{more}",)
@@ -139,11 +139,11 @@ class PredictionsFile:
         key = self._key(case)
         trials = self._entries.get(key)
         if trials is None:
-            raise PredictorError(str(self._file.problem(f"no prediction for '{_shown(key)}'{self._hint(key)}")))
+            raise PredictorError(str(self._file.problem(f"no prediction for '{_key_text(key)}'{self._hint(key)}")))
         entry = trials.get(0) or trials.get(trial)
         if entry is None:
             there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
-            problem = f"no prediction for '{_shown(key)}', trial {trial}: there are trials {there}"
+            problem = f"no prediction for '{_key_text(key)}', trial {trial}: there are trials {there}"
             raise PredictorError(str(self._file.problem(problem)))
         return entry
 
@@ -152,10 +152,10 @@ class PredictionsFile:
         if not self._entries:
             return ": it is empty"
         if near := self._nearest(key):
-            return f": did you mean '{_shown(near)}'?"
+            return f": did you mean '{_key_text(near)}'?"
         if not self._spare:
             return ": the file has predictions for other cases only: add one for this case"
-        first = ", ".join(f"'{_shown(spare)}'" for spare in self._spare[:NAMED_FIRST])
+        first = ", ".join(f"'{_key_text(spare)}'" for spare in self._spare[:NAMED_FIRST])
         more = f" and {len(self._spare) - NAMED_FIRST:,} more" if len(self._spare) > NAMED_FIRST else ""
         return f": add it, or correct one of the {self._key_name}s that no case has: {first}{more}"
 
@@ -315,7 +315,7 @@ def _by_key(entries: Iterable[Entry], key_name: str) -> dict[str, dict[int, Entr
             )
             first = earlier_entry.location
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
-            problem = f"'{_shown(entry.key)}'{trial} was predicted {place} already{hint}"
+            problem = f"'{_key_text(entry.key)}'{trial} was predicted {place} already{hint}"
             raise CaseError(entry.location, problem)
     return entries_by_key
 
@@ -325,7 +325,7 @@ def _letters(key: str) -> str:
     return _ZEROS.sub("", "".join(filter(str.isalnum, key.casefold())))
 
 
-def _shown(key: str) -> str:
+def _key_text(key: str) -> str:
     return one_line(key, _KEY_CHARACTERS)
 
 

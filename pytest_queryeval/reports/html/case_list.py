@@ -172,9 +172,9 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
     """Return what only the page of a case shows, without empty fields."""
     page: dict[str, object] = {
         **case,
-        "question": _whole(case["question"]),
-        "message": _whole(case["message"]),
-        "why": _whole(what_is_wrong(case)),
+        "question": _untruncated_text(case["question"]),
+        "message": _untruncated_text(case["message"]),
+        "why": _untruncated_text(what_is_wrong(case)),
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
         "prediction": _side(case["prediction"]),
@@ -215,7 +215,7 @@ def _without_notes(details: DetailsReport) -> dict[str, object]:
     }
 
 
-def _whole(text: str) -> str:
+def _untruncated_text(text: str) -> str:
     """Return the whole text if the list of cases shows it truncated, else an empty text."""
     return text if len(text) > TEXT_CHARACTERS else ""
 

@@ -210,7 +210,7 @@ class RetryingRequest:
         raise Fault(f"more than {REDIRECTS} redirects")
 
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
-        left = self._seconds_left()
+        seconds_left = self._seconds_left()
         try:
             # Nor does another origin get connections of the session.
             session = self._session if origin(url) == self._source_origin else requests.Session()
@@ -220,7 +220,7 @@ class RetryingRequest:
                 data=data,
                 headers=headers,
                 auth=auth,
-                timeout=(left, left),
+                timeout=(seconds_left, seconds_left),
                 allow_redirects=False,
                 stream=True,
                 verify=self._settings["verify"],
@@ -299,10 +299,10 @@ class RetryingRequest:
 
     def _seconds_left(self) -> float:
         """Return the seconds until the deadline; raise `QueryFailed` once it has passed."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        seconds_left = self._deadline - time.monotonic()
+        if seconds_left <= 0:
             raise QueryFailed("timeout")
-        return left
+        return seconds_left
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -287,7 +287,9 @@ def test_json_lists_the_files(capsys):
 
 @pytest.mark.parametrize("name", ["suite", "settings"])
 def test_schema_prints_the_schema(name, capsys, monkeypatch):
-    monkeypatch.setattr(redaction, "_known", type(redaction._known)())  # secrets of other tests may be words of it
+    monkeypatch.setattr(
+        redaction, "_known_secrets", type(redaction._known_secrets)()
+    )  # secrets of other tests may be words of it
     assert main(["schema", name]) == 0
     assert capsys.readouterr().out == schema_text(name)
 
@@ -296,7 +298,7 @@ def test_schema_prints_the_schema(name, capsys, monkeypatch):
 
 
 def test_schema_prints_the_schema_of_reports(capsys, monkeypatch):
-    monkeypatch.setattr(redaction, "_known", type(redaction._known)())
+    monkeypatch.setattr(redaction, "_known_secrets", type(redaction._known_secrets)())
     assert main(["schema", "report"]) == 0
     assert json.loads(capsys.readouterr().out) == report_schema()
 

@@ -34,7 +34,7 @@ def with_other_names(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
     for replacements in _tables(tree, names_in_message, query.schema, gold_names):
         yield _replaced(tree, replacements, numbers)
     columns = Columns(query.schema.tables, query.dialect)
-    unclear = [(node, columns.around(node)) for node in tree.find_all(exp.Column)]
+    unclear = [(node, columns.names_at(node)) for node in tree.find_all(exp.Column)]
     unclear = [
         (column, names)
         for column, names in unclear

@@ -392,10 +392,10 @@ class _Mutants:
                     change = self._exchange(outer_part, part, Expr(literal))
                     yield Edit(part, Expr(literal), "value", _clause(owner), change)
 
-    def _exchange(self, whole: Expr, part: Expr, replacement: Expr) -> str:
+    def _exchange(self, outer_part: Expr, part: Expr, replacement: Expr) -> str:
         """Return the text of an expression before and after one part of it is replaced."""
-        new_whole = changed(whole, lambda original, copy: replacement if original is part else copy)
-        return f"{self.writer.line(whole)} → {self.writer.line(new_whole or replacement)}"
+        new_whole = changed(outer_part, lambda original, copy: replacement if original is part else copy)
+        return f"{self.writer.line(outer_part)} → {self.writer.line(new_whole or replacement)}"
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Edit]:
         """Exchange operators in expressions."""

@@ -83,10 +83,10 @@ class Vocabulary:
         """Yield which types a triple implies in the data of the graph: a node, and the classes of which it has one."""
         if quad.predicate == RDF_TYPE:
             if isinstance(quad.object, IRI):
-                yield from ((quad.subject, classes) for classes in self._kept(quad.object, SUBCLASS))
+                yield from ((quad.subject, classes) for classes in self._kept_classes(quad.object, SUBCLASS))
             return
-        yield from ((quad.subject, classes) for classes in self._kept(quad.predicate, DOMAIN))
-        yield from ((quad.object, classes) for classes in self._kept(quad.predicate, RANGE))
+        yield from ((quad.subject, classes) for classes in self._kept_classes(quad.predicate, DOMAIN))
+        yield from ((quad.object, classes) for classes in self._kept_classes(quad.predicate, RANGE))
 
     def implied(self, quads: Iterable[Quad]) -> Iterator[Quad]:
         """Yield the triples with one certain class that triples of the default graph imply."""
@@ -109,7 +109,7 @@ class Vocabulary:
                     quads[Quad(node, RDF_TYPE, classes[0], self.home)] = None
         return tuple(quads)
 
-    def _kept(self, name: IRI, relation: IRI) -> tuple[tuple[IRI, ...], ...]:
+    def _kept_classes(self, name: IRI, relation: IRI) -> tuple[tuple[IRI, ...], ...]:
         """Return for each statement that the data keep the classes of which an instance has one."""
         if (name, relation) not in self._implied:
             stated_classes = self._statements.get((name, relation), ())

@@ -77,13 +77,13 @@ def counts(site: Site) -> Iterator[Edit]:
         never_null = facts.not_null(column)
         names = facts.plain([column])
         is_unique = bool(names) and facts.determine_rows(groups | names)
-        every: dict[str, exp.Expr] = {
+        arguments_by_kind: dict[str, exp.Expr] = {
             "rows": exp.Star(),
             "values": column.copy(),
             "different": exp.Distinct(expressions=[column.copy()]),
         }
         kind = "rows" if isinstance(argument, exp.Star) else "different" if is_distinct else "values"
-        for name, new in every.items():
+        for name, new in arguments_by_kind.items():
             if name == kind:
                 continue
             same = (never_null or "rows" not in (name, kind)) and (is_unique or "different" not in (name, kind))
@@ -197,10 +197,10 @@ def columns(site: Site) -> Iterator[Edit]:
         if not isinstance(node, exp.Column) or node.is_star or (name := facts.resolve(node)) is None:
             continue
         source = facts.sources.get(name[0])
-        listed = [column.name.lower() for column in source.columns] if source is not None else []
-        if source is None or name[1] not in listed:
+        column_names = [column.name.lower() for column in source.columns] if source is not None else []
+        if source is None or name[1] not in column_names:
             continue
-        place = listed.index(name[1])
+        place = column_names.index(name[1])
         family = _family(source.columns[place].type)
         in_turn = (*source.columns[place + 1 :], *source.columns[:place])
         replacement = next((column.name for column in in_turn if _family(column.type) == family), None)

@@ -77,7 +77,7 @@ def _read_columns(tree: exp.Expr) -> frozenset[str] | None:
 def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
     """Yield the columns of tables that an expression reads; for the alias of a selected expression, those of that."""
     for column in node.find_all(exp.Column):
-        names = columns.around(column)
+        names = columns.names_at(column)
         alias = names.aliases.get(column.name.lower()) if names is not None and not column.table else None
         origins = [_origin(column, columns)]
         if origins == [None] and alias is not None:
@@ -86,7 +86,7 @@ def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
 
 
 def _origin(column: exp.Column, columns: Columns) -> Column | None:
-    names = columns.around(column)
+    names = columns.names_at(column)
     return None if names is None else columns.origin(names, column.table.lower(), column.name.lower())
 
 

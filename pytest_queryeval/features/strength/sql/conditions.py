@@ -84,14 +84,14 @@ def connectors(site: Site) -> Iterator[Edit]:
                 sides = [exp.Paren(this=side) if isinstance(side, exp.Or) else side for side in sides]
                 new = exp.And(this=sides[0], expression=sides[1])
             yield Edit(node, new, "connector", equivalent=_simplified_same(node, new))
-            for kept, dropped in ((node.this, node.expression), (node.expression, node.this)):
+            for kept_condition, dropped in ((node.this, node.expression), (node.expression, node.this)):
                 if isinstance(dropped, exp.And | exp.Or):  # its own conditions are left out one by one
                     continue
-                same = _simplified_same(node, kept)
+                same = _simplified_same(node, kept_condition)
                 if any(part is dropped for part in conjuncts(clause)) and _follow([dropped], site):
                     same = same or ALWAYS_TRUE
                 change = f"{type(node).__name__.upper()} {dropped.sql(dialect=site.dialect)} dropped"
-                yield Edit(node, kept.copy(), "condition-dropped", change, same)
+                yield Edit(node, kept_condition.copy(), "condition-dropped", change, same)
 
 
 def dropped_clauses(site: Site) -> Iterator[Edit]:

@@ -361,31 +361,31 @@ def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
 
 def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
     """Return whether it does not matter how often a query returns a row."""
-    around = query.parent
-    if around is None:
+    parent = query.parent
+    if parent is None:
         return policy.duplicates == "ignore" and query.args.get("limit") is None
-    if isinstance(around, exp.Exists):
+    if isinstance(parent, exp.Exists):
         return True
     if query.args.get("limit") is not None:
         return False
-    if isinstance(around, exp.SetOperation):
-        return bool(around.args.get("distinct")) or ignores_duplicates(around, policy)
-    if isinstance(around, exp.Subquery):
-        return isinstance(around.parent, exp.SetOperation | exp.In) and ignores_duplicates(around, policy)
-    return isinstance(around, exp.In)
+    if isinstance(parent, exp.SetOperation):
+        return bool(parent.args.get("distinct")) or ignores_duplicates(parent, policy)
+    if isinstance(parent, exp.Subquery):
+        return isinstance(parent.parent, exp.SetOperation | exp.In) and ignores_duplicates(parent, policy)
+    return isinstance(parent, exp.In)
 
 
 def ignores_order(query: exp.Expr, policy: Policy) -> bool:
     """Return whether the order of a query's rows does not matter."""
     if query.parent is None:
         return query.args.get("limit") is None and "ignore" in (policy.row_order, policy.duplicates)
-    around = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
-    if isinstance(around, exp.Exists):
+    parent = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
+    if isinstance(parent, exp.Exists):
         return True
-    return query.args.get("limit") is None and isinstance(around, exp.In | exp.SetOperation)
+    return query.args.get("limit") is None and isinstance(parent, exp.In | exp.SetOperation)
 
 
 def is_scalar(query: exp.Expr) -> bool:
     """Return whether a query stands in the place of one value."""
-    around = query.parent
-    return isinstance(around, exp.Subquery) and isinstance(around.parent, (*COMPARISONS, *_ARITHMETIC))
+    parent = query.parent
+    return isinstance(parent, exp.Subquery) and isinstance(parent.parent, (*COMPARISONS, *_ARITHMETIC))

@@ -81,8 +81,8 @@ def select_figures(table: str, columns: Sequence[str], rows: int, dialect: str) 
     """
     names = map(quote_in(dialect, keep_case=True), columns)
     figures = [f"COUNT({name}), COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names]
-    listed = ", ".join(["COUNT(*)", *figures])
-    return f"SELECT {listed} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
+    select_list = ", ".join(["COUNT(*)", *figures])
+    return f"SELECT {select_list} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
 
 
 def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:

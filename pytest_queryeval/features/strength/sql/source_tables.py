@@ -59,8 +59,8 @@ def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDe
 class _CheckedTables(Mapping[str, TableDefinition]):
     """Tables with the constraints that their rows keep, of those that are declared and those that are stated."""
 
-    def __init__(self, declared: Tables, stated: Tables, rows: _Rows) -> None:
-        self._declared, self._stated, self._rows = declared, stated, rows
+    def __init__(self, declared: Tables, stated_tables: Tables, rows: _Rows) -> None:
+        self._declared, self._stated, self._rows = declared, stated_tables, rows
         self._checked: dict[str, TableDefinition] = {}
 
     def __getitem__(self, name: str) -> TableDefinition:

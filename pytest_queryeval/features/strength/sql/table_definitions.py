@@ -45,20 +45,20 @@ def _table(statement: exp.Create) -> TableDefinition | None:
     foreign: list[ForeignKey] = []
     not_null: set[str] = set()
     columns: list[tuple[str, str]] = []
-    for item, own in _constraints(declared):
+    for item, column_name in _constraints(declared):
         match item:
             case exp.ColumnDef():
                 columns.append((item.name, item.kind.sql() if item.kind is not None else ""))
             case exp.PrimaryKeyColumnConstraint():
-                primary = (own,)
+                primary = (column_name,)
             case exp.PrimaryKey():
                 primary = _names(item.expressions)
             case exp.NotNullColumnConstraint() if not item.args.get("allow_null"):
-                not_null.add(own)
+                not_null.add(column_name)
             case exp.UniqueColumnConstraint():
-                unique.append(_names(item.this.expressions) if isinstance(item.this, exp.Schema) else (own,))
+                unique.append(_names(item.this.expressions) if isinstance(item.this, exp.Schema) else (column_name,))
             case exp.Reference():
-                foreign.append(_foreign_key((own,), item))
+                foreign.append(_foreign_key((column_name,), item))
             case exp.ForeignKey() if isinstance(item.args.get("reference"), exp.Reference):
                 foreign.append(_foreign_key(_names(item.expressions), item.args["reference"]))
     not_null.update(primary)

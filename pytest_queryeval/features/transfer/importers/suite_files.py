@@ -65,7 +65,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
         there = sorted(folder.iterdir()) if folder.exists() else []
         earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
         if earlier_files and not force:
-            raise _taken(earlier_files[0])
+            raise _exists_error(earlier_files[0])
         staging.mkdir(parents=True)
         suites = _write_into(staging, imported, name)
         targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
@@ -73,7 +73,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
             if (folder / kept_name).exists():
                 targets.pop(staging / kept_name, None)
         if not force and (existing_file := next((target for target in targets.values() if target.exists()), None)):
-            raise _taken(existing_file)
+            raise _exists_error(existing_file)
         for target in targets.values():
             target.parent.mkdir(exist_ok=True)
         for path in earlier_files:
@@ -87,7 +87,7 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     return suites
 
 
-def _taken(path: Path) -> QueryEvalError:
+def _exists_error(path: Path) -> QueryEvalError:
     return QueryEvalError(f"{path}: already exists: write elsewhere, or replace it with --force")
 
 
@@ -127,16 +127,16 @@ class _Ids:
     """The ids of the cases so far: valid in suites, and unique."""
 
     def __init__(self) -> None:
-        self._used: set[str] = set()
+        self._used_ids: set[str] = set()
         self._repeats: dict[str, int] = {}
 
     def new(self, original: str) -> str:
         """Return the id of the next case: the original one as far as possible."""
         fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
-        while new_id in self._used:
+        while new_id in self._used_ids:
             self._repeats[fit] = self._repeats.get(fit, 1) + 1
             new_id = f"{fit}-{self._repeats[fit]}"
-        self._used.add(new_id)
+        self._used_ids.add(new_id)
         return new_id
 
 

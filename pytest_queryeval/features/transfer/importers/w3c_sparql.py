@@ -91,7 +91,7 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
             raise QueryEvalError(f"{path}: is not a manifest in Turtle: {one_line(str(error))}") from error
         yield from _tests_of(path, graph, root)
         included = []
-        for iri in _listed("include", path, graph):
+        for iri in _list_items("include", path, graph):
             try:
                 included.append(_path(iri, root))
             except RecordError as error:
@@ -99,7 +99,7 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
         waiting = [*included, *waiting]
 
 
-def _listed(name: str, path: Path, graph: Any) -> list[Any]:
+def _list_items(name: str, path: Path, graph: Any) -> list[Any]:
     """Return the items of a manifest's lists of this name; raise `QueryEvalError` for a cyclic list."""
     from rdflib import URIRef
     from rdflib.collection import Collection
@@ -114,7 +114,7 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
     """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
     from rdflib import RDF, URIRef
 
-    entries = _listed("entries", path, graph)
+    entries = _list_items("entries", path, graph)
     for test in dict.fromkeys((*entries, *graph.subjects(URIRef(f"{MF}action"), None))):
         folder = path.parent.relative_to(root).as_posix()
         name = str(test).rpartition("#")[2] or str(test)

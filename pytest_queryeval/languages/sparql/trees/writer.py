@@ -33,17 +33,17 @@ class Writer:
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._prefixes = prefixes
-        self._used: dict[str, None] = {}
+        self._used_prefixes: dict[str, None] = {}
 
     def query(self, tree: Select) -> str:
         """Return the text of a query: the prefixes that it uses, then the pattern on separate lines."""
-        self._used.clear()
+        self._used_prefixes.clear()
         text = self.select(tree, "")
         return "".join(f"{line}\n" for line in self.declarations("PREFIX {}: <{}>")) + text
 
     def declarations(self, form: str) -> list[str]:
         """Return a line for each prefix that was used, in a form with places for its name and its IRI."""
-        return [form.format(name, self._prefixes[name]) for name in self._used]
+        return [form.format(name, self._prefixes[name]) for name in self._used_prefixes]
 
     def line(self, node: Node | Iterable[Node]) -> str:
         """Return the text of nodes on one line."""
@@ -72,7 +72,7 @@ class Writer:
         iri = datatype[1:-1]
         for name, start in self._prefixes.items():
             if start and iri.startswith(start) and _LOCAL.fullmatch(iri, len(start)):
-                self._used[name] = None
+                self._used_prefixes[name] = None
                 return f"{literal}{between}{name}:{iri[len(start) :]}"
         return term
 

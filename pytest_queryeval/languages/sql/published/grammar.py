@@ -26,7 +26,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.languages.sql.published.names import Names, names_of
-from pytest_queryeval.languages.sql.published.tokens import END, Cursor, UnreadableQueryError, shown, tokens_of
+from pytest_queryeval.languages.sql.published.tokens import END, Cursor, UnreadableQueryError, tokens_of, word_text
 from pytest_queryeval.languages.sql.view import Condition, Conditions, Expression, Item, Ordering, View
 
 MAX_DEPTH = 50  # queries within queries; the published parser ends at some 300, in an error of Python's own
@@ -67,10 +67,10 @@ class _Reader(Cursor):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableQueryError(f"more than {MAX_DEPTH} queries within each other")
-        blocked = self.took("(")
+        in_parentheses = self.took("(")
         view = self.select()
         self.skip_semicolons()
-        if blocked:
+        if in_parentheses:
             self.expect(")")
         self.skip_semicolons()
         if self.word in SET_OPERATIONS:
@@ -108,13 +108,13 @@ class _Reader(Cursor):
         names: dict[str, None] = {}
         conditions: list[Hashable] = []
         while self.word != END:
-            blocked = self.took("(")
+            in_parentheses = self.took("(")
             tables.append(self.query() if self.word == "select" else self.table())
             names |= _names(tables[-1:])
             if self.took("on"):
                 joined = self.conditions(names)
                 conditions += ["and", *joined] if conditions else joined
-            if blocked:
+            if in_parentheses:
                 self.expect(")")
             if self.word in CLAUSE_ENDS:
                 break
@@ -188,7 +188,7 @@ class _Reader(Cursor):
         left = self.expression(tables)
         negated = self.took("not")
         if self.word not in OPERATORS:
-            raise UnreadableQueryError(f"{shown(self.word)} is not an operator of a condition")
+            raise UnreadableQueryError(f"{word_text(self.word)} is not an operator of a condition")
         operator = self.take()
         values: tuple[Hashable, ...] = (self.value(tables),)
         if operator == "between":
@@ -203,19 +203,19 @@ class _Reader(Cursor):
             self.expect(")")
         return value
 
-    def plain_value(self, tables: Iterable[str], blocked: bool) -> Hashable:
+    def plain_value(self, tables: Iterable[str], in_parentheses: bool) -> Hashable:
         if '"' in self.word:
             return self.take()
         try:
             number = float(self.word)
         except ValueError:
-            return self.column_value(tables, blocked)
+            return self.column_value(tables, in_parentheses)
         self.place += 1
         return number
 
-    def column_value(self, tables: Iterable[str], blocked: bool) -> Operand:
+    def column_value(self, tables: Iterable[str], in_parentheses: bool) -> Operand:
         """Read a column, and skip whatever follows it."""
-        if blocked or self.word in AGGREGATES:
+        if in_parentheses or self.word in AGGREGATES:
             raise UnreadableQueryError("an aggregate, a list or a column in parentheses as a value")
         distinct = self.took("distinct")
         if self.word in COLUMN_VALUE_ENDS:
@@ -226,26 +226,26 @@ class _Reader(Cursor):
         return "", column, distinct
 
     def expression(self, tables: Iterable[str]) -> Expression:
-        blocked = self.took("(")
+        in_parentheses = self.took("(")
         first, second, operator = self.operand(tables), None, ""
         if self.word in ARITHMETIC:
             operator = ARITHMETIC[self.take()]
             second = self.operand(tables)
-        if blocked:
+        if in_parentheses:
             self.expect(")")
         aggregates = (first[0] != "") + (second is not None and second[0] != "")
         return Expression((operator, first, second), "", aggregates)
 
     def operand(self, tables: Iterable[str]) -> Operand:
         """Read an operand; a parenthesis around an aggregate is left open, as published."""
-        blocked = self.took("(")
+        in_parentheses = self.took("(")
         aggregated, aggregate = self.word in AGGREGATES, ""
         if aggregated:
             aggregate = AGGREGATES[self.take()]
             self.expect("(")
         distinct = self.took("distinct")
         column = self.column(tables)
-        if aggregated or blocked:
+        if aggregated or in_parentheses:
             self.expect(")")
         return aggregate, column, distinct
 

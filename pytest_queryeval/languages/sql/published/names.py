@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Protocol, TypeAlias
 
 from pytest_queryeval.core.db_schema import Column, Schema
-from pytest_queryeval.languages.sql.published.tokens import END, UnreadableQueryError, shown
+from pytest_queryeval.languages.sql.published.tokens import END, UnreadableQueryError, word_text
 
 STAR: Column = ("", "*")
 Aliases: TypeAlias = Mapping[str, str]
@@ -60,13 +60,13 @@ class _SchemaNames:
         aliases = _scanned_aliases(tokens)
         for alias in aliases:
             if alias in self.tables:
-                raise UnreadableQueryError(f"the alias {shown(alias)} is a table's name")
+                raise UnreadableQueryError(f"the alias {word_text(alias)} is a table's name")
         return aliases
 
     def table(self, name: str, aliases: Aliases) -> str:
         table = aliases.get(name, name)
         if table not in self.tables:
-            raise UnreadableQueryError(f"no table {shown(name)}")
+            raise UnreadableQueryError(f"no table {word_text(name)}")
         return table
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
@@ -81,7 +81,7 @@ class _SchemaNames:
             for table in tables:
                 if name in self.tables[table]:
                     return table, name
-        raise UnreadableQueryError(f"no column {shown(name)}")
+        raise UnreadableQueryError(f"no column {word_text(name)}")
 
 
 class _AnyNames:
@@ -96,21 +96,21 @@ class _AnyNames:
     def aliases(self, tokens: Sequence[str]) -> Aliases:
         for word, following in pairwise(tokens):
             if _is_name(word) and (following == "(" or _is_name(following)):
-                raise UnreadableQueryError(f"{shown(following)} after the name {shown(word)}")
+                raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
         return _scanned_aliases(tokens)
 
     def table(self, name: str, aliases: Aliases) -> str:
-        return self._known(aliases.get(name, name))
+        return self._require_name(aliases.get(name, name))
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
         if name == "*":
             return STAR
-        owner, _, column = self._known(name).rpartition(".")
+        owner, _, column = self._require_name(name).rpartition(".")
         return aliases.get(owner, owner), column
 
-    def _known(self, name: str) -> str:
+    def _require_name(self, name: str) -> str:
         if not _is_name(name):
-            raise UnreadableQueryError(f"{shown(name)} is not a name")
+            raise UnreadableQueryError(f"{word_text(name)} is not a name")
         return name
 
 

@@ -99,7 +99,7 @@ class Cursor:
     def expect(self, token: str) -> None:
         """Take this token, or raise `UnreadableQueryError`."""
         if not self.took(token):
-            raise UnreadableQueryError(f"{shown(self.word)} in place of '{token}'")
+            raise UnreadableQueryError(f"{word_text(self.word)} in place of '{token}'")
 
     def skip_semicolons(self) -> None:
         """Take all semicolons at this place."""
@@ -107,7 +107,7 @@ class Cursor:
             pass
 
 
-def shown(word: str) -> str:
+def word_text(word: str) -> str:
     """Return a word of a query for a message: without control characters, and truncated."""
     if word == END:
         return "the end"

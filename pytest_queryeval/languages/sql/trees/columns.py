@@ -40,7 +40,7 @@ class Names:
     @cached_property
     def outer(self) -> Names | None:
         """The names of the SELECT around this one."""
-        return self._columns.around(self.select)
+        return self._columns.names_at(self.select)
 
     @cached_property
     def aliases(self) -> Mapping[str, exp.Expr]:
@@ -141,7 +141,7 @@ class Columns:
             self._names[id(select)] = Names(select, self)
         return self._names[id(select)]
 
-    def around(self, node: exp.Expr) -> Names | None:
+    def names_at(self, node: exp.Expr) -> Names | None:
         """Return the names that a node within a SELECT can use; None outside of one.
 
         A query in FROM or WITH sees what is around the SELECT, unless it is LATERAL.
@@ -158,13 +158,13 @@ class Columns:
 
     def find(self, column: exp.Column) -> tuple[Names, str] | None:
         """Return the item of FROM that a column is of."""
-        names = self.around(column)
+        names = self.names_at(column)
         return None if names is None else names.find(column.table.lower(), column.name.lower())
 
     def replace_texts(self, tree: exp.Expr) -> None:
         """Put texts in the place of names in double quotes that are texts."""
         for column in list(tree.find_all(exp.Column)):
-            names = self.around(column)
+            names = self.names_at(column)
             if names is not None and names.is_text(column):
                 column.replace(exp.Literal.string(column.name))
 

@@ -44,9 +44,9 @@ def count_common_queries(tree: exp.Expr) -> int:
     return sum(isinstance(node, exp.CTE) for node in nodes)
 
 
-def _outside(node: exp.Expr, *around: type[exp.Expr]) -> exp.Expr | None:
+def _outside(node: exp.Expr, *outer_types: type[exp.Expr]) -> exp.Expr | None:
     """Return the nearest node around one that is of another type than these; None at the root."""
     parent = node.parent
-    while isinstance(parent, around):
+    while isinstance(parent, outer_types):
         parent = parent.parent
     return parent
