@@ -89,8 +89,8 @@ def test_judgements_are_appended_and_only_their_reviewer_sees_them(client):
         AnswerName("s.queryeval.yaml::a", "22"): {"ben": "wrong"},
         AnswerName("s.queryeval.yaml::b", "33"): {"anna": "unclear"},
     }
-    mine = [item["mine"] for item in client.get("/cases", params={"reviewer": "anna"}).json()["cases"]]
-    assert mine == [{"decision": "right"}, None, {"decision": "unclear"}, None, None]
+    judgements = [item["decision"] for item in client.get("/cases", params={"reviewer": "anna"}).json()["cases"]]
+    assert judgements == [{"decision": "right"}, None, {"decision": "unclear"}, None, None]
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client)
         "nodeid": "s.queryeval.yaml::cheapest",
         "question": "Which products are cheapest?",
         "reasons": [],
-        "mine": None,
+        "decision": None,
         "stale": None,
     }
     assert case["schema"] == "CREATE TABLE product (name TEXT, price REAL);"
@@ -248,10 +248,10 @@ def test_each_reviewer_sees_only_what_they_decided(client):
     client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
     responses = {name: client.get("/cases", params={"reviewer": name}).json() for name in ("anna", "ben", "cleo")}
 
-    mine = {name: response["cases"][0]["mine"] for name, response in responses.items()}
-    assert mine["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
-    assert mine["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
-    assert mine["cleo"] is None
+    shown = {name: response["cases"][0]["decision"] for name, response in responses.items()}
+    assert shown["anna"] == {"decision": "wrong", "answers": [{"query": CHEAPEST}]}
+    assert shown["ben"] == {"decision": "right", "answers": [], "note": "of ben"}
+    assert shown["cleo"] is None
     assert "of ben" not in json.dumps([responses["anna"], responses["cleo"], client.get("/cases/0").json()])
 
 
@@ -260,7 +260,7 @@ def test_the_last_decision_counts_and_what_stood_before_stays_in_the_file(client
         client.post("/cases/0/decision", json=decision)
 
     assert [line["decision"] for line in decisions()] == ["wrong", "unsure"]
-    assert client.get("/cases", params={"reviewer": "anna"}).json()["cases"][0]["mine"]["decision"] == "unsure"
+    assert client.get("/cases", params={"reviewer": "anna"}).json()["cases"][0]["decision"]["decision"] == "unsure"
 
 
 def test_a_decision_on_another_question_is_stale(folder):
@@ -271,14 +271,14 @@ def test_a_decision_on_another_question_is_stale(folder):
     with client_of(gold_review()) as client:
         (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
 
-    assert (listed["mine"], listed["stale"]) == (None, "wrong")
+    assert (listed["decision"], listed["stale"]) == (None, "wrong")
 
 
 def test_settings_of_the_comparison_that_a_line_has_stay(client):
     client.post("/cases/0/decision", json={**WRONG, "compare": {"case": "ignore"}})
 
     (listed,) = client.get("/cases", params={"reviewer": "anna"}).json()["cases"]
-    assert listed["mine"]["compare"] == {"case": "ignore"}
+    assert listed["decision"]["compare"] == {"case": "ignore"}
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_texts_of_suites_systems_and_review_files_are_data(folder):
         ]
 
     assert all(response.headers["content-type"] == "application/json" for response in responses)
-    assert responses[0].json()["cases"][0]["mine"]["note"] == MARKUP
+    assert responses[0].json()["cases"][0]["decision"]["note"] == MARKUP
 
 
 def test_a_suite_without_review_files_is_refused_before_any_query_runs(folder, capsys):

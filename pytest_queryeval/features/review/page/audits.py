@@ -74,8 +74,8 @@ class AuditReview:
         cases = []
         for answer in self._answers:
             judgement = judgements.get(answer.name, {}).get(reviewer)
-            mine = None if judgement is None else {"decision": judgement}
-            cases.append({**listed_case(answer.case, answer.name.nodeid), "mine": mine})
+            decision = None if judgement is None else {"decision": judgement}
+            cases.append({**listed_case(answer.case, answer.name.nodeid), "decision": decision})
         return {"choices": CHOICES, "cases": cases, "audit": True}
 
     def case(self, place: int) -> JsonObject:

@@ -103,7 +103,7 @@ class GoldReview:
                 {
                     **listed_case(gold_case.case, gold_case.ranked.nodeid),
                     "reasons": list(dict.fromkeys(evidence["kind"] for evidence in gold_case.ranked.evidence)),
-                    "mine": _shown_decision(last) if last is not None and not is_stale else None,
+                    "decision": _shown_decision(last) if last is not None and not is_stale else None,
                     "stale": last.decision if last is not None and is_stale else None,
                 }
             )

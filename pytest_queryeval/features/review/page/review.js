@@ -55,9 +55,9 @@ function remembered(name, value) {
 function matches(item, place) {
   const [show, reason, search] = ["show", "reason", "search"].map((id) => at(id).value);
   if (place === page.place) return true;
-  if (show === "open" && item.mine) return false;
-  if (show === "decided" && !item.mine) return false;
-  if (show === "unsure" && item.mine?.decision !== page.choices.at(-1).name) return false;
+  if (show === "open" && item.decision) return false;
+  if (show === "decided" && !item.decision) return false;
+  if (show === "unsure" && item.decision?.decision !== page.choices.at(-1).name) return false;
   if (reason && !item.reasons?.includes(reason)) return false;
   return `${item.nodeid} ${item.question}`.toLowerCase().includes(search.toLowerCase());
 }
@@ -72,14 +72,14 @@ function showList() {
   const first = Math.max(0, Math.min(around - LISTED / 2, places.length - LISTED));
   const entry = (place) => {
     const item = page.cases[place];
-    const words = item.mine?.decision ?? (item.stale ? "changed" : null);
+    const words = item.decision?.decision ?? (item.stale ? "changed" : null);
     const inside = [make("span", { class: "rank" }, number(place + 1)), make("span", { class: "id" }, oneLine(item.id, 80)), words ? chip(words) : null];
     return make("li", {}, make("a", { href: `#case=${place}`, title: oneLine(item.question, 160), "aria-current": place === page.place && "true" }, inside));
   };
   at("list").replaceChildren(...places.slice(first, first + LISTED).map(entry));
   at("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   at("count").textContent = places.length > LISTED ? `${number(first + 1)} to ${number(Math.min(first + LISTED, places.length))} of ${number(places.length)} cases` : plural(places.length, "case");
-  const done = page.cases.filter((item) => item.mine).length;
+  const done = page.cases.filter((item) => item.decision).length;
   at("bar").max = page.cases.length || 1;
   at("bar").value = done;
   at("progress").textContent = `${number(done)} of ${number(page.cases.length)} ${page.isAudit ? "judged" : "decided"}`;
@@ -92,12 +92,12 @@ function answerOf(words, { who = "", query = null, others = [], item = null, req
 }
 
 // What stands on the page for a case: golds first, then the answers of systems, then those of the reviewer.
-function answersOf(details, mine) {
+function answersOf(details, decision) {
   const golds = details.golds.map((query, gold) => answerOf(details.golds.length > 1 ? `Gold ${gold + 1}` : "Gold", { who: gold || !details.agreeing.length ? "" : `also of ${plural(details.agreeing.length, "system")}: ${details.agreeing.join(", ")}`, query, request: { gold }, isGold: true }));
   const others = details.answers.map(({ systems: names, query, queries, item, request }, place) =>
     answerOf(page.isAudit ? "Answer" : plural(names.length, "system"), { who: names.join(", "), query, others: queries, item, request, isOpen: place < OPEN_ANSWERS }),
   );
-  for (const item of mine?.answers ?? []) {
+  for (const item of decision?.answers ?? []) {
     const equalAnswer = others.find((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
     if (equalAnswer) equalAnswer.isRight = equalAnswer.isOpen = true;
     else others.push(answerOf("Your answer", { query: item.query ?? null, item, request: { item }, isRight: true }));
@@ -254,11 +254,11 @@ async function showPlace(place) {
   if (page.wanted !== place) return;
   const item = page.cases[place];
   Object.assign(page, { place, shown: details });
-  page.answers = answersOf(details, item.mine);
+  page.answers = answersOf(details, item.decision);
   const title = make("h2", { id: "title", tabindex: -1 }, oneLine(details.id, 200));
   at("case").replaceChildren(
     ...content([
-      make("header", {}, title, make("span", {}, `${number(place + 1)} of ${number(page.cases.length)}`), details.source ? make("span", {}, details.source) : null, item.mine ? chip(item.mine.decision) : null),
+      make("header", {}, title, make("span", {}, `${number(place + 1)} of ${number(page.cases.length)}`), details.source ? make("span", {}, details.source) : null, item.decision ? chip(item.decision.decision) : null),
       make("p", { class: "question" }, details.question),
       details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
       conversation(details.conversation),
@@ -272,7 +272,7 @@ async function showPlace(place) {
     ]),
   );
   page.answers.forEach(showAnswer);
-  at("note").value = item.mine?.note ?? "";
+  at("note").value = item.decision?.note ?? "";
   showList();
   showDecision();
   scrollTo(0, 0);
@@ -283,21 +283,21 @@ async function showPlace(place) {
 // Deciding
 
 function showDecision() {
-  const { mine } = page.cases[page.place] ?? {};
+  const { decision } = page.cases[page.place] ?? {};
   const numbers = markable().flatMap(({ isRight }, place) => (isRight ? [place + 1] : []));
   at("marked").textContent = numbers.length ? `Marked right: ${numbers.join(", ")}` : "";
-  for (const button of at("choices").children) button.setAttribute("aria-pressed", String(button.name === mine?.decision));
+  for (const button of at("choices").children) button.setAttribute("aria-pressed", String(button.name === decision?.decision));
   at("undo").disabled = !page.decided.length;
 }
 
 async function decide(name) {
   const place = page.place;
-  const { mine } = page.cases[place];
+  const before = page.cases[place].decision;
   const decision = page.isAudit ? { decision: name } : { decision: name, note: at("note").value.trim() };
   if (!page.isAudit) decision.answers = markable().filter(({ isRight }) => isRight).map(({ item }) => item);
-  if (mine?.compare) decision.compare = mine.compare;
+  if (before?.compare) decision.compare = before.compare;
   if (!(await append(place, decision))) return;
-  page.decided.push([place, mine]);
+  page.decided.push([place, before]);
   const words = `${page.cases[place].id}: ${name}${decision.answers?.length ? `, ${plural(decision.answers.length, "right answer")}` : name === "wrong" && !page.isAudit ? ", no right answer is known" : ""}.`;
   const next = nextPlace(place);
   if (next === null) {
@@ -311,13 +311,13 @@ async function decide(name) {
 function nextPlace(place) {
   const places = listed();
   const inTurn = [...places.filter((later) => later > place), ...places.filter((earlier) => earlier < place)];
-  return inTurn.find((candidate) => !page.cases[candidate].mine) ?? null;
+  return inTurn.find((candidate) => !page.cases[candidate].decision) ?? null;
 }
 
 function append(place, decision) {
   return attempt(async () => {
     await ask(`cases/${place}/decision`, { ...decision, reviewer: page.reviewer });
-    Object.assign(page.cases[place], { mine: decision, stale: null });
+    Object.assign(page.cases[place], { decision, stale: null });
   });
 }
 
@@ -327,7 +327,7 @@ async function undo() {
   const [place, before] = page.decided.at(-1);
   const unsure = page.choices.at(-1).name;
   // What was marked and noted stays on the page.
-  if (!(await append(place, before ?? { ...page.cases[place].mine, decision: unsure }))) return;
+  if (!(await append(place, before ?? { ...page.cases[place].decision, decision: unsure }))) return;
   page.decided.pop();
   if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now`}.`);
 }
@@ -434,7 +434,7 @@ async function load(reviewer) {
   const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"gqno".includes(key))];
   at("key-list").replaceChildren(...entries.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words))));
   const wanted = Number(stateOf(location.hash).get("case"));
-  const first = Math.max(0, cases.findIndex((item) => !item.mine));
+  const first = Math.max(0, cases.findIndex((item) => !item.decision));
   page.place = null;
   if (cases.length) await open(location.hash.includes("case=") && wanted in cases ? wanted : first);
 }
