@@ -255,8 +255,8 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
     """Count the uses of variables: whole ones most, then triples turned round, and those without one of their ends."""
     facts: Counter[tuple[str, ...]] = Counter()
     for use in uses:
-        kind, *use_terms = named = tuple(names.get(term, term) for term in use)
-        facts[named] += 6 if kind == Item.__name__ else 4
+        kind, *use_terms = fact = tuple(names.get(term, term) for term in use)
+        facts[fact] += 6 if kind == Item.__name__ else 4
         if kind == Triple.__name__:
             subject, *path, object_ = use_terms
             facts["in any direction", *path, *sorted((subject, object_))] += 3

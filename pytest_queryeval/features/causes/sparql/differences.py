@@ -256,8 +256,8 @@ class Differences:
         self._optional(only_predicted, only_gold)
         self._triples(only_predicted, only_gold)
         for element, gold_element in alike(only_predicted, only_gold):
-            only_predicted = [other for other in only_predicted if other is not element]
-            only_gold = [other for other in only_gold if other is not gold_element]
+            only_predicted = [candidate for candidate in only_predicted if candidate is not element]
+            only_gold = [candidate for candidate in only_gold if candidate is not gold_element]
             self._elements(element, gold_element)
         for part in components(only_gold, set(variables(self._tree))):
             label, clause = label_of_element(part[0], is_missing=True)
@@ -276,29 +276,36 @@ class Differences:
         for side, opposite in ((only_predicted, only_gold), (only_gold, only_predicted)):
             for element in [element for element in side if isinstance(element, Filter)]:
                 conditions = operands(element.condition, "||")
-                filters = [other for other in opposite if isinstance(other, Filter) and other.condition in conditions]
+                filters = [
+                    filter_ for filter_ in opposite if isinstance(filter_, Filter) and filter_.condition in conditions
+                ]
                 if len(conditions) == 1 or len(filters) != len(conditions):
                     continue
                 if side is only_predicted:
                     makes = [(element, replacing(tuple(filters)))]
                 else:
-                    makes = [(filters[0], replacing(element)), *((other, replacing(None)) for other in filters[1:])]
+                    makes = [(filters[0], replacing(element)), *((filter_, replacing(None)) for filter_ in filters[1:])]
                 names = ("||", "&&") if side is only_predicted else ("&&", "||")
                 self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
                 side.remove(element)
-                opposite[:] = [other for other in opposite if not any(other is joined for joined in filters)]
+                opposite[:] = [filter_ for filter_ in opposite if not any(filter_ is joined for joined in filters)]
 
     def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
         for element in list(only_gold):
             for group in _inner_groups(element):
-                required = [other for other in only_predicted if other in group.elements]
+                required = [candidate for candidate in only_predicted if candidate in group.elements]
                 if group.elements and len(required) == len(group.elements):
                     label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
-                    makes = [(required[0], replacing(element)), *((other, replacing(None)) for other in required[1:])]
+                    makes = [
+                        (required[0], replacing(element)),
+                        *((candidate, replacing(None)) for candidate in required[1:]),
+                    ]
                     self._add(label, "WHERE", (required, element), *makes)
                     only_predicted[:] = [
-                        other for other in only_predicted if not any(other is taken for taken in required)
+                        candidate
+                        for candidate in only_predicted
+                        if not any(candidate is required_element for required_element in required)
                     ]
                     only_gold.remove(element)
                     break
@@ -307,22 +314,22 @@ class Differences:
                 if group.elements and all(inner in only_gold for inner in group.elements):
                     label = "optional" if isinstance(element, Block) else "set-operation"
                     self._add(label, "WHERE", (element, group.elements), (element, replacing(group.elements)))
-                    only_predicted[:] = [other for other in only_predicted if other is not element]
-                    only_gold[:] = [other for other in only_gold if other not in group.elements]
+                    only_predicted[:] = [candidate for candidate in only_predicted if candidate is not element]
+                    only_gold[:] = [candidate for candidate in only_gold if candidate not in group.elements]
                     break
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
         for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
-            left = chains([element for element in only_predicted if isinstance(element, Triple)], links)
-            right = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
+            predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
+            gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
             scored = [
                 (-score, at, gold_at)
-                for at, chain in enumerate(left)
-                for gold_at, gold_chain in enumerate(right)
+                for at, chain in enumerate(predicted_chains)
+                for gold_at, gold_chain in enumerate(gold_chains)
                 if (score := likeness(oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
             ]
-            for chain, gold_chain in choose_pairs(scored, left, right):
+            for chain, gold_chain in choose_pairs(scored, predicted_chains, gold_chains):
                 self._chains(oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
                     side[:] = [element for element in side if not any(element is member for member in members)]

@@ -184,8 +184,8 @@ def _with_columns(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
     outer = text_tokens[start].depth
     head = text_tokens[start:end]
     if any(token.text == "," and token.depth == outer for token in head):
-        kept = [token for token in head if token.text != "," or token.depth > outer]
-        yield text[: head[0].start] + " ".join(token.text for token in kept) + text[head[-1].end :]
+        column_tokens = [token for token in head if token.text != "," or token.depth > outer]
+        yield text[: head[0].start] + " ".join(token.text for token in column_tokens) + text[head[-1].end :]
     inserted: dict[int, str] = {}
     count = 0
     for place, token in enumerate(head):

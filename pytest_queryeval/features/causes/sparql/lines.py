@@ -30,8 +30,8 @@ class Lines:
         if triples and len(triples) == len(nodes):
             nodes = with_paths(triples, [name for name in links_of(Group(tuple(triples))) if name.startswith(NODE)])
         text = self.writer.line(nodes)
-        for name, shown in self.names.items():
-            text = text.replace(name, shown)
+        for name, display_name in self.names.items():
+            text = text.replace(name, display_name)
         return one_line(text, MAX_CHANGE)
 
 
@@ -45,8 +45,8 @@ def _shown_names(names: set[str]) -> dict[str, str]:
     """Return names that a query can have for variables whose names begin with NODE, longest first."""
     shown_names: dict[str, str] = {}
     for name in sorted((name for name in names if name.startswith(NODE)), key=lambda name: (-len(name), name)):
-        shown = f"?node{name.removeprefix(NODE)}"
-        while shown in names:
-            shown += "_"
-        shown_names[name] = shown
+        display_name = f"?node{name.removeprefix(NODE)}"
+        while display_name in names:
+            display_name += "_"
+        shown_names[name] = display_name
     return shown_names

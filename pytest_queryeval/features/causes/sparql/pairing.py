@@ -31,11 +31,11 @@ def without_common(left: Sequence[T], right: Sequence[T], key: Callable[[T], obj
     common = Counter(map(key, left)) & Counter(map(key, right))
 
     def rest(side: Sequence[T]) -> list[T]:
-        taken = Counter(common)
+        common_left = Counter(common)
         remaining = []
         for member in side:
-            if taken[key(member)] > 0:
-                taken[key(member)] -= 1
+            if common_left[key(member)] > 0:
+                common_left[key(member)] -= 1
             else:
                 remaining.append(member)
         return remaining
@@ -109,11 +109,11 @@ def _common_share(node: Node, gold: Node) -> float:
 def choose_pairs(scored: Sequence[tuple[float, int, int]], left: Sequence[T], right: Sequence[T]) -> list[tuple[T, T]]:
     """Return pairs of members by their scored places, the lowest score first, none of them twice."""
     pairs: list[tuple[T, T]] = []
-    used: tuple[set[int], set[int]] = (set(), set())
+    used_places: tuple[set[int], set[int]] = (set(), set())
     for _, at, gold_at in sorted(scored):
-        if at not in used[0] and gold_at not in used[1]:
-            used[0].add(at)
-            used[1].add(gold_at)
+        if at not in used_places[0] and gold_at not in used_places[1]:
+            used_places[0].add(at)
+            used_places[1].add(gold_at)
             pairs.append((left[at], right[gold_at]))
     return pairs
 

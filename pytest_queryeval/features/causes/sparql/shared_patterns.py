@@ -47,11 +47,11 @@ def shared_patterns(
     common = [triple for triple in gold_triples if triple in triples]
     common_names = {name for triple in common for name in variables(triple)}
     names = {**names_in_gold, **{name: name for name in common_names}}
-    taken = {*variables(predicted), *common_names}
+    used_names = {*variables(predicted), *common_names}
 
     def in_gold(term: str) -> str:
         name = term if term.startswith(NODE) else names.get(term, term)
-        return f"{name}_" if is_variable(name) and name != term and name in taken else name
+        return f"{name}_" if is_variable(name) and name != term and name in used_names else name
 
     filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common), lambda node: node)
     existences, gold_existences = without_common(
@@ -67,8 +67,10 @@ def shared_patterns(
     clauses, aligned_clauses = ([*_clauses(tree, lines)] for tree in (predicted, gold))
     shown_clauses = [*_clauses(renamed(gold, in_gold), lines)]
     gold_clauses = [
-        shown if shown[0].endswith("SELECT") else aligned  # no two columns are equal whose patterns are not
-        for aligned, shown in zip(aligned_clauses, shown_clauses, strict=True)
+        shown_clause
+        if shown_clause[0].endswith("SELECT")
+        else aligned_clause  # no two columns are equal whose patterns are not
+        for aligned_clause, shown_clause in zip(aligned_clauses, shown_clauses, strict=True)
     ]
     only_gold_clauses = [shown_clauses[at] for at, clause in enumerate(gold_clauses) if clause not in clauses]
     only_predicted_clauses = [clause for clause in clauses if clause not in gold_clauses]

@@ -137,7 +137,9 @@ class SparqlEdits:
     def hard_coded(self, answer: Table) -> Cause | None:
         """Return the cause of a query that names its answer, with the columns that differ; None where it searches."""
         edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
-        columns = [shown for shown in self.edits if shown.label in ("extra-column", "missing-column")]
+        columns = [
+            causing_edit for causing_edit in self.edits if causing_edit.label in ("extra-column", "missing-column")
+        ]
         return None if edit is None else Cause(edits=(edit, *columns[-1:]))
 
     def shared_patterns(self) -> SharedPatterns | None:

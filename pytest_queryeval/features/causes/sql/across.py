@@ -22,13 +22,13 @@ _GROUPS_AND_ORDER = ("group", "having", "order")
 _FIRST = ("order", "limit", "offset")  # what takes the first rows
 
 
-def edits_across(found: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
-    """Yield edits of several clauses, made of those that were `found` clause by clause where that is possible."""
-    yield from _letter_case(found.edits)
-    yield from _joined_columns(predicted, gold, found)
-    yield from _order_of_nested(predicted, gold, found)
-    for select, gold_select in found.pairs:
-        edits = [edit for edit in found.edits if edit.within is select]
+def edits_across(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
+    """Yield edits of several clauses, made of the edits of single clauses where that is possible."""
+    yield from _letter_case(clause_edits.edits)
+    yield from _joined_columns(predicted, gold, clause_edits)
+    yield from _order_of_nested(predicted, gold, clause_edits)
+    for select, gold_select in clause_edits.pairs:
+        edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
         yield from _columns_everywhere(select, edits)
         yield from _extremes(select, gold_select)
@@ -108,11 +108,11 @@ def _unnested(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
             yield _edit("nesting", "WHERE", change, select, (condition, changes.join_nested))
 
 
-def _joined_columns(predicted: exp.Expr, gold: exp.Expr, found: ClauseEdits) -> Iterator[Edit]:
+def _joined_columns(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEdits) -> Iterator[Edit]:
     """Yield edits of the columns by which predicted nests a query, where gold joins its tables by other columns."""
     replacements = {
         id(sources(select)[alias]): sources(gold_select)[gold_alias]
-        for select, gold_select in found.pairs
+        for select, gold_select in clause_edits.pairs
         for alias, gold_alias in parts.replaced_sources(select, gold_select)
     }
     gold_pairs = [pair for columns in parts.joined_columns(gold) for pair in (columns, columns[::-1])]
@@ -137,20 +137,20 @@ def _joined_columns(predicted: exp.Expr, gold: exp.Expr, found: ClauseEdits) -> 
                 yield replace(_edit("wrong-column", "WHERE", (column, new), within, step), size=Size.PART)
 
 
-def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, found: ClauseEdits) -> Iterator[Edit]:
+def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEdits) -> Iterator[Edit]:
     """Yield edits of the groups and the order of nested queries that take first rows, where gold joins their tables."""
     if not isinstance(gold, exp.Select) or not gold.args.get("limit") or not gold.args.get("order"):
         return
-    compared = {id(select) for select, _ in found.pairs}
+    compared = {id(select) for select, _ in clause_edits.pairs}
     aliases = {source.name.lower(): alias for alias, source in sources(gold).items() if isinstance(source, exp.Table)}
     for select in predicted.find_all(exp.Select):
-        own = {source.name.lower(): source.alias_or_name for source in sources(select).values()}
-        if id(select) in compared or not select.args.get("limit") or not own.keys() <= aliases.keys():
+        alias_by_table = {source.name.lower(): source.alias_or_name for source in sources(select).values()}
+        if id(select) in compared or not select.args.get("limit") or not alias_by_table.keys() <= aliases.keys():
             continue
         first = exp.Select()
         changes.copy_arguments(first, gold=gold, names=_GROUPS_AND_ORDER)
         for column in first.find_all(exp.Column):
-            names = [name for table, name in own.items() if aliases[table] == column.table.lower()]
+            names = [name for table, name in alias_by_table.items() if aliases[table] == column.table.lower()]
             if names:
                 changes.rename_table(column, name=names[0])
         old, new = (

@@ -183,13 +183,13 @@ def _match_sources(predicted: exp.Select, gold: exp.Select, names: dict[int, str
     matched: dict[str, str] = {}
     for table, aliases in gold_aliases_by_table.items():
         matched |= _best_match(aliases, aliases_by_table.get(table, []), predicted, gold)
-    members, taken = sources(gold), {*sources(predicted)}
+    members, used_names = sources(gold), {*sources(predicted)}
     for alias, source in members.items():
         if alias not in matched:
             name = source.alias_or_name
-            free = (name, source.name, *(f"{name}_{number}" for number in range(2, len(members) + len(taken) + 2)))
-            matched[alias] = next(candidate for candidate in free if candidate.lower() not in taken)
-            taken.add(matched[alias].lower())
+            free = (name, source.name, *(f"{name}_{number}" for number in range(2, len(members) + len(used_names) + 2)))
+            matched[alias] = next(candidate for candidate in free if candidate.lower() not in used_names)
+            used_names.add(matched[alias].lower())
     names_in_predicted = {alias: source.alias_or_name for alias, source in sources(predicted).items()}
     for alias, source in members.items():
         names[id(source)] = names_in_predicted.get(matched[alias], matched[alias])
@@ -227,7 +227,7 @@ def _uses(select: exp.Select) -> Counter[tuple[str, str]]:
         part = select.args.get(clause)
         for node in part if isinstance(part, list) else [part] if part is not None else []:
             for column in node.find_all(exp.Column):
-                around = column.parent
-                literal = around.find(exp.Literal) if isinstance(around, exp.Binary) else None
+                parent = column.parent
+                literal = parent.find(exp.Literal) if isinstance(parent, exp.Binary) else None
                 uses[column.table.lower(), f"{clause} {column.name.lower()} {literal.name if literal else ''}"] += 1
     return uses

@@ -79,8 +79,8 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     Those are the columns that the joins compare them with.
     """
     first, joins = select.args["from_"], list(select.args.get("joins") or ())
-    kept = [join for join in joins if joined_name(join) not in aliases]
-    if not kept and first.this.alias_or_name.lower() in aliases:
+    joins_left = [join for join in joins if joined_name(join) not in aliases]
+    if not joins_left and first.this.alias_or_name.lower() in aliases:
         return  # together with another edit that took the others
     joining = [part for part in clause_operands(select, "where") if is_join_condition(part)]
     dropped = [part for part in joining if _tables(part) & {*aliases}]
@@ -89,8 +89,8 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
         drop_condition(condition)
     conditions = [part for part in _joining(select) if not _tables(part) & {*aliases}]
     if first.this.alias_or_name.lower() in aliases:
-        first.set("this", kept.pop(0).this.copy())
-    select.set("joins", _in_order(kept, {first.this.alias_or_name.lower()}, conditions))
+        first.set("this", joins_left.pop(0).this.copy())
+    select.set("joins", _in_order(joins_left, {first.this.alias_or_name.lower()}, conditions))
 
 
 def arrange_joins(select: exp.Expr) -> None:
@@ -190,8 +190,8 @@ def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.E
     """Compare the same sides by another operator, with the NOT of gold's condition or without."""
     inner = without_not(condition)
     if type(inner) is not operator:
-        left, right = inner.this, inner.expression
-        inner = operator(this=left, expression=right)
+        left_side, right_side = inner.this, inner.expression
+        inner = operator(this=left_side, expression=right_side)
     condition.replace(exp.Not(this=inner) if isinstance(gold, exp.Not) else inner)
 
 

@@ -157,7 +157,7 @@ class ClauseEdits:
             self._queries(query_within(members[alias]), query_within(gold_members.get(alias)), clause="FROM")
         self._joins(predicted, gold)
         if parts.tables_content(predicted) != parts.tables_content(gold):
-            self._whole(before, "FROM", predicted, gold, ("from_", "joins"), renaming)
+            self._add_whole_clause(before, "FROM", predicted, gold, ("from_", "joins"), renaming)
 
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of joins that both queries have."""
@@ -182,7 +182,7 @@ class ClauseEdits:
                 make = partial(changes.change_join_condition, gold=partner)
                 self._add("wrong-join-condition", "FROM", conditions, join, make, within=predicted)
 
-    def _whole(
+    def _add_whole_clause(
         self,
         before: int,
         clause: str,
@@ -229,7 +229,7 @@ class ClauseEdits:
                 self._add(missing, clause, (None, operand), predicted, make, within=predicted)
             return
         self._condition(condition.this, gold_condition.this, clause, predicted)
-        self._whole(before, clause, predicted, gold, [name])
+        self._add_whole_clause(before, clause, predicted, gold, [name])
 
     def _condition(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edits of a condition of any number of operands."""
@@ -402,7 +402,7 @@ class ClauseEdits:
             make = partial(changes.insert_item, item=gold_item, place=gold.expressions.index(gold_item))
             self._add("missing-column", "SELECT", (None, gold_item), predicted, make, within=predicted)
         if len(self.edits) - before > 1:
-            self._whole(before, "SELECT", predicted, gold, ("expressions",))
+            self._add_whole_clause(before, "SELECT", predicted, gold, ("expressions",))
 
     def _order_and_limit(self, predicted: exp.Expr, gold: exp.Expr) -> None:
         if parts.clause_key(predicted, "order") != parts.clause_key(gold, "order"):
@@ -410,12 +410,12 @@ class ClauseEdits:
             label: CauseLabel = "missing-order" if order is None else "wrong-order"
             change = order, gold_order
             if order is not None and gold_order is not None and len(order.expressions) == len(gold_order.expressions):
-                different = [
+                differing_keys = [
                     pair
                     for pair in zip(order.expressions, gold_order.expressions, strict=True)
                     if key(pair[0]) != key(pair[1])
                 ]
-                change = different[0] if len(different) == 1 else change
+                change = differing_keys[0] if len(differing_keys) == 1 else change
             make = partial(changes.copy_arguments, gold=gold, names=["order"])
             self._add(label, "ORDER", change, predicted, make, within=predicted)
         names = ("limit", "offset")
@@ -434,7 +434,7 @@ def _renaming(select: exp.Select, alias: str, name: str) -> list[Step]:
 
 def _reads(select: exp.Select, column: exp.Column, alias: str) -> bool:
     """Return whether a column is of this SELECT, not of a nested one that has the same name for a table."""
-    around = column.find_ancestor(exp.Select)
-    while around is not None and around is not select and alias not in sources(around):
-        around = around.find_ancestor(exp.Select)
-    return around is select
+    outer_select = column.find_ancestor(exp.Select)
+    while outer_select is not None and outer_select is not select and alias not in sources(outer_select):
+        outer_select = outer_select.find_ancestor(exp.Select)
+    return outer_select is select

@@ -56,7 +56,8 @@ def replaced_sources(predicted: exp.Select, gold: exp.Select) -> list[tuple[str,
     """Return the names of what only predicted has in FROM, each with that of what only gold has in its place."""
     names, gold_names = sources(predicted), sources(gold)
     extra, missing = (
-        [name for name in side if name not in rest] for side, rest in ((names, gold_names), (gold_names, names))
+        [name for name in side if name not in opposite_names]
+        for side, opposite_names in ((names, gold_names), (gold_names, names))
     )
     return list(zip(extra, missing, strict=False))
 
@@ -293,7 +294,7 @@ def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | N
         is_same = not list(gold_about.find_all(exp.Column)) or _names(about) == _names(gold_about)
     else:
         is_same = type(about) is type(gold_about) and bool(_names(about)) and _names(about) == _names(gold_about)
-    if not is_same or any(True for part in _others(gold_inner) for _ in part.find_all(exp.Column)):
+    if not is_same or any(True for part in _arguments(gold_inner) for _ in part.find_all(exp.Column)):
         return None
     moved = gold_condition.copy()
     columns = list(about.find_all(exp.Column))
@@ -307,7 +308,7 @@ def _names(expression: exp.Expr) -> list[str]:
     return [column.name.lower() for column in expression.find_all(exp.Column)]
 
 
-def _others(condition: exp.Expr) -> Iterator[exp.Expr]:
+def _arguments(condition: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the arguments of a condition but for its subject."""
     for value in list(condition.args.values())[1:]:
         yield from (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr))
@@ -342,10 +343,10 @@ def alike(
     return [(expressions[place], gold_expressions[gold_place]) for place, gold_place in sorted(pairs.items())]
 
 
-def _take(keys: list[str], wanted: str) -> bool:
+def _take(keys: list[str], wanted_key: str) -> bool:
     """Take a key out of a list, and return whether it was there."""
-    if wanted in keys:
-        keys.remove(wanted)
+    if wanted_key in keys:
+        keys.remove(wanted_key)
         return True
     return False
 

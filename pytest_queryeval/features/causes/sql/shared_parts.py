@@ -126,7 +126,11 @@ def _lines(differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], s
     for place, part in differing:
         together = [part]
         if in_one_line.pop((place, part.word), 0):
-            together = [other for where, other in differing if (where, other.word) == (place, part.word)]
+            together = [
+                other_part
+                for other_place, other_part in differing
+                if (other_place, other_part.word) == (place, part.word)
+            ]
         elif part.word in _IN_ONE_LINE:
             continue
         nodes = [member.node for member in together if member.node is not None]
@@ -219,9 +223,9 @@ def _with_table_names(tree: exp.Expr) -> exp.Expr:
                 names[id(select)][alias] = table.name
                 table.set("alias", None)
     for column in tree.find_all(exp.Column):
-        around = column.find_ancestor(exp.Select)
-        while around is not None and column.table.lower() not in names[id(around)]:
-            around = around.find_ancestor(exp.Select)
-        if around is not None:
-            column.set("table", exp.to_identifier(names[id(around)][column.table.lower()]))
+        outer_select = column.find_ancestor(exp.Select)
+        while outer_select is not None and column.table.lower() not in names[id(outer_select)]:
+            outer_select = outer_select.find_ancestor(exp.Select)
+        if outer_select is not None:
+            column.set("table", exp.to_identifier(names[id(outer_select)][column.table.lower()]))
     return tree

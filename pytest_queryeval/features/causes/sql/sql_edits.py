@@ -57,12 +57,12 @@ class SqlEdits:
         self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
         self._products = max(parts.products(query.walk()) for query in (predicted, gold))
         self._structs = _unknown_tables(predicted.walk()) | _unknown_tables(gold.walk())  # columns with fields
-        self._edits = sorted(self._found(predicted, gold), key=rank)
+        self._edits = sorted(self._all_edits(predicted, gold), key=rank)
 
     @staticmethod
-    def _found(predicted: exp.Expr, gold: exp.Expr) -> list[Edit]:
-        found = ClauseEdits(predicted, gold)
-        return [*edits_across(found, predicted, gold), *found.edits]
+    def _all_edits(predicted: exp.Expr, gold: exp.Expr) -> list[Edit]:
+        clause_edits = ClauseEdits(predicted, gold)
+        return [*edits_across(clause_edits, predicted, gold), *clause_edits.edits]
 
     @property
     def edits(self) -> Sequence[CausingEdit]:
@@ -154,13 +154,13 @@ class SqlEdits:
             return between.join(self._text(part, within).strip(" ,") for part in side)
         if not isinstance(side, exp.Expr):
             return side or ""
-        shown, name = side.copy(), parts.only_table(within)
-        columns = list(shown.find_all(exp.Column))
+        copied_side, name = side.copy(), parts.only_table(within)
+        columns = list(copied_side.find_all(exp.Column))
         changes.drop_table_names(columns)
         for column in columns if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
-        return self._write(shown)
+        return self._write(copied_side)
 
     def _write(self, tree: exp.Expr) -> str:
         return write(tree, self._writer) or tree.key
@@ -188,14 +188,14 @@ class _ShownEdits(Sequence[CausingEdit]):
 
 def _unknown_tables(nodes: Iterable[exp.Expr]) -> set[str]:
     """Return the names, in lower case, that columns have in front and no table of the query has."""
-    named: set[str] = set()
+    qualifiers: set[str] = set()
     tables: set[str] = set()
     for node in nodes:
         if isinstance(node, exp.Column):
-            named.add(node.table.lower())
+            qualifiers.add(node.table.lower())
         elif isinstance(node, exp.Table | exp.Subquery):
             tables.add(node.alias_or_name.lower())
-    return named - tables - {""}
+    return qualifiers - tables - {""}
 
 
 def _width(tree: exp.Expr) -> int | None:
