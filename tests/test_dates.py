@@ -378,6 +378,7 @@ def most_matched(golds: list[Row], others: list[Row]) -> int:
     return pairs + max(sum(all(map(equal, *both)) for both in zip(small, way, strict=True)) for way in ways)
 
 
+@pytest.mark.long
 def test_each_pair_of_cells_is_equal_where_it_means_the_same(pool: list[Known]) -> None:
     wrong = [
         (mine.cell, its.cell)
@@ -389,6 +390,7 @@ def test_each_pair_of_cells_is_equal_where_it_means_the_same(pool: list[Known]) 
     assert wrong == []
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_tables_match_as_an_oracle_says_that_knows_what_each_cell_means(pool: list[Known], data: st.DataObject) -> None:

@@ -38,6 +38,7 @@ def source_of(engine, folder, request):
     return Source(name="a", engine="sqlalchemy", settings={"url": cluster.url()}, folder=folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("engine", "queries"),
     [

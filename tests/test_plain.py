@@ -57,6 +57,7 @@ def types_in(value):
     return {type(value)}.union(*map(types_in, inner))
 
 
+@pytest.mark.long
 @given(HOSTILE_TEXT)
 def test_printable_text_cannot_command_a_terminal_or_a_ci_service(text):
     shown = terminal_safe(text)

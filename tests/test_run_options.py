@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 import pytest_queryeval
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.reports import LAYOUTS
@@ -23,13 +21,12 @@ def test_choices_are_all_modes():
     assert choices == {"cause": get_args(CauseMode), "gates": get_args(GateMode), "excel_layout": LAYOUTS}
 
 
-@pytest.mark.parametrize("name", [option.name for option in OPTIONS])
-def test_every_option_is_read(name):
+def test_every_option_is_read():
     texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
-    own_text = Path(runs_options.__file__).read_text(encoding="utf-8")
+    read_names = {name for text in texts for name in re.findall(r"\b(?:options|option_values)\.(\w+)", text)}
+    read_names |= {*re.findall(r"\bself\.(\w+)", Path(runs_options.__file__).read_text(encoding="utf-8"))}
 
-    is_used = any(re.search(rf"\b(?:options|option_values)\.{name}\b", text) for text in texts)
-    assert is_used or re.search(rf"\bself\.{name}\b", own_text), f"nothing reads the option {name}"
+    assert [option.name for option in OPTIONS if option.name not in read_names] == []
 
 
 def test_the_documentation_of_evaluate_names_the_options_that_are_settings_of_pytest():

@@ -289,6 +289,7 @@ def test_the_failure_text_has_the_message_and_the_repair(sqlite_source):
     assert "SELECT: nme → name (unknown-column)" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sql", "sparql"])
 @pytest.mark.parametrize(
     "text",
