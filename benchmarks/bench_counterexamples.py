@@ -64,7 +64,8 @@ def pairs_of(spider: Path, system: str) -> list[dict[str, str]]:
 def right_predictions(cases: list[Case], pairs: list[dict[str, str]], session: Session) -> Iterator[tuple[int, str]]:
     for number, (case, pair) in enumerate(zip(cases, pairs, strict=True)):
         if pair["predicted"].lower().split() != pair["gold"].lower().split():
-            predicted = replace(case, predicted=QueryOrAnswer(query=pair["predicted"]), metrics=("execution_accuracy",))
+            settings = replace(case.settings, metrics=("execution_accuracy",), thresholds={})
+            predicted = replace(case, predicted=QueryOrAnswer(query=pair["predicted"]), settings=settings)
             with suppress(GoldError):
                 if evaluate_case(predicted, session).scores["execution_accuracy"] == 1.0:
                     yield number, pair["predicted"]

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.evaluation.session import Session
 
 MAX_DATABASES = 120  # that a search tries, attempts to leave rows out of one included
@@ -62,14 +63,20 @@ class Refute(Protocol):
         """
 
 
-class Constraints(Protocol):
+class Constraints(NamedTuple):
+    """What all small databases of a source keep."""
+
+    text: str
+    """The same as long as a search has the same databases to choose from."""
+    tables: Tables
+    """The tables with their constraints; empty for graphs."""
+
+
+class StateConstraints(Protocol):
     """States what all small databases of a source keep."""
 
-    def __call__(self, case: Case, session: Session) -> str:
-        """Return a text that is the same as long as the search for a case has the same databases to choose from.
-
-        Raise `SourceError` if no database can be built.
-        """
+    def __call__(self, case: Case, session: Session) -> Constraints:
+        """Return the constraints of a case's source; raise `SourceError` if no database can be built."""
 
 
 class CounterexampleSearch(NamedTuple):
@@ -77,7 +84,7 @@ class CounterexampleSearch(NamedTuple):
 
     find: Find
     refute: Refute
-    constraints: Constraints
+    constraints: StateConstraints
 
 
 COUNTEREXAMPLE_SEARCHES: Registry[CounterexampleSearch] = Registry(

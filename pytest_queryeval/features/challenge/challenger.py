@@ -11,7 +11,7 @@ from pytest_queryeval.core.errors import MissingFeatureError, SourceError
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, CounterexampleSearch
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, Constraints, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.store import ChallengeStore
@@ -96,13 +96,32 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     assert settings.source is not None  # or the queries would have no answers
     store = session.kept(("challenges",), ChallengeStore)
     policy = to_jsonable(asdict(settings.policy))
-    key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *constraints)
+    texts = [of_search.text for of_search in constraints]
+    key = store.key(settings.kind, settings.source.engine, settings.dialect, gold, predicted, policy, *texts)
     challenge = store.load(key)
     if challenge is None:
-        challenge = _search(searches, case, gold, predicted, session)
+        challenge = _proof(case, gold, predicted, constraints)
+        challenge = challenge or _search(searches, case, gold, predicted, session)
         if challenge.verdict != "unchallenged":
             store.save(key, challenge)
     return challenge
+
+
+def _proof(case: Case, gold: str, predicted: str, constraints: Sequence[Constraints]) -> Challenge | None:
+    """Return that two SQL queries are proved to be the same; None without a proof.
+
+    Nothing is proved of tables with collations, for which equal texts may differ.
+    """
+    if case.settings.kind != "sql":
+        return None
+    from pytest_queryeval.features.challenge.proof.proof import prove
+
+    for of_search in constraints:
+        if of_search.tables and "collate" not in of_search.text.lower():
+            rules = prove(gold, predicted, case.settings.dialect, of_search.tables, case.settings.policy)
+            if rules:
+                return Challenge(verdict="proved", rules=rules)
+    return None
 
 
 def _search(

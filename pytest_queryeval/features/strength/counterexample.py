@@ -15,6 +15,7 @@ from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnsw
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.counterexamples import (
     MAX_DATABASES,
+    Constraints,
     Counterexample,
     CounterexampleSearch,
     SearchResult,
@@ -88,11 +89,12 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     return False
 
 
-def constraints(case: Case, session: Session) -> str:
-    """Return a text of what all small databases for a case keep, and of the variants that are tried before them."""
-    assert case.settings.source is not None
+def constraints(case: Case, session: Session) -> Constraints:
+    """Return what all small databases for a case keep; its text has the variants that are tried before them, too."""
+    databases = small_databases(case, session)
+    assert case.settings.source is not None  # or there would be no small databases
     variants = [session.source_state(variant) for variant in session.variants(case.settings.source)]
-    return f"{variants} {small_databases(case, session).constraints}"
+    return databases.constraints._replace(text=f"{variants} {databases.constraints.text}")
 
 
 SEARCH = CounterexampleSearch(find=find_counterexample, refute=is_refuted, constraints=constraints)

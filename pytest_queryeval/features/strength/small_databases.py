@@ -11,6 +11,7 @@ from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 
 State = TypeVar("State")  # what a database holds: the rows of tables, or triples
@@ -26,8 +27,8 @@ class SmallDatabases(Protocol[State]):
         """Yield at most `count` states on which these queries may differ; with `plain_first`, simple ones first."""
 
     @property
-    def constraints(self) -> str:
-        """What all states keep, as a text."""
+    def constraints(self) -> Constraints:
+        """What all states keep."""
 
     def state_of(self, source: Source) -> State | None:
         """Return what a variant of the source holds; None for too much, and for what breaks a constraint."""

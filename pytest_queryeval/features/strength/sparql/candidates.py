@@ -11,6 +11,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.setting_validators import texts
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
 from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, as_term, turtle
@@ -73,9 +74,9 @@ class CandidateGraphs:
             yield parsed_query.tree
 
     @property
-    def constraints(self) -> str:
+    def constraints(self) -> Constraints:
         """The state of the source, whose data decide which types its vocabulary implies."""
-        return str(self._session.source_state(self._source))
+        return Constraints(str(self._session.source_state(self._source)), {})
 
     def state_of(self, source: Source) -> Graph | None:
         """Return the triples of a variant; None for more than MAX_TRIPLES, and where implied types are missing."""

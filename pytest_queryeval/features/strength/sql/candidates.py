@@ -13,6 +13,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.observed import ObservedTable, observe
@@ -60,9 +61,9 @@ class CandidateDatabases:
         self._samples = {name: self._sampled(name) for name in self._filled}
 
     @property
-    def constraints(self) -> str:
-        """The tables with the constraints that they keep, as a text."""
-        return f"{self._ddl}\n{dict(self._filled)!r}"
+    def constraints(self) -> Constraints:
+        """The tables with the constraints that they keep."""
+        return Constraints(f"{self._ddl}\n{dict(self._filled)!r}", self._filled)
 
     @cached_property
     def _observed(self) -> Mapping[str, ObservedTable]:

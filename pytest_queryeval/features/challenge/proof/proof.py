@@ -1,0 +1,321 @@
+"""Proves that two queries answer alike: rules bring both to one form, and their texts are compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+from math import factorial, prod
+
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
+from pytest_queryeval.features.challenge.proof.query import (
+    AGGREGATES,
+    Block,
+    Name,
+    Query,
+    SetOperation,
+    Term,
+    UnprovableError,
+    columns_of,
+    name_of,
+    nodes,
+    operands,
+)
+from pytest_queryeval.features.challenge.proof.reading import read
+from pytest_queryeval.features.challenge.proof.rules import RULES, SET_RULES
+
+MAX_STEPS = 60  # of a query
+MAX_ORDERS = 24  # of tables that a query uses several times
+_COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
+ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
+
+
+def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Policy) -> tuple[str, ...]:
+    """Return the rules by which two queries answer alike on all data that keeps the constraints; none without a proof.
+
+    Every proof has the rule `aliases`: names of tables and of columns, the order of operands, of conditions and of
+    inner joins do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves out
+    an ORDER BY that the policy does not compare; by `finer-order`, rows that tie in gold may be ordered further.
+    """
+    has_free_columns = policy.columns == "any" and policy.extra_columns == "reject" and not policy.gold_columns
+    if policy.row_order == "strict" or not has_free_columns:
+        return ()
+    used: dict[str, None] = {ALIASES: None}
+    try:
+        queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
+        if any(query.order for query in queries):
+            queries = _without_order(queries, policy, used)
+        texts = [rendered(query, tables) for query in queries]
+    except UnprovableError:
+        return ()
+    return tuple(used) if texts[0] == texts[1] else ()
+
+
+def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
+    """Return gold and predicted without sort keys that do not matter."""
+    gold, predicted = queries
+    limited = any(isinstance(query, Block) and query.limit is not None for query in queries)
+    is_compared = policy.row_order == "auto" and policy.duplicates == "count"
+    if limited:
+        return [gold, predicted]
+    if not gold.order or not is_compared:
+        used[ORDER_WITHOUT_EFFECT] = None
+        return [replace(gold, order=()), replace(predicted, order=())]
+    if len(predicted.order) > len(gold.order):
+        used[FINER_ORDER] = None
+        return [gold, replace(predicted, order=predicted.order[: len(gold.order)])]
+    return [gold, predicted]
+
+
+class _Normal:
+    """Applies rules until none does anything."""
+
+    def __init__(self, tables: Tables, policy: Policy, used: dict[str, None]) -> None:
+        self._tables = tables
+        self._policy = policy
+        self._used = used
+        self._steps = 0
+
+    def whole(self, query: Query) -> Query:
+        """Return the normal form of a query that is not nested."""
+        if isinstance(query, Block) and self._policy.duplicates == "ignore" and query.limit is None:
+            query = replace(query, is_distinct=True)
+        query = self._normal(query)
+        if isinstance(query, Block) and query.limit is not None:
+            has_ties_resolved = self._policy.row_order == "auto" and self._policy.duplicates == "count"
+            if not query.order or not (has_ties_resolved or self._is_cut_determined(query)):
+                raise UnprovableError("LIMIT")
+        return query
+
+    def _normal(self, query: Query) -> Query:
+        if isinstance(query, SetOperation):
+            return self._normal_set_operation(query)
+        block = self._with_normal_queries(query)
+        while (rewritten_block := self._step(block)) is not None:
+            block = self._with_normal_queries(rewritten_block)
+        self._require_determined(block)
+        return block
+
+    def _step(self, block: Block) -> Block | None:
+        """Return a SELECT after the first rule that changes it; None where none does."""
+        for name, rule in RULES.items():
+            result = rule(block, self._tables)
+            if result is not None:
+                self._steps += 1
+                if self._steps > MAX_STEPS:
+                    raise UnprovableError("too many steps")
+                self._used[name] = None
+                return result
+        return None
+
+    def _normal_set_operation(self, query: SetOperation) -> Query:
+        if isinstance(query.left, Block) and isinstance(query.right, Block):
+            for name, rule in SET_RULES.items():
+                result = rule(query, self._tables)
+                if result is not None:
+                    self._used[name] = None
+                    return self._normal(result)
+        return replace(query, left=self._nested(query.left), right=self._nested(query.right))
+
+    def _nested(self, query: Query) -> Query:
+        """Return the normal form of a query whose order does not matter, since all of its rows are used."""
+        if isinstance(query, Block) and query.limit is None:
+            query = replace(query, order=())
+        query = self._normal(query)
+        if isinstance(query, Block) and query.limit is not None and not self._is_cut_determined(query):
+            raise UnprovableError("LIMIT of a nested query")
+        return query
+
+    def _with_normal_queries(self, block: Block) -> Block:
+        tables = {alias: of if isinstance(of, str) else self._nested(of) for alias, of in block.tables.items()}
+        return replace(block.mapped(self._with_normal_operands), tables=tables)
+
+    def _with_normal_operands(self, term: Term) -> Term:
+        term = (term[0], *(self._with_normal_operands(part) if isinstance(part, tuple) else part for part in term[1:]))
+        is_value = term[0] == "query"
+
+        def normal(query: Query) -> Query:
+            nested = self._nested(query)
+            if is_value and not (isinstance(nested, Block) and self._has_one_value(nested)):
+                raise UnprovableError("a nested query with several rows as a value")
+            return nested
+
+        if any(isinstance(part, Block | SetOperation) for part in term):
+            return tuple(normal(part) if isinstance(part, Block | SetOperation) else part for part in term)
+        return term
+
+    def _has_one_value(self, block: Block) -> bool:
+        return Facts(block, self._tables).has_one_row() or block.limit == 1
+
+    def _is_cut_determined(self, block: Block) -> bool:
+        """Return whether the values of the rows that LIMIT leaves do not depend on which rows that tie it leaves."""
+        facts = Facts(block, self._tables)
+        keys = [name_of(key) for key, _ in block.order if key[0] == "column"]
+        ordered = [key for key, _ in block.order]
+        return all(term in ordered or facts.is_determined(term, keys) for term in block.select)
+
+    def _require_determined(self, block: Block) -> None:
+        """Raise `UnprovableError` where values depend on the order in which rows are read."""
+        facts = Facts(block, self._tables)
+        for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
+            names = {*columns_of(aggregate)}
+            if names and not any(alias in block.tables for alias, _ in names):
+                raise UnprovableError("an aggregate of a query around the SELECT")
+        if block.has_aggregates:
+            keys = [name_of(key) for key in block.group or () if key[0] == "column"]
+            determined = facts.closure(keys)
+            for term in (*block.select, *block.having, *(key for key, _ in block.order)):
+                bare = set(_bare_columns(term, block.group or ()))
+                if any(name not in determined and name[0] in block.tables for name in bare):
+                    raise UnprovableError("a column that is neither grouped nor aggregated")
+        elif block.is_distinct:
+            selected = [name_of(term) for term in block.select if term[0] == "column"]
+            if not all(key in block.select or facts.is_determined(key, selected) for key, _ in block.order):
+                raise UnprovableError("DISTINCT rows in the order of something else")
+
+
+def _bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
+    """Yield the columns of an expression outside of aggregates and of keys of GROUP BY."""
+    if term in keys or term[0] in AGGREGATES:
+        return
+    if term[0] == "column":
+        yield name_of(term)
+    for part in term[1:]:
+        if isinstance(part, tuple):
+            yield from _bare_columns(part, keys)
+        elif isinstance(part, Block | SetOperation):
+            yield from columns_of(("query", part))
+
+
+def rendered(query: Query, tables: Tables) -> str:
+    """Return a text that is the same for queries that differ in names, and in orders that do not matter.
+
+    Raise `UnprovableError` for a query that uses tables too often.
+    """
+    return _Renderer(tables).query(query, {}, {}, depth=0)
+
+
+class _Renderer:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def query(self, query: Query, aliases: Mapping[str, str], equal: Mapping[str, str], *, depth: int) -> str:
+        """Return the text of a query; `aliases` are names of tables around it, `equal` of columns there."""
+        if isinstance(query, SetOperation):
+            sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (query.left, query.right)]
+            if query.operator != "except":
+                sides.sort()
+            if query.order:
+                raise UnprovableError("ORDER BY of a set operation")
+            return f"({sides[0]} {query.operator} {sides[1]})"
+        by_source: defaultdict[str, list[str]] = defaultdict(list)
+        for alias, source in query.tables.items():
+            text = source if isinstance(source, str) else self.query(source, aliases, equal, depth=depth + 1)
+            by_source[text].append(alias)
+        if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
+            raise UnprovableError("a table that is used often")
+        orders = product(*(permutations(of_source) for of_source in by_source.values()))
+        return min(self._block(query, [*by_source], order, aliases, equal, depth) for order in orders)
+
+    def _block(
+        self,
+        block: Block,
+        sources: Sequence[str],
+        order: Sequence[Sequence[str]],
+        aliases: Mapping[str, str],
+        equal: Mapping[str, str],
+        depth: int,
+    ) -> str:
+        named = {
+            alias: f"{source}#{number}@{depth}"
+            for source, of_source in zip(sources, order, strict=True)
+            for number, alias in enumerate(of_source)
+        }
+        aliases = {**aliases, **named}
+        pairs = [
+            (condition[1], condition[2])
+            for condition in block.where
+            if condition[0] == "eq" and have_one_family(condition[1], condition[2])
+        ]
+        equal = _with_equal_columns(pairs, block, aliases, equal)
+
+        def text(term: Term) -> str:
+            return self._term(term, block, aliases, equal, depth)
+
+        conditions = {text(term) for term in block.where if term[0] != "eq" or term[1:3] not in pairs}
+        for first, second in pairs:
+            for column in (first, second):
+                name = _column_text(column, block, aliases)
+                if equal[name] != name:
+                    conditions.add(f"{equal[name]} = {name}")
+        facts = Facts(block, self._tables)
+        group = None
+        if block.group is not None:
+            keys = facts.closure(name_of(key) for key in block.group if key[0] == "column")
+            names = (f"{aliases[alias]}.{name}" for alias, name in keys)
+            others = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
+            group = sorted({*(equal.get(name, name) for name in names), *others})
+        select = [text(term) for term in block.select]
+        parts = {
+            "select": sorted(select) if depth == 0 else select,
+            "distinct": block.is_distinct,
+            "from": sorted(named.values()),
+            "left joins": [(aliases[of.alias], sorted({*map(text, of.conditions)})) for of in block.outer_joins],
+            "where": sorted(conditions),
+            "group": group,
+            "having": sorted({*map(text, block.having)}),
+            "order": [(text(key), direction) for key, direction in block.order],
+            "limit": (block.limit, block.offset),
+        }
+        return repr(parts)
+
+    def _term(self, term: Term, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
+        if term[0] == "column":
+            name = _column_text(term, block, aliases)
+            return equal.get(name, name)
+        if term[0] in ("and", "or"):
+            parts = [part for operand in operands(term) for part in _same_operands(operand, term[0])]
+            texts = sorted({self._term(part, block, aliases, equal, depth) for part in parts})
+            return texts[0] if len(texts) == 1 else f"{term[0]}{texts}"
+        texts = []
+        for part in term[1:]:
+            if isinstance(part, Block | SetOperation):
+                texts.append(self.query(part, aliases, equal, depth=depth + 1))
+            else:
+                texts.append(self._term(part, block, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
+        return f"{term[0]}{sorted(texts) if term[0] in _COMMUTATIVE else texts}"
+
+
+def _same_operands(term: Term, operator: str) -> Iterator[Term]:
+    """Yield the operands that one operator joins."""
+    if term[0] != operator:
+        yield term
+    else:
+        for operand in operands(term):
+            yield from _same_operands(operand, operator)
+
+
+def _column_text(column: Term, block: Block, aliases: Mapping[str, str]) -> str:
+    """Return the name of a column; of a nested query in FROM by its place there."""
+    alias, name = name_of(column)
+    source = block.tables.get(alias, "")
+    if isinstance(source, SetOperation):
+        raise UnprovableError("a set operation in FROM")
+    return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else name}"
+
+
+def _with_equal_columns(
+    pairs: Sequence[tuple[Term, Term]], block: Block, aliases: Mapping[str, str], equal: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the first of the columns that are equal to each column, by the names that they are rendered with."""
+    first_of = dict(equal)
+    for pair in pairs:
+        names = [_column_text(column, block, aliases) for column in pair]
+        firsts = {first_of.get(name, name) for name in names}
+        least = min(firsts)
+        first_of |= dict.fromkeys(names, least)
+        first_of = {name: least if first in firsts else first for name, first in first_of.items()}
+    return first_of

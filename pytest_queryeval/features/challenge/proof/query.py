@@ -1,0 +1,189 @@
+"""Queries in the form that rules of proofs rewrite: tables, conditions one by one, and expressions as tuples.
+
+An expression is a tuple: its operator, then its operands, which are expressions, queries, or texts. Columns are
+`("column", alias, name, family)`, with an alias that is unique in the whole query and the sort of their values, and
+literals `("number", "1")` and `("text", "a")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+Term: TypeAlias = tuple[Any, ...]
+Name: TypeAlias = tuple[str, str]  # the alias and the name of a column
+
+
+class UnprovableError(Exception):
+    """A query has something that no rule understands."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OuterJoin:
+    """A LEFT JOIN of a table or a query, after all inner joins."""
+
+    alias: str
+    conditions: tuple[Term, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Block:
+    """A SELECT: rows of inner joins that meet all conditions, grouped, ordered and cut."""
+
+    tables: Mapping[str, str | Query]
+    """The tables and nested queries of FROM, by alias."""
+    outer_joins: tuple[OuterJoin, ...] = ()
+    """The joins of those `tables` that may be without a match."""
+    where: tuple[Term, ...] = ()
+    select: tuple[Term, ...]
+    names: tuple[str, ...]
+    """The names of the columns."""
+    is_distinct: bool = False
+    group: tuple[Term, ...] | None = None
+    """The keys of GROUP BY; None without it."""
+    having: tuple[Term, ...] = ()
+    order: tuple[tuple[Term, str], ...] = ()
+    """The sort keys, each with `asc` or `desc`."""
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def inner_tables(self) -> set[str]:
+        """The aliases of what is joined by inner joins."""
+        return self.tables.keys() - {join.alias for join in self.outer_joins}
+
+    @property
+    def has_aggregates(self) -> bool:
+        """Whether rows are aggregated, with GROUP BY or without."""
+        terms = (*self.select, *self.having, *(key for key, _ in self.order))
+        return self.group is not None or any(node[0] in AGGREGATES for term in terms for node in nodes(term))
+
+    @property
+    def terms(self) -> Iterator[Term]:
+        """All expressions of the SELECT, without those of nested queries."""
+        yield from (*self.where, *self.select, *(self.group or ()), *self.having)
+        yield from (key for key, _ in self.order)
+        yield from (condition for join in self.outer_joins for condition in join.conditions)
+
+    def mapped(self, function: Callable[[Term], Term]) -> Block:
+        """Return the SELECT with a function applied to all of its expressions."""
+        return replace(
+            self,
+            where=tuple(map(function, self.where)),
+            select=tuple(map(function, self.select)),
+            group=None if self.group is None else tuple(map(function, self.group)),
+            having=tuple(map(function, self.having)),
+            order=tuple((function(key), direction) for key, direction in self.order),
+            outer_joins=tuple(
+                replace(join, conditions=tuple(map(function, join.conditions))) for join in self.outer_joins
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SetOperation:
+    """A set operation without ALL, or UNION ALL."""
+
+    operator: str
+    """`union`, `union all`, `intersect` or `except`."""
+    left: Query
+    right: Query
+    order: tuple[tuple[Term, str], ...] = ()
+
+
+Query: TypeAlias = Block | SetOperation
+AGGREGATES = frozenset(("count", "sum", "avg", "min", "max"))
+
+
+def name_of(column: Term) -> Name:
+    """Return the alias and the name of a column."""
+    return column[1], column[2]
+
+
+def only_joins(query: Query) -> bool:
+    """Return whether a query only joins and filters rows, with DISTINCT or without."""
+    return isinstance(query, Block) and not query.has_aggregates and query.limit is None and bool(query.tables)
+
+
+def without_columns(query: Query) -> Query:
+    """Return a query that has rows where the given one has some, for EXISTS."""
+    if not isinstance(query, Block) or not only_joins(query):
+        return query
+    return replace(query, select=(), names=(), is_distinct=False, order=())
+
+
+def operands(term: Term) -> Iterator[Term]:
+    """Yield the operands of an expression that are expressions."""
+    return (part for part in term[1:] if isinstance(part, tuple))
+
+
+def nodes(term: Term) -> Iterator[Term]:
+    """Yield an expression and all within it, but not within nested queries."""
+    yield term
+    for part in operands(term):
+        yield from nodes(part)
+
+
+def rewritten(term: Term, function: Callable[[Term], Term]) -> Term:
+    """Return an expression with a function applied to all of its parts, the innermost first; not in nested queries."""
+    parts = [rewritten(part, function) if isinstance(part, tuple) else part for part in term[1:]]
+    return function((term[0], *parts))
+
+
+def nested_queries(term: Term) -> Iterator[Query]:
+    """Yield the queries that an expression contains, without those within them."""
+    for node in nodes(term):
+        yield from (part for part in node[1:] if isinstance(part, Block | SetOperation))
+
+
+def with_queries(term: Term, function: Callable[[Query], Query]) -> Term:
+    """Return an expression with a function applied to its nested queries."""
+
+    def replace_queries(node: Term) -> Term:
+        return tuple(function(part) if isinstance(part, Block | SetOperation) else part for part in node)
+
+    return rewritten(term, replace_queries)
+
+
+def columns_of(term: Term) -> Iterator[Name]:
+    """Yield the columns of an expression, those of nested queries included."""
+    for node in nodes(term):
+        if node[0] == "column":
+            yield name_of(node)
+        for part in node[1:]:
+            if isinstance(part, Block | SetOperation):
+                yield from columns_of_query(part)
+
+
+def columns_of_query(query: Query) -> Iterator[Name]:
+    """Yield the columns that a query reads anywhere, those of other queries around it included."""
+    if isinstance(query, SetOperation):
+        yield from columns_of_query(query.left)
+        yield from columns_of_query(query.right)
+        return
+    for term in query.terms:
+        yield from columns_of(term)
+    for source in query.tables.values():
+        if not isinstance(source, str):
+            yield from columns_of_query(source)
+
+
+def substituted(query: Query, function: Callable[[Term], Term]) -> Query:
+    """Return a query with a function applied to all expressions, those of nested queries included."""
+    if isinstance(query, SetOperation):
+        return replace(query, left=substituted(query.left, function), right=substituted(query.right, function))
+
+    def everywhere(term: Term) -> Term:
+        return with_queries(rewritten(term, function), lambda nested: substituted(nested, function))
+
+    tables = {
+        alias: source if isinstance(source, str) else substituted(source, function)
+        for alias, source in query.tables.items()
+    }
+    return replace(query.mapped(everywhere), tables=tables)
+
+
+def conjuncts(term: Term) -> Sequence[Term]:
+    """Return the conditions that AND joins."""
+    return [part for operand in operands(term) for part in conjuncts(operand)] if term[0] == "and" else [term]

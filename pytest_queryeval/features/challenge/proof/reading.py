@@ -1,0 +1,361 @@
+"""Reads SQL queries for proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from sqlglot import exp
+
+from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.features.challenge.proof.facts import family_of
+from pytest_queryeval.features.challenge.proof.query import (
+    AGGREGATES,
+    Block,
+    OuterJoin,
+    Query,
+    SetOperation,
+    Term,
+    UnprovableError,
+    conjuncts,
+    nodes,
+    without_columns,
+)
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.trees.columns import Columns, Names, common_query
+from pytest_queryeval.languages.sql.trees.parsing import without_warnings
+
+MAX_NODES = 400
+MAX_TABLES = 8
+_SELECT_ARGUMENTS = {
+    *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
+}
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "neq",
+    exp.LT: "lt",
+    exp.LTE: "lte",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.Add: "add",
+    exp.Sub: "sub",
+    exp.Mul: "mul",
+}
+_FLIPPED: dict[type[exp.Expr], str] = {exp.GT: "lt", exp.GTE: "lte"}
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+# Functions whose value is the same wherever it is computed; others are not understood.
+_PURE = (
+    *(exp.Div, exp.Mod, exp.DPipe, exp.Like, exp.ILike, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Cast),
+    *(exp.DataType, exp.Substring, exp.Round, exp.Trim, exp.Coalesce, exp.Case, exp.If, exp.Neg, exp.Escape),
+    *(exp.Interval, exp.Extract, exp.Year, exp.Month, exp.Day),
+)
+
+
+@without_warnings()
+def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Query:
+    """Return a query, and add the rules that reading it needs to `used`.
+
+    Raise `UnprovableError` where something of it is not understood.
+    """
+    shared_tree = parse_query(text, dialect).whole_tree
+    if shared_tree is None:
+        raise UnprovableError("it cannot be read")
+    tree = shared_tree.copy()
+    if sum(1 for _ in tree.walk()) > MAX_NODES:
+        raise UnprovableError("it is too long")
+    columns = Columns(
+        {name: [column.name.lower() for column in table.columns] for name, table in tables.items()}, dialect
+    )
+    columns.replace_texts(tree)
+    return _Reader(tables, columns, used).query(tree)
+
+
+class _Reader:
+    def __init__(
+        self, tables: Tables, columns: Columns, used: dict[str, None], numbers: Iterator[int] | None = None
+    ) -> None:
+        self._tables = tables
+        self._columns = columns
+        self._used = used
+        self._numbers = count() if numbers is None else numbers
+        self._aliases: dict[tuple[int, str], str] = {}  # by the id of the names of a SELECT, and the alias there
+
+    def query(self, node: exp.Expr) -> Query:
+        """Return a query, or a query in parentheses."""
+        if isinstance(node, exp.Subquery) and not _extra(node, {"this", "alias"}):
+            return self.query(node.this)
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node)
+        if isinstance(node, exp.Select):
+            return self._block(node)
+        raise UnprovableError(type(node).__name__)
+
+    def _set_operation(self, node: exp.SetOperation) -> SetOperation:
+        operator = type(node).__name__.lower()
+        if not node.args.get("distinct"):
+            operator += " all"
+        if operator not in ("union", "union all", "intersect", "except"):
+            raise UnprovableError(operator)
+        if extra := _extra(node, {"this", "expression", "distinct"}):
+            raise UnprovableError(extra)
+        return SetOperation(operator=operator, left=self.query(node.this), right=self.query(node.expression))
+
+    def _block(self, select: exp.Select) -> Block:
+        if extra := _extra(select, _SELECT_ARGUMENTS):
+            raise UnprovableError(extra)
+        names = self._columns.names(select)
+        tables, where, outer_joins = self._from(select, names)
+        if (clause := select.args.get("where")) is not None:
+            where += conjuncts(self._term(clause.this))
+        distinct = select.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise UnprovableError("DISTINCT ON")
+        items = list(self._items(select, names))
+        group = select.args.get("group")
+        if group is not None and _extra(group, {"expressions"}):
+            raise UnprovableError("GROUP BY")
+        having = select.args.get("having")
+        block = Block(
+            tables=tables,
+            outer_joins=tuple(outer_joins),
+            where=tuple(where),
+            select=tuple(term for term, _ in items),
+            names=tuple(name for _, name in items),
+            is_distinct=distinct is not None,
+            group=None if group is None else tuple(self._key(key, select, items) for key in group.expressions),
+            having=() if having is None else tuple(conjuncts(self._term(having.this))),
+            order=tuple(self._order(select, items)),
+            limit=_number(select.args.get("limit")),
+            offset=_number(select.args.get("offset")) or 0,
+        )
+        if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
+            raise UnprovableError("an aggregate in WHERE")
+        return block
+
+    def _from(self, select: exp.Select, names: Names) -> tuple[dict[str, str | Query], list[Term], list[OuterJoin]]:
+        if len(names.sources) > MAX_TABLES:
+            raise UnprovableError("many tables")
+        tables: dict[str, str | Query] = {}
+        where: list[Term] = []
+        outer_joins: list[OuterJoin] = []
+        from_ = select.args.get("from_")
+        items: list[tuple[exp.Expr, exp.Join | None]] = [(from_.this, None)] if from_ is not None else []
+        items += [(join.this, join) for join in select.args.get("joins") or ()]
+        for (alias, source), (node, join) in zip(names.sources.items(), items, strict=False):
+            if source.node is not node or node.args.get("joins"):
+                raise UnprovableError("joins in parentheses")
+            unique_alias = self._alias(names, alias)
+            tables[unique_alias] = self._source(node)
+            if join is None:
+                continue
+            if extra := _extra(join, {"this", "on", "side", "kind"}):
+                raise UnprovableError(f"JOIN {extra}")
+            conditions = conjuncts(self._term(join.args["on"])) if join.args.get("on") is not None else []
+            if join.side == "LEFT":
+                outer_joins.append(OuterJoin(alias=unique_alias, conditions=tuple(conditions)))
+            elif join.side or join.kind not in ("", "INNER", "CROSS") or outer_joins:
+                raise UnprovableError("JOIN")
+            else:
+                where += conditions
+        if len(tables) != len(items) or len(tables) != len(names.sources):
+            raise UnprovableError("FROM")
+        return tables, where, outer_joins
+
+    def _source(self, node: exp.Expr) -> str | Query:
+        if isinstance(node, exp.Subquery):
+            if extra := _extra(node, {"this", "alias"}):
+                raise UnprovableError(extra)
+            return self.query(node.this)
+        if not isinstance(node, exp.Table) or _extra(node, {"this", "alias"}) or node.alias_column_names:
+            raise UnprovableError("FROM")
+        if (common := common_query(node)) is not None:
+            if common.alias_column_names:
+                raise UnprovableError("WITH")
+            # Each use has columns of its own.
+            return _Reader(self._tables, self._columns, self._used, self._numbers).query(common.this)
+        if node.name.lower() not in self._tables:
+            raise UnprovableError("an unknown table")
+        return node.name.lower()
+
+    def _items(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
+        """Yield the selected expressions with their names, `*` as the columns that it stands for."""
+        for item in select.expressions:
+            if not item.is_star or isinstance(item.unalias(), exp.Count):
+                yield self._term(item.unalias()), item.alias_or_name.lower()
+                continue
+            star = item.this if isinstance(item, exp.Column) else item
+            if any(star.args.values()):
+                raise UnprovableError("*")
+            prefix = item.table.lower() if isinstance(item, exp.Column) else ""
+            for alias, source in names.sources.items():
+                if prefix in ("", alias):
+                    if source.columns is None:
+                        raise UnprovableError("*")
+                    yield from ((self._named(names, alias, name), name) for name in source.columns)
+
+    def _key(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
+        """Return a key of GROUP BY or ORDER BY, which may be a selected expression by its alias or place."""
+        if isinstance(node, exp.Literal):
+            if node.is_string or not 0 < int(node.name) <= len(items):
+                raise UnprovableError("a constant as a key")
+            return items[int(node.name) - 1][0]
+        if isinstance(node, exp.Column) and not node.table:
+            aliased = [
+                item
+                for item in select.expressions
+                if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower()
+            ]
+            is_column = self._columns.names(select).find_known(node.name.lower()) is not None
+            if aliased and (is_column or len(aliased) > 1):
+                selected = aliased[0].this
+                is_that_column = isinstance(selected, exp.Column) and selected.name.lower() == node.name.lower()
+                if not is_that_column or len(aliased) > 1:
+                    raise UnprovableError("a name of a column and of an expression")
+                return self._term(selected)
+            if aliased:
+                return self._term(aliased[0].this)
+        return self._term(node)
+
+    def _order(self, select: exp.Select, items: list[tuple[Term, str]]) -> Iterator[tuple[Term, str]]:
+        order = select.args.get("order")
+        for key in order.expressions if order is not None else ():
+            if _extra(key, {"this", "desc", "nulls_first"}):
+                raise UnprovableError("ORDER BY")
+            direction = "desc" if key.args.get("desc") else "asc"
+            yield self._key(key.this, select, items), f"{direction} {bool(key.args.get('nulls_first'))}"
+
+    def _alias(self, names: Names, alias: str) -> str:
+        key = id(names), alias
+        if key not in self._aliases:
+            self._aliases[key] = f"t{next(self._numbers)}"
+        return self._aliases[key]
+
+    def _column(self, column: exp.Column) -> Term:
+        match = self._columns.find(column)
+        if match is None:
+            raise UnprovableError("an unknown column")
+        names, alias = match
+        name, source = column.name.lower(), names.sources[alias]
+        if source.columns is None or name not in source.columns:
+            raise UnprovableError("an unknown column")
+        if not column.table and len(names.owners(name)) > 1:
+            raise UnprovableError("an ambiguous column")
+        return self._named(names, alias, name)
+
+    def _named(self, names: Names, alias: str, name: str) -> Term:
+        """Return a column of an item of FROM."""
+        origin = self._columns.origin(names, alias, name)
+        columns = self._tables[origin[0]].columns if origin is not None else ()
+        declared = next((column.type for column in columns if origin and column.name.lower() == origin[1]), "")
+        return "column", self._alias(names, alias), name, family_of(declared)
+
+    def _term(self, node: exp.Expr) -> Term:
+        if type(node) in _OPERATORS:
+            return _OPERATORS[type(node)], self._term(node.this), self._term(node.expression)
+        if type(node) in _FLIPPED:
+            return _FLIPPED[type(node)], self._term(node.expression), self._term(node.this)
+        if type(node) in _AGGREGATES:
+            return self._aggregate(node)
+        if isinstance(node, _PURE) and not (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)):
+            return type(node).__name__, *self._arguments(node)
+        return self._value(node) or self._condition(node)
+
+    def _value(self, node: exp.Expr) -> Term | None:
+        match node:
+            case exp.Paren():
+                return self._term(node.this)
+            case exp.Column() if not node.is_star:
+                return self._column(node)
+            case exp.Literal():
+                return self._literal(node)
+            case exp.Neg() if not node.this.is_string:
+                return "number", f"-{self._literal(node.this)[1]}"
+            case exp.Null():
+                return ("null",)
+            case exp.Boolean():
+                return "boolean", str(node.this)
+            case exp.Subquery() | exp.Select() | exp.SetOperation():
+                return "query", self.query(node)
+        return None
+
+    def _condition(self, node: exp.Expr) -> Term:
+        match node:
+            case exp.Not():
+                return "not", self._term(node.this)
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return "isnull", self._term(node.this)
+            case exp.Between() if not node.args.get("symmetric"):
+                self._used["between"] = None
+                tested = self._term(node.this)
+                low, high = self._term(node.args["low"]), self._term(node.args["high"])
+                return "and", ("lte", low, tested), ("lte", tested, high)
+            case exp.In():
+                return self._in(node)
+            case exp.Exists():
+                return "exists", without_columns(self.query(node.this))
+        raise UnprovableError(type(node).__name__)
+
+    def _arguments(self, node: exp.Expr) -> Iterator[object]:
+        for name, value in sorted(node.args.items()):
+            values = value if isinstance(value, list) else [value]
+            for item in values:
+                if isinstance(item, exp.Expr):
+                    yield name
+                    yield self._term(item)
+                elif item not in (None, False):
+                    yield f"{name}={item}"
+
+    def _literal(self, node: exp.Literal) -> Term:
+        return ("text", node.name) if node.is_string else ("number", node.name.lstrip("0") or "0")
+
+    def _aggregate(self, node: exp.Expr) -> Term:
+        if _extra(node, {"this", "big_int"}):
+            raise UnprovableError("an aggregate of several arguments")
+        operator, argument = _AGGREGATES[type(node)], node.this
+        if isinstance(argument, exp.Star):
+            return operator, ("star",)
+        if isinstance(argument, exp.Distinct):
+            if len(argument.expressions) != 1 or argument.args.get("on"):
+                raise UnprovableError("DISTINCT of several arguments")
+            return operator, ("distinct", self._term(argument.expressions[0]))
+        return operator, self._term(argument)
+
+    def _in(self, node: exp.In) -> Term:
+        tested = self._term(node.this)
+        query = node.args.get("query")
+        if query is not None:
+            return "in", tested, self.query(query)
+        if _extra(node, {"this", "expressions"}) or not node.expressions:
+            raise UnprovableError("IN")
+        items = [self._term(item) for item in node.expressions]
+        if any(item[0] not in ("number", "text") for item in items):
+            raise UnprovableError("IN")  # affinities of columns in the list do not count
+        self._used["in-list"] = None
+        equalities = [("eq", tested, item) for item in items]
+        return equalities[0] if len(equalities) == 1 else ("or", *equalities)
+
+
+def _extra(node: exp.Expr, allowed: Iterable[str]) -> str:
+    """Return the name of an argument that a node has and that is not allowed; empty for none."""
+    return next((name for name, value in node.args.items() if value and name not in allowed), "")
+
+
+def _number(clause: exp.Expr | None) -> int | None:
+    """Return the number of LIMIT or OFFSET; None without the clause."""
+    if clause is None:
+        return None
+    value = clause.expression
+    if (
+        not isinstance(value, exp.Literal)
+        or value.is_string
+        or not value.name.isdigit()
+        or _extra(clause, {"expression"})
+    ):
+        raise UnprovableError("LIMIT")
+    return int(value.name)
