@@ -165,3 +165,23 @@ def test_counterexamples_on_duckdb_keep_types(counterexample_to):
     )
 
     assert found.tables["zone"].rows
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        (
+            "SELECT singer FROM concert GROUP BY singer HAVING sum(year) > 5000 AND max(year) < 3000",
+            "SELECT singer FROM concert GROUP BY singer HAVING sum(year) >= 5000 AND max(year) < 3000",
+        ),
+        (
+            "SELECT s.id FROM singer s JOIN concert c ON c.year = s.age + 4000 GROUP BY s.id HAVING count(c.id) = 2",
+            "SELECT s.id FROM singer s JOIN concert c ON c.year = s.age + 4000 GROUP BY s.id HAVING count(c.id) >= 2",
+        ),
+        ("SELECT name FROM singer WHERE name LIKE 'zed'", "SELECT name FROM singer WHERE name = 'zed'"),
+    ],
+)
+def test_values_just_meet_sums_counts_differences_and_patterns(counterexample_to, gold, predicted):
+    found = counterexample_to(gold, predicted)
+
+    assert found is not None

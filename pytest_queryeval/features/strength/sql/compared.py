@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -51,9 +51,9 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     for sides in _compared_sides(tree):
         columns = list(dict.fromkeys(origin for side in sides for origin in _origins(side, columns_of)))
         constants = [value for side in sides for value in _constants(side)]
-        values += ((column, value) for column in columns for value in constants)
+        values += ((column, value) for column in columns for value in (*constants, *_operands(sides, constants)))
         pairs += pairwise(columns)
-        if not columns:
+        if not columns or any(side.find(exp.Count) for side in sides):
             numbers += (int(value) for value in constants if isinstance(value, int | float))
     for limit in tree.find_all(exp.Limit, exp.Offset):
         numbers += (int(value) for value in _constants(limit.expression) if isinstance(value, int))
@@ -118,6 +118,24 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
                 yield [item for side in (node.this, node.expression) for item in _selected(side)]
 
 
+def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float]) -> Iterator[int | float]:
+    """Yield numbers of which two add up to a constant, and numbers that are a constant apart.
+
+    >>> from sqlglot import parse_one
+    >>> conditions = map(parse_one, ("sum(age) > 100", "budget = year + 4"))
+    >>> [[*_operands([condition], [100])] for condition in conditions]
+    [[50, 50], [0, 200]]
+    """
+    for value in constants:
+        if isinstance(value, str):
+            continue
+        if any(side.find(exp.Sum) for side in sides):
+            half = value // 2 if isinstance(value, int) else value / 2
+            yield from (half, value - half)
+        if any(side.find(exp.Add, exp.Sub) for side in sides):
+            yield from (0, 2 * value)
+
+
 def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
     """Return the items that a query selects, by the first arm of a set operation; of another expression, itself."""
     query = node.unnest()
@@ -132,7 +150,7 @@ def _matching(pattern: exp.Expr) -> list[exp.Expr]:
         return [pattern]
     core = pattern.name.replace("_", "x")
     texts = [core.replace("%", ""), core.replace("%", "a"), f"a{core.replace('%', '')}", f"{core.replace('%', '')}a"]
-    return [exp.Literal.string(text) for text in texts]
+    return [exp.Literal.string(text) for text in (*texts, texts[0].swapcase())]
 
 
 def _constants(node: exp.Expr) -> Iterator[str | int | float]:
