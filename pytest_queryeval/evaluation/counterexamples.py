@@ -73,10 +73,13 @@ class Constraints(NamedTuple):
 
 
 class StateConstraints(Protocol):
-    """States what all small databases of a source keep."""
+    """States what small databases for two queries keep."""
 
-    def __call__(self, case: Case, session: Session) -> Constraints:
-        """Return the constraints of a case's source; raise `SourceError` if no database can be built."""
+    def __call__(self, case: Case, gold: str, predicted: str, session: Session) -> Constraints:
+        """Return the constraints of the tables that two queries read, as far as the rows of the source keep them.
+
+        Raise `SourceError` if no database can be built.
+        """
 
 
 class CounterexampleSearch(NamedTuple):

@@ -89,7 +89,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     try:
         names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
         searches = [COUNTEREXAMPLE_SEARCHES[name] for name in names]
-        constraints = [search.constraints(case, session) for search in searches]
+        constraints = [search.constraints(case, gold, predicted, session) for search in searches]
     except (MissingFeatureError, SourceError) as error:
         return Challenge(verdict="unchallenged", reason=str(error))
     settings = case.settings

@@ -89,9 +89,9 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     return False
 
 
-def constraints(case: Case, session: Session) -> Constraints:
-    """Return what all small databases for a case keep; its text has the variants that are tried before them, too."""
-    databases = small_databases(case, session)
+def constraints(case: Case, gold: str, predicted: str, session: Session) -> Constraints:
+    """Return what small databases for two queries keep; its text has the variants that are tried before them, too."""
+    databases = small_databases(case, session, (gold, predicted))
     assert case.settings.source is not None  # or there would be no small databases
     variants = [session.source_state(variant) for variant in session.variants(case.settings.source)]
     return databases.constraints._replace(text=f"{variants} {databases.constraints.text}")

@@ -52,7 +52,7 @@ class CandidateDatabases:
         self._case = case
         self._session = session
         listing = source_tables(case, session)
-        self._declared = listing.declared
+        self._declared, self._tables = listing.declared, listing.tables
         self._dialect = case.settings.dialect
         self._is_for_queries = bool(read_by)
         self._filled = _read_tables_of(read_by, listing.strictest, self._dialect) if read_by else listing.tables
@@ -62,8 +62,9 @@ class CandidateDatabases:
 
     @property
     def constraints(self) -> Constraints:
-        """The tables with the constraints that they keep."""
-        return Constraints(f"{self._ddl}\n{dict(self._filled)!r}", self._filled)
+        """The tables with the constraints that the rows of the source keep."""
+        tables = {name: self._tables[name] for name in self._filled}
+        return Constraints(f"{self._ddl}\n{tables!r}", tables)
 
     @cached_property
     def _observed(self) -> Mapping[str, ObservedTable]:

@@ -32,10 +32,10 @@ class SourceTables:
     tables: Tables = field(default_factory=dict)
     """The tables with the constraints that their rows keep, each checked where it is first looked up."""
 
-    @cached_property
+    @property
     def strictest(self) -> Tables:
         """The tables with all constraints: those that their rows keep, and those that the source declares in vain."""
-        return {name: _with_declared(table, self.declared[name]) for name, table in self.tables.items()}
+        return _StrictestTables(self.tables, self.declared)
 
     @cached_property
     def script(self) -> str:
@@ -44,6 +44,22 @@ class SourceTables:
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
         other_statements = [statement for statement in statements if statement not in by_table.values()]
         return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *other_statements])
+
+
+class _StrictestTables(Mapping[str, TableDefinition]):
+    """Tables with the constraints that are kept and those that are declared, each made when it is looked up."""
+
+    def __init__(self, tables: Tables, declared: Tables) -> None:
+        self._tables, self._declared = tables, declared
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        return _with_declared(self._tables[name], self._declared[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDefinition:
