@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +30,8 @@ class Answer:
 
     passed: bool
     """The verdict."""
+    is_in_doubt: bool
+    """Whether it passes by a choice among rows that tie, or is refuted by a small database."""
     is_right: bool | None
     """What needs no judgement: a failed prediction is wrong, an abstention is what the verdict says. Else None."""
     prediction: DrawnPrediction
@@ -44,7 +46,14 @@ class AnsweredCase:
     id: str
     nodeid: str
     answers: tuple[Answer, ...]
-    stratum: str
+
+    @property
+    def stratum(self) -> str:
+        """The stratum from which the case is drawn."""
+        if len(self.answers) == 2:
+            first, second = self.answers
+            return JOINT_STRATA[first.passed, second.passed]
+        return IN_DOUBT if self.answers[0].is_in_doubt else STRATA[self.answers[0].passed]
 
     @property
     def predictions(self) -> dict[str, DrawnPrediction]:
@@ -58,29 +67,23 @@ class AnsweredCase:
 
 def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], Counter[str]]:
     """Return by node id the cases with a verdict in all reports, and how many others there are for which reason."""
-    left_out: Counter[str] = Counter()
-    by_system: list[dict[str, tuple[CaseReport, Answer]]] = []
-    nodeids: dict[str, None] = {}
+    ids: dict[str, str] = {}
+    answers: defaultdict[str, list[Answer]] = defaultdict(list)
+    reasons: dict[str, str] = {}
     for report in reports:
-        answers: dict[str, tuple[CaseReport, Answer]] = {}
         for case in report["cases"]:
-            nodeids[case["nodeid"]] = None
+            ids[case["nodeid"]] = case["id"]
             passed = _verdict(case)
             if passed is None:
-                left_out[WITHOUT_VERDICT.get(case["outcome"], "without a verdict")] += 1
+                reasons[case["nodeid"]] = WITHOUT_VERDICT.get(case["outcome"], "without a verdict")
             else:
-                answers[case["nodeid"]] = case, _answer(case, passed=passed)
-        by_system.append(answers)
-    cases: dict[str, AnsweredCase] = {}
-    for nodeid in nodeids:
-        pairs = [answers[nodeid] for answers in by_system if nodeid in answers]
-        if len(pairs) == len(reports):
-            of_case = tuple(answer for _, answer in pairs)
-            case = pairs[0][0]
-            cases[nodeid] = AnsweredCase(id=case["id"], nodeid=nodeid, answers=of_case, stratum=_stratum(case, of_case))
-        elif pairs:
-            left_out["not answered by both systems"] += 1
-    return cases, left_out
+                answers[case["nodeid"]].append(_answer(case, passed=passed))
+    cases = {
+        nodeid: AnsweredCase(id=id_, nodeid=nodeid, answers=tuple(answers[nodeid]))
+        for nodeid, id_ in ids.items()
+        if len(answers[nodeid]) == len(reports)
+    }
+    return cases, Counter(reasons.get(nodeid, "not in both reports") for nodeid in ids if nodeid not in cases)
 
 
 def _verdict(case: CaseReport) -> bool | None:
@@ -96,12 +99,11 @@ def _answer(case: CaseReport, *, passed: bool) -> Answer:
         is_right = passed
     elif predicted is None or predicted["error"] is not None or not prediction:
         is_right = False
-    return Answer(passed=passed, is_right=is_right, prediction=prediction, digest=prediction_digest(prediction))
-
-
-def _stratum(case: CaseReport, answers: tuple[Answer, ...]) -> str:
-    if len(answers) == 2:
-        first, second = answers
-        return JOINT_STRATA[first.passed, second.passed]
-    is_in_doubt = case["depends_on_tie"] or ("challenge" in case and case["challenge"]["verdict"] == "refuted")
-    return IN_DOUBT if answers[0].passed and is_in_doubt else STRATA[answers[0].passed]
+    is_refuted = "challenge" in case and case["challenge"]["verdict"] == "refuted"
+    return Answer(
+        passed=passed,
+        is_in_doubt=passed and (case["depends_on_tie"] or is_refuted),
+        is_right=is_right,
+        prediction=prediction,
+        digest=prediction_digest(prediction),
+    )

@@ -101,14 +101,13 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawS
     ]
     answers = sum(len(case.predictions) for case in drawn_cases)
     of_each = ", ".join(f"{stratum['drawn']:,} of {stratum['cases']:,} {stratum['name']}" for stratum in strata)
-    several = f", {pluralize(answers, 'answer')}" if answers > len(drawn_cases) else ""
+    answers_text = f", {pluralize(answers, 'answer')}" if answers > len(drawn_cases) else ""
     lines = [
-        f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{several}: {of_each}",
+        f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{answers_text}: {of_each}",
         f"judge them: queryeval review --audit {output} --serve",
     ]
-    known = sum(answer.is_right is not None for case in cases.values() for answer in case.answers)
-    if known:
-        lines.insert(1, f"not to judge: {pluralize(known, 'answer')} that failed or abstained")
+    if unjudged := sum(answer.is_right is not None for case in cases.values() for answer in case.answers):
+        lines.insert(1, f"not to judge: {pluralize(unjudged, 'answer')} that failed or abstained")
     return Result(
         status=OK,
         lines=[*lines, *_left_out_lines(left_out)],
@@ -169,10 +168,10 @@ def report_lines(report: AuditReport) -> Iterable[str]:
 def _comparison_line(report: AuditReport, systems: Sequence[SystemReport]) -> str:
     first, second = (system["name"] for system in systems)
     value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]
-    unsure = ": either may be better" if low <= 0 <= high else ""
+    doubt = ": either may be better" if low <= 0 <= high else ""
     return (
         f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right answers "
-        f"than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){unsure}; "
+        f"than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){doubt}; "
         f"the automatic verdict says {_percent(report['measured'])}"
     )
 

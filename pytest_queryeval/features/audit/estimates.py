@@ -107,7 +107,7 @@ class Tally:
         open_strata = sum(counts[0].judged < counts[0].size for counts in self.counts.values())
         weight = SUM_WEIGHT if open_strata > 1 else LONE_WEIGHT
         estimate = total(
-            estimate_count(*counts, weight) if len(counts) == 1 else difference(counts[0], counts[1])
+            estimate_count(*counts, weight) if len(counts) == 1 else difference(counts[0], counts[1], weight)
             for counts in self.counts.values()
         )
         return Estimate(*(number + self.constant for number in estimate))
@@ -138,7 +138,7 @@ class JudgedCases:
     judgements: Mapping[AnswerName, Judgement]
 
     def is_right(self, nodeid: str, system: int, *, unclear: bool | None = None) -> bool | None:
-        """Return whether an answer is right, `unclear` where that is unclear; None where nobody has judged it."""
+        """Return whether an answer is right, `unclear` if that is unclear; None if nobody has judged it."""
         answer = self.cases[nodeid].answers[system]
         if answer.is_right is not None:
             return answer.is_right
@@ -150,14 +150,14 @@ class JudgedCases:
         counts = {}
         for stratum, nodeids in self.strata.items():
             answers = {nodeid: self.cases[nodeid].answers[system] for nodeid in nodeids}
-            unknown = [nodeid for nodeid, answer in answers.items() if answer.is_right is None]
-            judged = [
+            drawable = [nodeid for nodeid, answer in answers.items() if answer.is_right is None]
+            judgements = [
                 is_right
-                for nodeid in unknown
+                for nodeid in drawable
                 if (is_right := self.is_right(nodeid, system, unclear=unclear)) is not None
             ]
-            passed = float(answers[nodeids[0]].passed)  # the same in a whole stratum
-            counts[stratum] = (Count(len(unknown), len(judged), sum(judged), passed),)
+            expected_share = float(answers[nodeids[0]].passed)  # the verdict is the same in a whole stratum
+            counts[stratum] = (Count(len(drawable), len(judgements), sum(judgements), expected_share),)
         return Tally(counts, sum(case.answers[system].is_right is True for case in self.cases.values()))
 
     def improvement(self, *, unclear: tuple[bool | None, bool | None] = (None, None)) -> Tally:
@@ -168,35 +168,37 @@ class JudgedCases:
             if first.is_right is not None and second.is_right is not None:
                 constant += second.is_right - first.is_right
         for stratum, nodeids in self.strata.items():
-            different = [nodeid for nodeid in nodeids if _differ(*self.cases[nodeid].answers)]
+            differing_cases = [nodeid for nodeid in nodeids if _differ(*self.cases[nodeid].answers)]
             pairs = [
                 (first_right, second_right)
-                for nodeid in different
+                for nodeid in differing_cases
                 if (first_right := self.is_right(nodeid, 0, unclear=unclear[0])) is not None
                 and (second_right := self.is_right(nodeid, 1, unclear=unclear[1])) is not None
             ]
             first_passed, second_passed = (answer.passed for answer in self.cases[nodeids[0]].answers)
             counts[stratum] = tuple(
-                Count(len(different), len(pairs), pairs.count(pair), float((first_passed, second_passed) == pair))
+                Count(len(differing_cases), len(pairs), pairs.count(pair), float((first_passed, second_passed) == pair))
                 for pair in ((False, True), (True, False))
             )
         return Tally(counts, constant)
 
     def wrong_verdicts(self, system: int) -> tuple[Estimate | None, Estimate | None]:
         """Return the share of the wrong answers that pass, and of the right ones that miss; None of none."""
-        wrong: dict[bool, list[Estimate]] = {True: [], False: []}
-        right: dict[bool, list[Estimate]] = {True: [], False: []}
+        right_numbers: dict[bool, list[Estimate]] = {True: [], False: []}  # by the verdict
+        wrong_numbers: dict[bool, list[Estimate]] = {True: [], False: []}
         for stratum, (count,) in self.right_answers(system).counts.items():
             passed = self.cases[self.strata[stratum][0]].answers[system].passed
             estimate = estimate_count(count)
-            right[passed].append(estimate)
-            wrong[passed].append(estimate.rest(count.size))
+            right_numbers[passed].append(estimate)
+            wrong_numbers[passed].append(estimate.rest(count.size))
         for case in self.cases.values():
             answer = case.answers[system]
             if answer.is_right is not None:
-                one = Estimate(1, 1, 1)
-                (right if answer.is_right else wrong)[answer.passed].append(one)
-        return share(total(wrong[True]), total(wrong[False])), share(total(right[False]), total(right[True]))
+                (right_numbers if answer.is_right else wrong_numbers)[answer.passed].append(Estimate(1, 1, 1))
+        return (
+            share(total(wrong_numbers[True]), total(wrong_numbers[False])),
+            share(total(right_numbers[False]), total(right_numbers[True])),
+        )
 
 
 def _differ(first: Answer, second: Answer) -> bool:
@@ -272,14 +274,14 @@ def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
 
 def _common(judgements: Sequence[Judgement]) -> Judgement:
     """Return what all reviewers of an answer judge who find it clear; unclear where they contradict each other."""
-    clear = {*judgements} - {"unclear"}
-    return clear.pop() if len(clear) == 1 else "unclear"
+    clear_judgements = {*judgements} - {"unclear"}
+    return clear_judgements.pop() if len(clear_judgements) == 1 else "unclear"
 
 
 def _agreement(reviews: Iterable[Sequence[Judgement]]) -> AgreementReport | None:
-    several = [judgements for judgements in reviews if len(judgements) > 1]
-    pairs = [first == second for judgements in several for first, second in combinations(judgements, 2)]
-    return {"share": sum(pairs) / len(pairs), "answers": len(several)} if pairs else None
+    multiple_reviews = [judgements for judgements in reviews if len(judgements) > 1]
+    pairs = [first == second for judgements in multiple_reviews for first, second in combinations(judgements, 2)]
+    return {"share": sum(pairs) / len(pairs), "answers": len(multiple_reviews)} if pairs else None
 
 
 def _system(judged_cases: JudgedCases, system: int, name: str) -> SystemReport:
@@ -309,7 +311,9 @@ def _share(estimate: Estimate | None) -> ShareReport | None:
 def _to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
     """Return how many more cases have to be judged, and drawn as before, until the interval is half as wide."""
     nodeids = {answer.nodeid for answer in judged_cases.judgements}
-    judged = {stratum: len(nodeids.intersection(of_stratum)) for stratum, of_stratum in judged_cases.strata.items()}
+    judged_numbers = {
+        stratum: len(nodeids.intersection(of_stratum)) for stratum, of_stratum in judged_cases.strata.items()
+    }
     sizes = [len(of_stratum) for of_stratum in judged_cases.strata.values()]
     width = tally.estimate().high - tally.estimate().low
     more_cases = range(1, sum(sizes) - len(nodeids) + 1)
@@ -317,10 +321,9 @@ def _to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
         return None
 
     def is_half(more: int) -> bool:
-        numbers = dict(zip(judged, allocate(sizes, len(nodeids) + more), strict=True))
-        estimate = tally.enlarged(
-            judged, {stratum: max(numbers[stratum], judged[stratum]) for stratum in judged}
-        ).estimate()
+        allocated_numbers = zip(judged_numbers.items(), allocate(sizes, len(nodeids) + more), strict=True)
+        numbers = {stratum: max(number, allocated) for (stratum, number), allocated in allocated_numbers}
+        estimate = tally.enlarged(judged_numbers, numbers).estimate()
         return estimate.high - estimate.low <= width / 2
 
     return more_cases[min(bisect_left(more_cases, True, key=is_half), len(more_cases) - 1)]

@@ -114,12 +114,12 @@ def difference(more: Count, fewer: Count, weight: float = LONE_WEIGHT) -> Estima
     """Return by how many cases one property is more frequent in a stratum than another that excludes it.
 
     Both are counted in the same judged cases, so they are correlated: MOVER with r = -sqrt(p q / ((1 - p) (1 - q))) for
-    shares p and q, as in method 10 of Newcombe, "Improved confidence intervals for the difference between binomial
-    proportions based on paired data", Statistics in Medicine 17 (1998).
+    shares p and q, and with -1 where each case has one of them, as in method 10 of Newcombe, "Improved confidence
+    intervals for the difference between binomial proportions based on paired data", Statistics in Medicine 17 (1998).
     """
     first, second = estimate_count(more, weight), estimate_count(fewer, weight)
     p, q = more.share, fewer.share
-    correlation = -math.sqrt(p * q / ((1 - p) * (1 - q))) if p < 1 and q < 1 else 0.0
+    correlation = -math.sqrt(p * q / ((1 - p) * (1 - q))) if p + q < 1 - ROUNDING else -1.0
     value = first.value - second.value
     return Estimate(
         value,

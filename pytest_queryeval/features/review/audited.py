@@ -22,9 +22,9 @@ def against_verdict(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswe
         digest = prediction_digest({"query": answer.prediction.query})
         judgements = audit.judgements.get(AnswerName(nodeid, digest), {})
         reviewers = one_line(", ".join(name for name, judgement in judgements.items() if judgement != "unclear"))
-        clear = {*judgements.values()} - {"unclear"}
-        if clear == {"right"} and answer.is_wrong:
+        clear_judgements = {*judgements.values()} - {"unclear"}
+        if clear_judgements == {"right"} and answer.is_wrong:
             sentences.append(f"the answer of {system} misses, but is right ({reviewers})")
-        elif clear == {"wrong"} and answer.is_right:
+        elif clear_judgements == {"wrong"} and answer.is_right:
             sentences.append(f"the answer of {system} passes, but is wrong ({reviewers})")
     return sentences

@@ -168,12 +168,14 @@ def test_a_sum_adds_the_squares_of_the_distances():
     assert total([]) == Estimate(0, 0, 0)
 
 
-def test_a_difference_of_counts_that_exclude_each_other_is_that_of_one_count():
+def test_a_difference_of_counts_of_which_each_case_has_one_is_that_of_one_count():
     for judged, hits in ((10, 3), (10, 0), (10, 10), (4, 2)):
         of_hits = estimate_count(Count(50, judged, hits))
         between = difference(Count(50, judged, hits), Count(50, judged, judged - hits))
 
-        assert between == pytest.approx([2 * number - 50 for number in of_hits]) or hits in (0, judged)
+        assert between == pytest.approx([2 * number - 50 for number in of_hits])
+    assert difference(Count(50, 0, 0, 1.0), Count(50, 0, 0)) == Estimate(50, -50, 50)
+    assert difference(Count(50, 0, 0), Count(50, 0, 0)) == Estimate(0, -50, 50)
 
 
 def test_a_share_is_within_0_and_1():
@@ -602,6 +604,16 @@ def test_the_audited_difference_is_exact_when_all_is_judged(folder, capsys):
     assert report["measured"] == pytest.approx(29 / 40 - 24 / 40)
     assert lines[0].startswith(f"large has about {100 * abs(means[1] - means[0]):.1f} percentage points ")
     assert [line.split(":")[0] for line in lines[1:] if line.startswith(("small", "large"))] == ["small", "large"]
+
+
+def test_cases_that_only_one_report_has_a_verdict_on_are_left_out(folder, capsys):
+    first, second = two_systems()
+    write([*first, answered("e"), answered("x", outcome="error"), answered("only")], "small.json")
+    write([*second, answered("e", outcome="error"), answered("x", outcome="error")], "large.json")
+
+    draw("small.json", "large.json", number=40)
+
+    assert capsys.readouterr().out.splitlines()[-1] == "left out: 2 in error, 1 not in both reports"
 
 
 def test_a_judgement_on_a_case_with_two_predictions_names_one(folder, capsys):

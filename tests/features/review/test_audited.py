@@ -37,10 +37,10 @@ def ranked(tmp_path, monkeypatch, capsys):
             lines.append({**named(id_)[0], "judgement": judgement, "reviewer": reviewer, "at": at})
         write("".join(f"{json.dumps(line)}\n" for line in lines), "audit.jsonl")
         assert main(["review", ".", "small.json", "--audit", "audit.jsonl", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)["cases"]
+        ranked_cases = json.loads(capsys.readouterr().out)["cases"]
         return {
             case["case"]: [evidence["text"] for evidence in case["evidence"] if evidence["kind"] == "audit"]
-            for case in found
+            for case in ranked_cases
         }
 
     return rank
