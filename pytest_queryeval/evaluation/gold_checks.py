@@ -17,7 +17,7 @@ class GoldCheck(Protocol):
     def __call__(self, case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:
         """Yield what those of the `rules` that are known to it find, silenced or not.
 
-        Raise `SourceError` where the source does not answer.
+        Raise `SourceError` if the source does not answer.
         """
 
 

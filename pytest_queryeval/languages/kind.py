@@ -142,7 +142,7 @@ class Kind(ABC):
         return False
 
     def reads_clock(self, query: str, dialect: str) -> str:
-        """Return the part of a query that reads the current date or time; empty where none is known to do so."""
+        """Return the part of a query that reads the current date or time; empty if none is known to do so."""
         return ""
 
     def without_data(self, query: str, dialect: str) -> str | None:

@@ -12,7 +12,7 @@ from pytest_queryeval.languages import KINDS
 def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | None:
     """Return whether an answer to a case that was scored passes; `answer` is one of its trials, else the case.
 
-    Where nothing is required, it does if it meets the default thresholds of its kind; None where these have no scores.
+    Where nothing is required, it does if it meets the default thresholds of its kind; None if these have no scores.
     """
     passed = answer.get("passed") if case["trials"] else _passed(case)
     if passed is not None:

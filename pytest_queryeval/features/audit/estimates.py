@@ -254,7 +254,7 @@ def audit_report(
 
 
 def _why_not_counted(drawn: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str:
-    """Return why the judgements on a drawn case say nothing about these cases; empty where they do."""
+    """Return why the judgements on a drawn case say nothing about these cases; empty if they do."""
     case = cases.get(drawn.nodeid)
     if case is None:
         return "cases without a verdict now"

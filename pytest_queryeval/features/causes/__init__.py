@@ -44,7 +44,7 @@ class EditFinder(Protocol):
     def __call__(self, predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
         """Return the edits, no group where one of the queries cannot be read; gold has an answer.
 
-        Raise `SourceError` where the source is asked and does not answer.
+        Raise `SourceError` if the source is asked and does not answer.
         """
 
 

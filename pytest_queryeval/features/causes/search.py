@@ -55,14 +55,14 @@ def add_cause(result: CaseResult, session: Session) -> CaseResult:
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
-    """Return why the shown trial is wrong; None where it is right, and where nothing is known.
+    """Return why the shown trial is wrong; None if it is right, and if nothing is known.
 
-    The cause of a failure, and of an answer that is no table, follows from it; a query that its engine refused is
+    The cause of a failure, and of an answer that is not a table, follows from it; a query that its engine refused is
     repaired where one change makes it run. That of a wrong answer is the first combination of edits after which the
     query, run on the same source under the same limits, has gold's answer; unless `cause_mode` is full, all queries run
     for CAUSE_SECONDS together. Terms that the source does not have are replaced first. Without such a combination it is
     the unknown terms of a query that finds nothing, else what the patterns of two SPARQL queries share. Raise
-    `SourceError` where a recording is replayed that does not have the cause, and where it cannot be recorded.
+    `SourceError` if a recording is replayed that does not have the cause, and if it cannot be recorded.
     """
     case, trial = result.case, result.shown
     if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC):
@@ -278,7 +278,7 @@ def _in_turn(edits: QueryEdits, most: int, first: deque[Sequence[int]]) -> Itera
 
 
 def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session, differences: Edits) -> bool | None:
-    """Return whether a repaired query answers as gold on small databases, too; None where none can be made."""
+    """Return whether a repaired query answers as gold on small databases, too; None if none can be made."""
     is_tested = None
     for name in COUNTEREXAMPLE_SEARCHES.available():
         with suppress(SourceError):

@@ -37,7 +37,7 @@ class ChallengeStore:
         return sha256(content.encode()).hexdigest()
 
     def load(self, key: str) -> Challenge | None:
-        """Return the challenge of that name; None where there is none."""
+        """Return the challenge of that name; None if there is none."""
         if self._folder is None:
             return None
         with suppress(OSError, ValueError, TypeError, KeyError):

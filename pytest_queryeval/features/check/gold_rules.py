@@ -259,9 +259,9 @@ def findings_of(gold: GoldRun, rules: Collection[str] = GOLD_RULES) -> Iterator[
 
 
 def check_golds(case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:
-    """Yield what some of the rules find wrong with the golds of a case; those that are no rules on golds find nothing.
+    """Yield what some of the rules find wrong with the golds of a case; rules on other things find nothing.
 
-    Raise `SourceError` where the source does not answer.
+    Raise `SourceError` if the source does not answer.
     """
     for gold in run_golds(case, session):
         yield from findings_of(gold, [rule for rule in GOLD_RULES if rule in rules])

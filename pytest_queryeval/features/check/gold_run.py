@@ -20,7 +20,7 @@ from pytest_queryeval.languages import KINDS, Kind
 def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iterator[GoldRun]:
     """Run the golds of a case one by one; without `run_queries`, only stated answers are read.
 
-    Raise `SourceError` where the source does not answer.
+    Raise `SourceError` if the source does not answer.
     """
     for index, content in enumerate(case.golds):
         is_run = run_queries or content.answer is not None

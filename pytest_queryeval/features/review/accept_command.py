@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Append the decisions, and name the cases; 1 where a prediction is refused, and then nothing is appended.
+    """Append the decisions, and name the cases; 1 if a prediction is refused, and then nothing is appended.
 
     Raise `ReportError` for a report that cannot be used, for a case that it does not have, for a suite without
     `reviews`, and without the name of a reviewer.
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer: str) -> Acceptance:
-    """Return which answer to append where; raise `QueryEvalError` where that is impossible."""
+    """Return which answer to append where; raise `QueryEvalError` if that is impossible."""
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")

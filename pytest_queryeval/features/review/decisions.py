@@ -163,7 +163,7 @@ _READERS: Mapping[str, Reader[Any]] = {
 def appending(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]]], None]]:
     """Yield a function that appends decisions to a review file, as lines; no other process appends meanwhile.
 
-    Raise OSError where the file cannot be written; it then is as it was.
+    Raise OSError if the file cannot be written; it then is as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)

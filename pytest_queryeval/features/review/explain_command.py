@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return all about a case; 1 where it failed, missed a threshold, or ended in an error.
+    """Return all about a case; 1 if it failed, missed a threshold, or ended in an error.
 
     Raise `ReportError` for a case that there is not, `SuiteError` for a suite that cannot be read.
     """
@@ -132,7 +132,7 @@ def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport)
 def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleReport | None:
     """Look for a database in which a right prediction differs from gold.
 
-    None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
+    None if there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
     gold, predicted = (side and side["query"] for side in (reported["gold"], reported["predicted"]))
     if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:

@@ -30,7 +30,7 @@ _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:
     """Return the fewest edits of gold's query after which it answers as the systems of a group do.
 
-    They are what is the cause of a wrong answer, with gold in the place of the prediction. None where none is found.
+    They are what is the cause of a wrong answer, with gold in the place of the prediction. None if none is found.
     """
     causes = sorted(_causes(gold, group, session), key=lambda cause: len(cause.edits))
     return causes[0] if causes else None
@@ -59,7 +59,7 @@ def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator
 
 
 def difference_kind(gold: AnswerGroup, group: AnswerGroup) -> DifferenceKind | None:
-    """Return in what alone two answers differ; None where in more, or in something else."""
+    """Return in what alone two answers differ; None if in more, or in something else."""
     answer, other_answer = gold.execution.answer, group.execution.answer
     if not isinstance(answer, Table) or not isinstance(other_answer, Table):
         return None

@@ -54,11 +54,11 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
 
 
 def read_suite(path: Path) -> Suite:
-    """Return a suite file as it is now; raise `ReportError` where there is none, `SuiteError` for an invalid one."""
+    """Return a suite file as it is now; raise `ReportError` if there is none, `SuiteError` for an invalid one."""
     if not path.is_file():
         raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
     if not is_suite_file(path):
-        raise ReportError(f"{path}: is no suite: {SUITE_NAMES}")
+        raise ReportError(f"{path}: is not a suite: {SUITE_NAMES}")
     import_conftests(path)
     suites = load_suites(path, require_prediction=False)
     if not suites:
@@ -67,7 +67,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def case_of(suite: Suite, id_: str) -> Case:
-    """Return the case of a suite with this id; raise `ReportError` where there is none."""
+    """Return the case of a suite with this id; raise `ReportError` if there is none."""
     for case in suite.cases:
         if case.id == id_:
             return case

@@ -19,7 +19,7 @@ def check_reviewer(name: str, problem: Callable[[str], Exception]) -> str:
 
 
 def git_user() -> str:
-    """Return git's user.name; raise `ReportError` where there is none."""
+    """Return git's user.name; raise `ReportError` if there is none."""
     try:
         output = subprocess.run(
             ["git", "config", "user.name"],  # noqa: S607 - as a user calls it

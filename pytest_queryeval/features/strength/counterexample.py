@@ -34,8 +34,8 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
 
     The variants of the source are tried first. Both queries run in a counterexample, all declared keys hold, and the
     answers differ in whatever order rows are inserted. That there is none does not prove that the queries are
-    equivalent. Raise `SourceError` where the source cannot list its tables, where no small database with them can be
-    built, and where a query does not end in one.
+    equivalent. Raise `SourceError` if the source cannot list its tables, where no small database with them can be
+    built, and if a query does not end in one.
     """
     random = Random(SEED)  # noqa: S311 - no secret depends on it
     databases = small_databases(case, session, (gold, predicted))
@@ -115,7 +115,7 @@ class _Trials:
     def difference(self, state: Any) -> Pair | None:
         """Return the answers of both queries in a database with this state; None unless both run and differ.
 
-        Raise `SourceError` where one timed out, as it would in the next databases.
+        Raise `SourceError` if one timed out, as it would in the next databases.
         """
         try:
             source = self._databases.source_of(state)
@@ -139,6 +139,6 @@ class _Trials:
         return None if score == 1.0 else (gold, predicted)
 
     def require_a_database(self) -> None:
-        """Raise `SourceError` where no database could be built."""
+        """Raise `SourceError` if no database could be built."""
         if self._refusal and not self._is_buildable:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")

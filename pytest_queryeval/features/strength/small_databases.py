@@ -20,7 +20,7 @@ State = TypeVar("State")  # what a database holds: the rows of tables, or triple
 class SmallDatabases(Protocol[State]):
     """Small databases that satisfy every declared constraint which the data of a case's source satisfy.
 
-    Methods raise `SourceError` where the source does not answer, or where none can be built.
+    Methods raise `SourceError` if the source does not answer, or if none can be built.
     """
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[State]:
@@ -60,11 +60,11 @@ class Joinable(Protocol):
     """Small databases whose states can be put together."""
 
     def joined(self, state: Any, addition: Any) -> Any:
-        """Return a state with what both hold; None where that is too much."""
+        """Return a state with what both hold; None if that is too much."""
 
 
 class OpenSmallDatabases(Protocol):
-    """Prepares the small databases of a kind; raises `SourceError` where the source does not answer."""
+    """Prepares the small databases of a kind; raises `SourceError` if the source does not answer."""
 
     def __call__(self, case: Case, session: Session, read_by: Sequence[str]) -> SmallDatabases[Any]:
         """Return small databases for the source of a case; with `read_by`, they need only what these queries read."""

@@ -20,7 +20,7 @@ _MOMENTS = frozenset(("now", "today", "yesterday", "tomorrow"))
 
 
 def clock_reading(tree: exp.Expr, dialect: str) -> str:
-    """Return the first part of a query that reads the current date or time; empty where there is none.
+    """Return the first part of a query that reads the current date or time; empty if there is none.
 
     >>> from sqlglot import parse_one
     >>> clock_reading(parse_one("SELECT * FROM loan WHERE due < date('now', '-1 day')", dialect="sqlite"), "sqlite")

@@ -92,9 +92,9 @@ class SparqlEdits:
         return width == len(self._gold.items) or self._tree.selects_all or self._gold.selects_all
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None where it returns fewer columns than gold, or has new defects.
+        """Return predicted after these edits; None if it returns fewer columns than gold, or has new defects.
 
-        None, too, where none of its triples would remain: a pattern replaced as a whole is no small edit.
+        None, too, where none of its triples would remain: a pattern replaced as a whole is not a small edit.
         """
         key = tuple(numbers)
         if key not in self._texts:
@@ -135,7 +135,7 @@ class SparqlEdits:
         return changed(self._tree, change)
 
     def hard_coded(self, answer: Table) -> Cause | None:
-        """Return the cause of a query that names its answer, with the columns that differ; None where it searches."""
+        """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
         edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
         columns = [
             causing_edit for causing_edit in self.edits if causing_edit.label in ("extra-column", "missing-column")
@@ -143,7 +143,7 @@ class SparqlEdits:
         return None if edit is None else Cause(edits=(edit, *columns[-1:]))
 
     def shared_patterns(self) -> SharedPatterns | None:
-        """Return what both queries have in common, and what only one has; None where gold has no triple pattern."""
+        """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
         patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
         if patterns is None or self.repair is None:
             return patterns
@@ -190,7 +190,7 @@ def _is_one_literal(answer: Answer | None) -> bool:
 
 
 def sparql_edits(predicted: str, gold: str, *, needs_width: bool = False) -> SparqlEdits | None:
-    """Return the edits from a predicted query to gold; None where one cannot be read, or they are very long.
+    """Return the edits from a predicted query to gold; None if one cannot be read, or they are very long.
 
     With `needs_width`, a right answer has as many columns as gold's.
 

@@ -20,7 +20,7 @@ from pytest_queryeval.languages.sql.trees.columns import Columns
 
 MAX_LOOKUPS = 6  # of the texts of a query
 Run: TypeAlias = Callable[[str], Table | None]
-"""Returns the answer of a query on the source; None where it fails."""
+"""Returns the answer of a query on the source; None if it fails."""
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 

@@ -18,7 +18,7 @@ SHARED_SCRIPTS = tuple(path for path in SCRIPTS if path.stem not in ("cases", "s
 def serve_review(review: Review, *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C; `tell` gets its address. Without a port it is a usual one, or any that is free.
 
-    Raise `ReportError` where the port is taken, and where an extra is not installed.
+    Raise `ReportError` if the port is taken, and if an extra is not installed.
     """
     try:
         from pytest_queryeval.features.review.page.server import serve

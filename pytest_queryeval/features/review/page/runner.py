@@ -42,7 +42,7 @@ class Runner:
             self._idle.put(session)
 
     def schema_text(self, case: Case) -> str:
-        """Return the schema that predictors see; raise `SourceError` where the source cannot list it."""
+        """Return the schema that predictors see; raise `SourceError` if the source cannot list it."""
         with self._session() as session:
             return session.schema_text(case)
 

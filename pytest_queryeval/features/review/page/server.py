@@ -159,7 +159,7 @@ async def _problem(_: Request, error: Exception) -> Response:
 def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C or SIGTERM; `tell` gets its address. Without a port it is USUAL_PORT, or a free one.
 
-    Raise `ReportError` where the port is taken.
+    Raise `ReportError` if the port is taken.
     """
     with _listener(port) as listener:
         port, token = listener.getsockname()[1], secrets.token_urlsafe(32)

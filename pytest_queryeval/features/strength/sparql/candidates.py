@@ -31,7 +31,7 @@ VOCABULARY_SECONDS = 10.0  # for the source to answer one question about its voc
 class CandidateGraphs:
     """Small graphs for queries on the source of a case, with the types that its vocabulary implies.
 
-    They are made of what queries read in any case. Raise `SourceError` where the source does not answer.
+    They are made of what queries read in any case. Raise `SourceError` if the source does not answer.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
@@ -48,7 +48,7 @@ class CandidateGraphs:
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Graph]:
         """Yield graphs at which the answers of these queries change, the first half of them plain.
 
-        Raise `SourceError` where none of the queries can be read.
+        Raise `SourceError` if none of the queries can be read.
         """
         trees = list(self._trees(queries))
         if not trees:

@@ -44,7 +44,7 @@ class CandidateDatabases:
     """Small databases for queries on the source of a case, all with its tables: the rows of a `SmallDatabases`.
 
     They keep the constraints that the rows of the source keep. With `read_by`, they keep all that it declares, too, and
-    only the tables that these queries read, or that such tables refer to, have rows. Raise `SourceError` where the
+    only the tables that these queries read, or that such tables refer to, have rows. Raise `SourceError` if the
     source cannot list its tables.
     """
 
@@ -83,7 +83,7 @@ class CandidateDatabases:
         return self._session.kept(("observed", source.key, name, self._dialect), observed)
 
     def _run(self, query: str, source: Source, max_rows: int) -> Table | None:
-        """Return the answer of a query on the source or a variant; None where it fails."""
+        """Return the answer of a query on the source or a variant; None if it fails."""
         settings = replace(self._case.settings, source=source, max_rows=max_rows, timeout=CONSTRAINT_SECONDS)
         case = replace(self._case, settings=settings)
         answer = self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).answer
@@ -100,7 +100,7 @@ class CandidateDatabases:
         return self._session.kept(("sample", source.key, table, self._dialect), rows)
 
     def _rows_of(self, source: Source, table: str, limit: int) -> Sequence[Row] | None:
-        """Return the first rows of a table; None where it does not have the columns of its definition."""
+        """Return the first rows of a table; None if it does not have the columns of its definition."""
         answer = self._run(select_rows(table, limit, self._dialect), source, limit)
         if answer is None or len(answer.columns) != len(self._declared[table].columns):
             return None
