@@ -61,9 +61,9 @@ def print_one_system(sizes, errors, judged_numbers):
             low, high, shares = limits(strata, judged)
             coverages["right answers"].append((covered(chances, low, high, sum(right) / size), cell))
             truths = [(passed - right[0], strata[1] - right[1]), (right[1], right[0])]
-            for name, (part, rest), (lows, highs) in zip(list(coverages)[1:], truths, shares, strict=True):
-                if part + rest:
-                    coverages[name].append((covered(chances, lows, highs, part / (part + rest)), cell))
+            for name, (part, remainder), (lows, highs) in zip(list(coverages)[1:], truths, shares, strict=True):
+                if part + remainder:
+                    coverages[name].append((covered(chances, lows, highs, part / (part + remainder)), cell))
             if (size, judged) == (USUAL_SIZE, USUAL_JUDGED) and {wrong, missed} <= {*USUAL_ERRORS}:
                 width = float((chances * (high - low)).sum()) / wilson_width(size, sum(right), judged)
                 widths.setdefault(pass_rate, []).append(width)
@@ -98,9 +98,9 @@ def limits(strata, judged):
         tally = Tally({str(place): (count,) for place, count in enumerate(of_stratum)}, 0)
         _, low[hits], high[hits] = as_share(tally.estimate(), sum(strata))
         passed, missed = map(estimate_count, of_stratum)
-        parts = (passed.rest(strata[0]), missed.rest(strata[1])), (missed, passed)
-        for (lows, highs), (part, rest) in zip(shares, parts, strict=True):
-            if (estimate := share(part, rest)) is not None:
+        parts = (passed.complement(strata[0]), missed.complement(strata[1])), (missed, passed)
+        for (lows, highs), (part, remainder) in zip(shares, parts, strict=True):
+            if (estimate := share(part, remainder)) is not None:
                 _, lows[hits], highs[hits] = estimate
     return low, high, shares
 
@@ -194,8 +194,8 @@ def print_coverage(name, coverages):
 
 
 def print_widths(widths):
-    for what, values in widths.items():
-        print(f"  {what}: width x {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})", flush=True)
+    for setting, values in widths.items():
+        print(f"  {setting}: width x {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})", flush=True)
 
 
 if __name__ == "__main__":

@@ -176,8 +176,8 @@ def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> AnswerJudgement:
 def _required_entries(line: Node, readers: Mapping[str, Reader[Any]], optional: str = "") -> dict[str, Any]:
     values = known_entries(line, readers)
     if missing_keys := [name for name in readers if name not in values and name != optional]:
-        what = "a judgement" if "judgement" in readers else "a drawn case"
-        raise line.problem(f"{what} needs {', '.join(f'`{name}`' for name in missing_keys)}")
+        noun = "a judgement" if "judgement" in readers else "a drawn case"
+        raise line.problem(f"{noun} needs {', '.join(f'`{name}`' for name in missing_keys)}")
     return values
 
 

@@ -100,10 +100,10 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawS
         for stratum, nodeids in strata_of(cases).items()
     ]
     answers = sum(len(case.predictions) for case in drawn_cases)
-    of_each = ", ".join(f"{stratum['drawn']:,} of {stratum['cases']:,} {stratum['name']}" for stratum in strata)
+    strata_text = ", ".join(f"{stratum['drawn']:,} of {stratum['cases']:,} {stratum['name']}" for stratum in strata)
     answers_text = f", {pluralize(answers, 'answer')}" if answers > len(drawn_cases) else ""
     lines = [
-        f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{answers_text}: {of_each}",
+        f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{answers_text}: {strata_text}",
         f"judge them: queryeval review --audit {output} --serve",
     ]
     if unjudged := sum(answer.is_right is not None for case in cases.values() for answer in case.answers):

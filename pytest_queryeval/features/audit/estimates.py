@@ -190,7 +190,7 @@ class JudgedCases:
             passed = self.cases[self.strata[stratum][0]].answers[system].passed
             estimate = estimate_count(count)
             right_numbers[passed].append(estimate)
-            wrong_numbers[passed].append(estimate.rest(count.size))
+            wrong_numbers[passed].append(estimate.complement(count.size))
         for case in self.cases.values():
             answer = case.answers[system]
             if answer.is_right is not None:

@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
-    def rest(self, size: int) -> Estimate:
+    def complement(self, size: int) -> Estimate:
         """Return the number of the others of so many cases."""
         return Estimate(size - self.value, size - self.high, size - self.low)
 
@@ -84,13 +84,13 @@ def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
 
 def _tail(size: int, judged: int, hits: int, matching: int, weight: float) -> float:
     """Return P(X < hits) + (1 - weight) P(X = hits) for X hits among the judged ones, of `matching` in the stratum."""
-    rest = size - matching
+    non_matching = size - matching
     term = math.exp(
-        _log_choices(matching, hits) + _log_choices(rest, judged - hits) - _log_choices(size, judged)
+        _log_choices(matching, hits) + _log_choices(non_matching, judged - hits) - _log_choices(size, judged)
     )  # P(X = hits)
     total = (1 - weight) * term
-    for fewer in range(hits, max(0, judged - rest), -1):
-        term *= fewer * (rest - judged + fewer) / ((matching - fewer + 1) * (judged - fewer + 1))
+    for fewer in range(hits, max(0, judged - non_matching), -1):
+        term *= fewer * (non_matching - judged + fewer) / ((matching - fewer + 1) * (judged - fewer + 1))
         total += term
     return total
 
@@ -133,17 +133,17 @@ def _distance(first: float, second: float, correlation: float) -> float:
     return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
 
 
-def share(part: Estimate, rest: Estimate) -> Estimate | None:
+def share(part: Estimate, remainder: Estimate) -> Estimate | None:
     """Return the share of one number of cases in it and an independent other one; None if both are 0.
 
     Its limits are those that both numbers have at once, so that they hold also where one of them can hardly be lower:
     square and add would be too short there. Where both may be 0, any share is possible.
     """
-    if part.value + rest.value <= 0:
+    if part.value + remainder.value <= 0:
         return None
-    low = part.low / (part.low + rest.high) if part.low + rest.high > 0 else 0.0
-    high = part.high / (part.high + rest.low) if part.high + rest.low > 0 else 1.0
-    return Estimate(part.value / (part.value + rest.value), low, high)
+    low = part.low / (part.low + remainder.high) if part.low + remainder.high > 0 else 0.0
+    high = part.high / (part.high + remainder.low) if part.high + remainder.low > 0 else 1.0
+    return Estimate(part.value / (part.value + remainder.value), low, high)
 
 
 def as_share(estimate: Estimate, size: int) -> Estimate:
