@@ -10,7 +10,7 @@ from typing import TypedDict
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.model import Decision as DecisionWord
-from pytest_queryeval.features.review.decisions import CaseName
+from pytest_queryeval.features.review.decisions import DECISIONS, CaseName
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.reviews_key import Reviews
 from pytest_queryeval.suites.suites import Suite
@@ -66,7 +66,7 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
     rules = Counter(finding.rule for finding in findings)
     return {
         "cases": cases,
-        "by_decision": dict(by_decision),
+        "by_decision": {word: by_decision[word] for word in DECISIONS if by_decision[word]},
         "conflicts": rules["review-conflict"],
         "stale": rules["review-stale"],
         "by_reviewer": {reviewer: len(words) for reviewer, words in sorted(decisions.items())},

@@ -37,6 +37,11 @@ class AnswerGroup:
         """Whether those who give it abstain."""
         return self.execution is ABSTAINED
 
+    def drop_answer(self) -> None:
+        """Drop the answer but keep its query: the answers of all cases need not fit in memory."""
+        if not self.is_abstention:
+            self.execution = replace(self.execution, answer=None)
+
     def add(self, system: str, execution: Execution, session: Session) -> bool:
         """Add a system if its answer is equal to that of the group, and return whether it is."""
         tied = False

@@ -101,7 +101,7 @@ class RankedCase:
     nodeid: str
     evidence: Sequence[Evidence]
     answers: Sequence[AnswerGroup]
-    """Golds first, then the answers that most systems give; empty where they could not be compared."""
+    """Golds first, then the answers that most systems give, without rows; empty where they could not be compared."""
     doubt: float
     """How likely the gold is wrong, on a scale of its own."""
     problem: str = ""
@@ -141,6 +141,8 @@ def examine_case(
         evidence += _evidence_of_golds(golds, len(answers))
         if others := groups[len(golds) :]:
             evidence += _evidence_of_others(golds[0], others, len(answers), session)
+        for group in groups:
+            group.drop_answer()
     except QueryEvalError as error:
         problem = one_line(str(error), MESSAGE_CHARACTERS)
     with suppress(QueryEvalError):  # the same problem, or what is not recorded
