@@ -66,6 +66,7 @@ CauseLabel: TypeAlias = Literal[
 ]
 MAX_EDITS = 2
 NOTHING = "nothing"  # in the text of a change
+NO_EFFECT = "; no effect on this data"  # at its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,11 @@ class Cause:
     repaired_query: str | None = None
     is_tested: bool = False
     """Whether the repaired query says the same as gold, or answers as gold does on small databases, too."""
+
+    @property
+    def size(self) -> int:
+        """The number of edits that have an effect on the data."""
+        return sum(not edit.change.endswith(NO_EFFECT) for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

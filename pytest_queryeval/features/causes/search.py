@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.budget import shared_budget
-from pytest_queryeval.core.cause import MAX_EDITS, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
@@ -36,7 +36,6 @@ MESSAGE_CHARACTERS = 200
 _OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
-NO_EFFECT = "; no effect on this data"
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:

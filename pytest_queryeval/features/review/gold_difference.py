@@ -32,7 +32,7 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
 
     They are what is the cause of a wrong answer, with gold in the place of the prediction. None if none is found.
     """
-    causes = sorted(_causes(gold, group, session), key=lambda cause: len(cause.edits))
+    causes = sorted(_causes(gold, group, session), key=lambda cause: cause.size)
     return causes[0] if causes else None
 
 

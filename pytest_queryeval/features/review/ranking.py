@@ -34,7 +34,7 @@ WEIGHT_OF_OTHERS = 0.5  # of a system with an answer that is neither gold's nor 
 WEIGHT_OF_ORDER = 1.0  # of a system that orders rows that gold leaves in any order
 WEIGHT_OF_REFUTATION = 1.0
 WEIGHT_OF_TIES = 0.1
-WEIGHTS_OF_EDITS = {1: 1.5, 2: 0.5}  # by their number
+WEIGHTS_OF_EDITS = {1: 1.5, 2: 0.5}  # by the number of those that have an effect on the data
 WEIGHTS_OF_DIFFERENCES: Mapping[DifferenceKind, float] = {"duplicates": -1.0, "columns": -1.0}  # often ambiguous
 # Of rules of `queryeval check`; the others say nothing on whether gold answers the question.
 WEIGHTS_OF_RULES: Mapping[str, float] = {
@@ -198,7 +198,7 @@ def _evidence_of_others(
         texts.insert(0, f"{pluralize(len(edits), 'edit')} from gold to theirs: {steps}")
     if texts:
         evidence: Evidence = {"kind": "edit", "text": "; ".join(texts), "edits": edits}
-        weight = WEIGHTS_OF_EDITS.get(len(edits), 0.0)
+        weight = 0.0 if cause is None else WEIGHTS_OF_EDITS.get(cause.size, 0.0)
         if kind is not None:
             weight += WEIGHTS_OF_DIFFERENCES.get(kind, 0.0)
             evidence["difference"] = kind
