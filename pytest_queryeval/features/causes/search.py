@@ -125,14 +125,9 @@ def _repaired_failure(
         return None
     label, score = KINDS[case.settings.kind].failure_label(failure), _score(case, trial, gold, session)
     differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
-    running: tuple[CausingEdit, Execution] | None = None
-    for edit, execution in _running_repairs(differences.repairs, case, label, session):
-        is_tested = score(execution) == 1.0 and _answers_as_gold(
-            case, gold_query, execution.query or "", session, differences
-        )
-        if is_tested is not False:
-            return Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
-        running = running or (edit, execution)
+    cause, running = _repair(case, gold_query, differences, label, score, session)
+    if cause is not None:
+        return cause
     alone = differences._replace(most_untested=0, is_extended=False)
     for edits in differences.groups:
         for cause in _causes(edits, alone, case, gold, score, session, most=1):
@@ -148,6 +143,27 @@ def _repaired_failure(
         return replace(further, edits=(edit, *further_edits))
     unknown_terms = [term for term in further_edits if term.label == "unknown-term"]
     return Cause(edits=(replace(edit, change=f"{edit.change}{STILL_WRONG}"), *unknown_terms)[:MAX_EDITS])
+
+
+def _repair(
+    case: Case, gold_query: str, differences: Edits, label: CauseLabel, score: Score, session: Session
+) -> tuple[Cause | None, tuple[CausingEdit, Execution] | None]:
+    """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
+
+    One that has it on small databases, too, comes before one that has it on the source only.
+    """
+    running: tuple[CausingEdit, Execution] | None = None
+    untested: Cause | None = None
+    for edit, execution in _running_repairs(differences.repairs, case, label, session):
+        running = running or (edit, execution)
+        if score(execution) != 1.0:
+            continue
+        is_tested = _answers_as_gold(case, gold_query, execution.query or "", session, differences)
+        cause = Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
+        if is_tested is not False:
+            return cause, running
+        untested = untested or cause
+    return untested, running
 
 
 def _running_repairs(

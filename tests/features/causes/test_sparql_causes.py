@@ -209,6 +209,14 @@ def test_one_edit_may_be_the_cause_where_the_graph_states_a_fact_in_several_ways
     assert not cause.is_tested
 
 
+def test_a_repair_of_a_failed_query_is_the_cause_where_the_rest_is_right_on_the_source_only(cause_of):
+    cause = cause_of(f"{HEAD}SELECT ?x {{ ?x :manager/:name 'Max'", f"{HEAD}SELECT ?x {{ ?x :born :graz }}")
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [("syntax", "nothing → }")]
+    assert cause.repaired_query.endswith("'Max' }")
+    assert not cause.is_tested
+
+
 def test_a_pattern_replaced_as_a_whole_is_no_cause(cause_of):
     shared = cause_of(f"{HEAD}{S} {{ ?x :name 'Ann' }}", f"{HEAD}{S} {{ ?y :born ?x . ?x :in :austria }}")
 
