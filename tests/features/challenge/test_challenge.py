@@ -159,6 +159,13 @@ def test_what_the_data_of_the_source_rule_out_is_unlike_them(challenge, gold, pr
     assert (result.verdict, result.refutation.is_unlike) == ("refuted", is_unlike)
 
 
+def test_an_empty_database_is_tried_last(challenge):
+    result, _ = challenge("SELECT max(id) FROM singer", "SELECT id FROM singer ORDER BY id DESC LIMIT 1")
+
+    assert (result.verdict, result.refutation.size, result.refutation.is_unlike) == ("refuted", 0, True)
+    assert (result.refutation.gold.rows, result.refutation.predicted.rows) == ([(None,)], [])
+
+
 def test_variants_are_tried_before_other_databases(challenge, tmp_path):
     (tmp_path / "v.sql").write_text(SCRIPT.replace("20,", "30,").replace("Ann", "Zoe"), encoding="utf-8")
 

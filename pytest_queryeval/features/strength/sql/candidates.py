@@ -117,14 +117,16 @@ class CandidateDatabases:
         return state if keep_constraints(state, self._constraints) else None
 
     def is_unlike(self, state: Rows) -> bool:
-        """Return whether rows break what those of the source keep without declaring it."""
+        """Return whether rows break what those of the source keep without declaring it, or there are none."""
+        if not any(state.values()):
+            return any(self._samples.values())
         return not all(self._observed[name].are_kept_by(rows) for name, rows in state.items())
 
     def candidates(self, queries: Sequence[str], random: Random, count: int, *, plain_first: bool) -> Iterator[Rows]:
         """Yield rows at which the answers of these queries change; none for a source without tables.
 
         With `plain_first`, the first half of them also keep what the rows of the source keep, and a part of each half
-        are plain: few rows, and NULL only where unavoidable.
+        are plain: few rows, and NULL only where unavoidable. The last state is empty.
         """
         if not self._declared:
             return
@@ -134,6 +136,8 @@ class CandidateDatabases:
             yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
             count -= count // 2
         yield from self._rows(self._generator(compared, {}), random, count, plain=PLAIN_SHARE if plain_first else 0.0)
+        if plain_first:
+            yield {name: [] for name in insertion_order(self._filled)}
 
     def _generator(self, compared: Sequence[Compared], observed: Mapping[str, ObservedTable]) -> RowGenerator:
         """Return what makes rows that keep the constraints of the tables, and what was observed."""

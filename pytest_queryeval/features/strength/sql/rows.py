@@ -194,7 +194,8 @@ class RowGenerator:
         """Return about `size` rows of a table, or as many as a group needs, given the rows of earlier tables."""
         constraints = self._constraints[name]
         repeated = 0
-        free = [at for at in self._varied[name] if at not in constraints.in_keys]
+        unique = {key[0] for key in constraints.keys if len(key) == 1}
+        free = [at for at in self._varied[name] if at not in unique]
         if random.random() < REPEATING and free:
             repeated = min(random.choice(self._group_sizes) + random.choice((0, 0, 1)), MAX_ROWS)
         count = max(size, repeated)
