@@ -141,6 +141,27 @@ def test_causes_that_are_asked_for_without_their_feature_are_a_usage_error():
     assert "--queryeval-cause=full: analysis 'causes' needs the feature causes, which is not installed" in done.stderr
 
 
+def test_challenges_that_are_asked_for_without_their_feature_are_a_usage_error():
+    done = run_without(["challenge"], PYTEST, "example_suite/sql", "-q", "--queryeval-challenge")
+
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    needs = "metric 'challenged_accuracy' needs the feature challenge, which is not installed"
+    assert f"--queryeval-challenge: {needs}" in done.stderr
+
+
+def test_without_the_search_right_answers_are_unchallenged(tmp_path):
+    (tmp_path / "a.sql").write_text("create table singer (n); insert into singer values (1), (2);", encoding="utf-8")
+    case = "{id: a, gold: SELECT n FROM singer, predicted: SELECT DISTINCT n FROM singer}"
+    suite = f"kind: sql\nsource: {{sqlite: {{script: a.sql}}}}\ncases: [{case}]\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    done = run_without(["strength"], COMMAND, "evaluate", str(tmp_path), "--challenge")
+
+    assert done.returncode == 0
+    assert "of 1 pass 1 unchallenged" in done.stdout
+    assert "needs the feature strength, which is not installed" in " ".join(done.stdout.split())
+
+
 def test_explain_says_which_feature_it_needs_to_look_for_a_counterexample(tmp_path):
     (tmp_path / "a.sql").write_text("create table singer (n); insert into singer values (1), (2);", encoding="utf-8")
     case = "{id: a, gold: SELECT n FROM singer, predicted: SELECT DISTINCT n FROM singer}"
