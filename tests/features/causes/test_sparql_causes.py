@@ -552,3 +552,12 @@ def test_an_edit_of_an_unknown_term_has_its_label_beside_another_edit(cause_of):
     cause = cause_of(f"{HEAD}{S} {{ ?x :borne ?c . ?c :borne ?d }}", f"{HEAD}{S} {{ ?x :born ?c }}")
 
     assert [edit.label for edit in cause.edits] == ["unknown-term", "extra-pattern"]
+
+
+def test_a_pattern_with_an_unknown_term_in_the_place_of_another_one_has_its_label(cause_of):
+    predicted = "PREFIX e: <http://e/> SELECT ?x { ?x e:age 40 ; e:wohnort 'Wien' }"
+
+    cause = cause_of(predicted, f"{HEAD}{S} {{ ?x :age 40 ; :born ?c }}")
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [("unknown-term", '?x :wohnort "Wien" → ?x :born ?c')]
+    assert cause.is_tested

@@ -52,10 +52,10 @@ class SparqlEdits:
         self._tree = predicted
         self._gold = with_names_of(gold, predicted)
         self._names_in_gold = dict(zip(terms(self._gold), terms(gold), strict=True))
-        self._lines = Lines(writer, predicted, self._gold)
+        self.lines = Lines(writer, predicted, self._gold)
         self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
         self._defects = defects(predicted) | defects(self._gold)
-        self._edits = Differences(predicted, self._gold, self._lines).edits()
+        self._edits = Differences(predicted, self._gold, self.lines).edits()
         self._texts: dict[tuple[int, ...], str | None] = {}
 
     @property
@@ -109,14 +109,14 @@ class SparqlEdits:
             return None
         if not tree.selects_all and not self._gold.selects_all and len(tree.items) < len(self._gold.items):
             return None
-        return self._lines.writer.query(readable(tree, self._lines.names))
+        return self.lines.writer.query(readable(tree, self.lines.names))
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the patterns and clauses of gold, in any order."""
         tree = self._edited(numbers)
         if tree is None or tree == self._gold:
             return tree is not None
-        return not SparqlEdits(normal(readable(tree, self._lines.names)), self._gold, self._lines.writer).edits
+        return not SparqlEdits(normal(readable(tree, self.lines.names)), self._gold, self.lines.writer).edits
 
     def _edited(self, numbers: Sequence[int]) -> Select | None:
         makes: defaultdict[int, list[Make]] = defaultdict(list)
@@ -137,7 +137,7 @@ class SparqlEdits:
 
     def hard_coded(self, answer: Table) -> Cause | None:
         """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
-        edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
+        edit = hard_coded_edit(self._tree, self._gold, answer, self.lines)
         columns = [
             causing_edit for causing_edit in self.edits if causing_edit.label in ("extra-column", "missing-column")
         ]
@@ -145,7 +145,7 @@ class SparqlEdits:
 
     def shared_patterns(self) -> SharedPatterns | None:
         """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
-        patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
+        patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self.lines)
         if patterns is None or self.repair is None:
             return patterns
         return replace(patterns, only_predicted=(self.repair.change.split()[0], *patterns.only_predicted))
@@ -171,7 +171,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     most_untested = 0 if edits is None or cause is not None or _is_one_literal(gold.answer) else edits.most_untested
     if terms := session.unknown_terms(query, case):
         term_edits = UnknownTermEdits(query, terms, {} if source is None else declared_prefixes(source.settings))
-        groups = [term_edits, *(LabelledEdits(group, terms) for group in groups)]
+        names = set() if edits is None else {edits.lines.writer.term(term.term) for term in terms}
+        groups = [term_edits, *(LabelledEdits(group, names) for group in groups)]
         if cause is None and finds_nothing(predicted.answer):
             cause = Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
 

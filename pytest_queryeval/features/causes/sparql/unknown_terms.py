@@ -42,15 +42,17 @@ class UnknownTermEdits:
 
 
 class LabelledEdits:
-    """The edits of a predicted query, those of unknown terms with their label."""
+    """The edits of a predicted query, those of unknown terms, by their names in the edits, with their label."""
 
-    def __init__(self, edits: QueryEdits, terms: Sequence[UnknownTerm]) -> None:
+    def __init__(self, edits: QueryEdits, names: set[str]) -> None:
         self.combinations, self.applied, self.reach_gold = edits.combinations, edits.applied, edits.reach_gold
-        changed_terms = tuple(term.change.partition(" → ")[0] + " → " for term in terms)
-        self.edits = [
-            replace(edit, label="unknown-term") if edit.change.startswith(changed_terms) else edit
-            for edit in edits.edits
-        ]
+        self.edits = [replace(edit, label="unknown-term") if _replaces(edit, names) else edit for edit in edits.edits]
+
+
+def _replaces(edit: CausingEdit, names: set[str]) -> bool:
+    """Return whether an edit has something else in the place of one of these terms."""
+    old, _, new = edit.change.partition(" → ")
+    return edit.label.startswith("wrong-") and not names.isdisjoint(old.split()) and names.isdisjoint(new.split())
 
 
 def finds_nothing(answer: Answer | None) -> bool:
