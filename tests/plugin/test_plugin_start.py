@@ -91,6 +91,7 @@ def test_help_names_every_option_and_every_setting():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
     for option in OPTIONS:
-        usage = f"--queryeval-{option.flag}={option.metavar or '|'.join(option.choices)}"
+        value = option.metavar or "|".join(option.choices)
+        usage = f"--queryeval-{option.flag}={value}" if value else f"--queryeval-{option.flag}\n"
         assert (usage in result.stdout) != option.is_setting_only
         assert (f"queryeval_{option.name} (" in result.stdout) == bool(option.setting)
