@@ -17,7 +17,7 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("queryeval", "query evaluation")
     for option in OPTIONS:
         if not option.is_setting_only:
-            group.addoption(f"--queryeval-{option.flag}", **option.arguments)
+            group.addoption(f"--queryeval-{option.flag}", default=None, **option.arguments)  # None: not given
         if option.setting:
             kind: Literal["bool", "linelist", "string"] = _SETTING_TYPES.get(option.type, "string")
             parser.addini(f"queryeval_{option.name}", option.setting, type=kind, default=option.default)
