@@ -51,6 +51,7 @@ quick-features: $(TEST)/.installed compiled
 	$(QUICK) tests/features
 
 test: $(TEST)/.installed
+	@echo 'The tests run in six parts, three at a time; the output of a part appears when it ends.'
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target $(PARTS) lint
 
 all-tests: $(TEST)/.installed
