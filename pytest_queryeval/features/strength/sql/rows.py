@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -128,7 +128,16 @@ class RowGenerator:
             for place, (column, _) in enumerate(columns):
                 cells = (row[place] for row in samples.get(name, ()) if row[place] is not None)
                 self._sampled[self._pool_of(column)].update(dict.fromkeys(cells))
+        self._pools = {column: self._pool_of(column) for columns in self._columns.values() for column, _ in columns}
         self._varied = {name: self._varied_columns(name, compared if only_read else ()) for name in self._columns}
+        self._fixed = {  # the values of columns that have the same ones in all databases
+            name: {
+                at: self._fitted(*column, islice(self._sampled[self._pools[column[0]]], 1))
+                for at, column in enumerate(columns)
+                if at not in self._varied[name]
+            }
+            for name, columns in self._columns.items()
+        }
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
     def _varied_columns(self, name: str, compared: Sequence[Compared]) -> Sequence[int]:
@@ -153,28 +162,28 @@ class RowGenerator:
         for name, columns in self._columns.items():
             column_cells = []
             for at, (column, declared_type) in enumerate(columns):
-                pool = self._pool_of(column)
-                if at not in self._varied[name]:
+                pool = self._pools[column]
+                if at in self._fixed[name]:
                     pools[pool] = list(islice(self._sampled[pool], 1))
-                elif pool not in pools:
+                    column_cells.append(self._fixed[name][at])
+                    continue
+                if pool not in pools:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
                     chosen = random.sample(compared, min(len(compared), random.randint(4, MAX_COMPARED)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
-                cells = [
-                    cell
-                    for candidate in pools[pool]
-                    for cell in fitted(candidate, declared_type, is_strict=self._is_strict)
-                ]
-                if column in self._ranges:
-                    limits = self._ranges[column]
-                    cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-                column_cells.append(
-                    cells or [cell for number in (1, 2, 3) for cell in fitted(number, declared_type, is_strict=False)]
-                )
+                column_cells.append(self._fitted(column, declared_type, pools[pool]))
             rows_by_table[name] = self._table(
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
         return rows_by_table
+
+    def _fitted(self, column: Column, declared_type: str, pool: Iterable[Cell]) -> Sequence[Cell]:
+        """Return the values of a pool that a column takes, or some others where it takes none."""
+        cells = [cell for value in pool for cell in fitted(value, declared_type, is_strict=self._is_strict)]
+        if column in self._ranges:
+            limits = self._ranges[column]
+            cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
+        return cells or [cell for number in (1, 2, 3) for cell in fitted(number, declared_type, is_strict=False)]
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -212,18 +221,21 @@ class RowGenerator:
             _Reference(columns, places, rows if table == name else earlier_rows.get(table, ()))
             for columns, table, places in constraints.references
         ]
+        not_null = constraints.not_null_references
         for row in self._resembling(name, list(zip(*columns, strict=True)), repeated, random):
             for reference in references:
                 row = reference.match(row, random)
-            if any(row[at] is None for at in constraints.not_null_references):
-                continue
-            if any(key_of(row) in key_set for key_of, key_set in keys):
+            if not_null and any(row[at] is None for at in not_null):
                 continue
             for key_of, key_set in keys:
-                key_set.add(key_of(row))
-            rows.append(row)
-            if len(rows) == count:
-                break
+                if key_of(row) in key_set:
+                    break
+            else:
+                for key_of, key_set in keys:
+                    key_set.add(key_of(row))
+                rows.append(row)
+                if len(rows) == count:
+                    break
         return rows
 
     def _cells(
@@ -259,7 +271,10 @@ class RowGenerator:
             if number and kind < RESEMBLING * 256:
                 earlier, *changed = random.randbytes(random.choice((2, 2, 3)))
                 row = list(rows[earlier % number])
-                for at in (*in_keys, *(varied[place % len(varied)] for place in changed if varied)):
+                for at in in_keys:
+                    row[at] = rows[number][at]
+                for place in changed if varied else ():
+                    at = varied[place % len(varied)]
                     row[at] = rows[number][at]
                 rows[number] = tuple(row)
             elif samples and number >= repeated and kind >= (1 - FROM_SOURCE) * 256:
@@ -276,28 +291,30 @@ class _Reference:
 
     def __init__(self, columns: Sequence[int], places: Sequence[int], rows: Sequence[Row]) -> None:
         self._columns, self._places, self._rows = columns, places, rows
-        self._keys: set[Row] = set()
+        self._key_of, self._referred_key_of = itemgetter(*columns), itemgetter(*places)
+        self._keys: set[Cell | Row] = {None}  # NULL refers to no row
         self._seen = 0  # rows whose keys are known
 
     def match(self, row: Row, random: Random) -> Row:
         """Return a row that refers to none or to an existing one: to a random one, or none, where it does not."""
-        for referred_row in self._rows[self._seen :]:
-            self._keys.add(tuple([referred_row[at] for at in self._places]))
-        self._seen = len(self._rows)
-        key = tuple([row[at] for at in self._columns])
-        if key in self._keys or None in key:
+        if self._seen < len(self._rows):
+            self._keys.update(map(self._referred_key_of, self._rows[self._seen :]))
+            self._seen = len(self._rows)
+        key = self._key_of(row)
+        if key in self._keys or (len(self._columns) > 1 and None in key):
             return row
-        cells = dict.fromkeys(self._columns)
-        if self._rows:
-            referred_row = random.choice(self._rows)
-            cells = {at: referred_row[place] for at, place in zip(self._columns, self._places, strict=True)}
-        return tuple([cells.get(at, cell) for at, cell in enumerate(row)])
+        referred_row = random.choice(self._rows) if self._rows else None
+        cells = list(row)
+        for at, place in zip(self._columns, self._places, strict=True):
+            cells[at] = None if referred_row is None else referred_row[place]
+        return tuple(cells)
 
 
 def insertion_order(tables: Tables) -> list[str]:
     """Return the tables, each after those that it refers to, or in the given order if references form a cycle."""
     referred = {
-        name: {key.table for key in table.foreign_keys} & tables.keys() - {name} for name, table in tables.items()
+        name: dict.fromkeys(key.table for key in table.foreign_keys if key.table in tables and key.table != name)
+        for name, table in tables.items()
     }
     try:
         return list(TopologicalSorter(referred).static_order())
