@@ -60,7 +60,7 @@ def test_of_sparql_triple_patterns_are_shared(wrong):
     share, *_ = notes({**report, "kind": "sparql", "details": {"cause": patterns}})
 
     assert share.text == (
-        "no small edit repairs the answer: predicted has 1 of gold's 3 triple patterns; "
+        "no edit that was tried repairs the answer: predicted has 1 of gold's 3 triple patterns; "
         "only in gold: ?x a :Singer . ?x :age 3"
     )
 
@@ -85,7 +85,7 @@ def test_a_failure_and_an_explanation_share_their_words(wrong):
         "violation x is not a number",
         "texts predicted cannot be read: the end; differ in where",
         "note gold was cut",
-        f"note no small edit repairs the answer: predicted has {share}",
+        f"note no edit that was tried repairs the answer: predicted has {share}",
     ):
         assert line in failure
         assert line in explanation

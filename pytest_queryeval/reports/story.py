@@ -340,7 +340,7 @@ def notes(case: CaseReport) -> Iterator[Note]:
     if isinstance(patterns, dict) and {"shared", "of", "only_gold", "only_predicted"} <= patterns.keys():
         share = f"{patterns['shared']} of gold's {patterns['of']}"
         name, separator = ("triple patterns", " . ") if case["kind"] == "sparql" else ("parts", ", ")
-        text = f"no small edit repairs the answer: predicted has {share} {name}"
+        text = f"no edit that was tried repairs the answer: predicted has {share} {name}"
         sides = (("gold", patterns["only_gold"]), ("predicted", patterns["only_predicted"]))
         yield Note(
             "note",
