@@ -279,6 +279,10 @@ def test_the_same_edit_in_several_places_is_one(cause_of):
         ),
         ("{ ?x :p ?y } ORDER BY DESC(?y + 1)", "{ ?x :p ?y } ORDER BY DESC(?y + 2)", "wrong-value", "1 → 2"),
         ("{ ?x :p|:q 1 }", "{ ?x :p 1 }", "wrong-path", ":p|:q → :p"),
+        (
+            *("{ ?x :p 1 }", "{ ?x :p 1 ; :q ?y . ?y :r ?z FILTER (?z > ?y) }"),
+            *("missing-pattern", "nothing → ?x :q ?y . ?y :r ?z . FILTER (?z > ?y)"),
+        ),
         ("{ VALUES ?x { :a } ?x :p 1 }", "{ VALUES ?x { :b } ?x :p 1 }", "wrong-value", None),
         ("{ ?x :p 1 } VALUES ?x { :a }", "{ ?x :p 1 } VALUES ?x { :b }", "wrong-value", None),
         ("{ GRAPH :g { ?x :p 1 } }", "{ GRAPH :h { ?x :p 1 } }", "wrong-value", ":g → :h"),

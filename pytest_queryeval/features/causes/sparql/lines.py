@@ -22,14 +22,15 @@ class Lines:
         self.names = _shown_names({name for tree in trees for name in variables(tree)})
 
     def line(self, side: Side) -> str:
-        """Return the text of one side of a change, with paths where they were taken apart."""
+        """Return the text of one side of a change, with paths where they were taken apart, and points after triples."""
         if isinstance(side, str):
             return one_line(side, MAX_CHANGE)
         nodes: Sequence[Node] = side if isinstance(side, tuple | list) else () if side is None else (side,)
         triples = [node for node in nodes if isinstance(node, Triple)]
         if triples and len(triples) == len(nodes):
             nodes = with_paths(triples, [name for name in links_of(Group(tuple(triples))) if name.startswith(NODE)])
-        text = self.writer.line(nodes)
+        separator = " . " if triples else " "
+        text = separator.join(map(self.writer.line, nodes))
         for name, display_name in self.names.items():
             text = text.replace(name, display_name)
         return one_line(text, MAX_CHANGE)
