@@ -89,6 +89,15 @@ def server(shop):
         yield url
 
 
+@pytest.fixture(autouse=True)
+def leave_the_page(browser):
+    """Close the page after a test, with what its console and its requests say: other pages make no requests."""
+    yield
+    browser.driver.get("about:blank")
+    browser.messages()
+    browser.requests()
+
+
 def press(browser, *keys):
     for key in keys:
         browser.driver.switch_to.active_element.send_keys(key)
