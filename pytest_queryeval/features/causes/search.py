@@ -10,9 +10,10 @@ from itertools import islice
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.budget import shared_budget
+from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
@@ -222,28 +223,35 @@ def _causes(
 ) -> Iterator[Cause]:
     """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
 
-    Edits that are enough on the source come before those that are there for the small databases, one more than `most`
-    where edits are extended. Where small databases refute all combinations, the first of at most `most_untested` edits
-    that is right on the source is yielded. It also comes before several edits of which one exchanges a whole query.
+    Edits after which the answer is the same on the source come before those that are there for the small databases, one
+    more than `most` where edits are extended. Where small databases refute all combinations, the first of at most
+    `most_untested` edits that is right on the source is yielded. It also comes before several edits of which one
+    exchanges a whole query.
     """
-    sufficient, extended = list[Sequence[int]](), deque[Sequence[int]]()
+    sufficient, extended = list[tuple[Sequence[int], Answer | None]](), deque[Sequence[int]]()
     untested: Cause | None = None
     is_telling, has_cause = differences.most_untested > 0, False
 
     def exchange_queries(numbers: Iterable[int]) -> bool:
         return any(edits.edits[number].label in _OF_QUERIES for number in numbers)
 
-    for numbers, query in _repairs(edits, _limited(case, gold), score, session, most, extended):
+    def has_answer(answer: Answer | None, repaired: Answer | None) -> bool:
+        if not isinstance(answer, Table) or not isinstance(repaired, Table):
+            return True
+        return equal_tables(repaired, answer, case.settings.policy)
+
+    for numbers, query, answer in _repairs(edits, _limited(case, gold), score, session, most, extended):
         is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session, differences)
         if is_tested is False:
-            sufficient.append(numbers)
+            sufficient.append((numbers, answer))
             if untested is None and len(numbers) <= differences.most_untested and not exchange_queries(numbers):
                 untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=query)
             if differences.is_extended and len(numbers) <= most < len(edits.edits):
                 further_edits = (number for number in range(len(edits.edits)) if number not in numbers)
                 extended += (sorted((*numbers, number)) for number in islice(further_edits, MAX_EXTENSIONS))
         elif untested is None or len(numbers) == 1 or not exchange_queries(numbers):
-            subsets = (fewer for fewer in sufficient if {*fewer} < {*numbers})
+            # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
+            subsets = (fewer for fewer, part in sufficient if {*fewer} < {*numbers} and has_answer(part, answer))
             # One that exchanges a query has an effect, even if a short answer hides it.
             needed = next((few for few in subsets if is_telling or not exchange_queries({*numbers} - {*few})), numbers)
             without_effect = [_without_effect(edits.edits[number]) for number in numbers if number not in needed]
@@ -260,8 +268,8 @@ def _without_effect(edit: CausingEdit) -> CausingEdit:
 
 def _repairs(
     edits: QueryEdits, case: Case, score: Score, session: Session, most: int, first: deque[Sequence[int]]
-) -> Iterator[tuple[Sequence[int], str]]:
-    """Yield the combinations of at most so many edits after which the query is right on the source, with the query.
+) -> Iterator[tuple[Sequence[int], str, Answer | None]]:
+    """Yield the combinations of at most so many edits after which the query is right on the source, with its answer.
 
     Combinations that the caller adds to `first` are tried before all others.
     """
@@ -280,7 +288,7 @@ def _repairs(
             if execution.error.kind == "timeout":
                 break
         elif score(execution) == 1.0:
-            yield numbers, query
+            yield numbers, query, execution.answer
 
 
 def _in_turn(edits: QueryEdits, most: int, first: deque[Sequence[int]]) -> Iterator[Sequence[int]]:

@@ -127,6 +127,19 @@ def test_an_edit_that_repairs_the_answer_on_the_data_at_hand_only_needs_another_
     assert cause.is_tested
 
 
+def test_an_edit_that_chooses_another_row_of_a_tie_has_an_effect(cause_of):
+    concerts = "SELECT singer_id, year FROM concert WHERE year <> 2013"
+
+    cause = cause_of(
+        f"{concerts} GROUP BY -singer_id ORDER BY max(year) DESC LIMIT 1", f"{concerts} ORDER BY year LIMIT 1"
+    )
+
+    assert edits(cause) == [
+        ("wrong-grouping", "GROUP", "-singer_id → nothing"),
+        ("wrong-order", "ORDER", "MAX(year) DESC → year"),
+    ]
+
+
 def test_a_third_edit_may_be_needed_on_other_data(cause_of):
     predicted = "SELECT singer_id FROM concert WHERE year > 2013"
     gold = f"{JOIN} WHERE concert.year <> 2013"
