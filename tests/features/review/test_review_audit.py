@@ -12,6 +12,7 @@ from pytest_queryeval.core.errors import CaseError, ReportError
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.results.audit_file import AnswerName, read_audit
 
+AT = "2026-11-01T00:00:00Z"
 SECRET_GOLD = "SELECT 'only gold has this'"
 CASES = [
     {"id": "a", "question": "Which are cheapest?", "gold": SECRET_GOLD},
@@ -48,6 +49,11 @@ def drawn_lines():
         }
 
 
+def samples(client):
+    answers = [client.post(f"/cases/{place}/answer", json={}) for place in range(5)]
+    return [answer.json()["predicted"].get("sample") for answer in answers]
+
+
 def judge(client, place, judgement, reviewer="anna"):
     return client.post(f"/cases/{place}/decision", json={"decision": judgement, "reviewer": reviewer})
 
@@ -71,6 +77,17 @@ def test_each_answer_is_shown_by_its_question_and_query_alone(client):
     assert [answer.json()["predicted"]["sample"] for answer in answers[3:]] == [[["#1"]], [["#2"]]]
     told = "".join(response.text for response in (overview, *cases, *answers))
     assert [word for word in ("only gold", "nowhere", "passed", "failed", "model", "stratum") if word in told] == []
+
+
+def test_decisions_on_golds_change_no_answer(client):
+    undecided = samples(client)
+    decisions = {"a": "wrong", "b": "right", "c": "ambiguous", "d": "unanswerable"}
+    for id_, decision in decisions.items():
+        line = {"suite": "../s.queryeval.yaml", "case": id_, "decision": decision, "reviewer": "ben", "at": AT}
+        write(json.dumps(line), f"reviews/{id_}.jsonl")
+
+    with client_of(AuditReview(Path("audit.jsonl"))) as client_of_decided:
+        assert samples(client_of_decided) == undecided
 
 
 def test_judgements_are_appended_and_only_their_reviewer_sees_them(client):

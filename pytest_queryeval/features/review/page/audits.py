@@ -34,6 +34,7 @@ class DrawnAnswer:
     """An answer to judge."""
 
     case: Case
+    """The case without golds and decisions on them: they are not run, and nothing of them is told."""
     name: AnswerName
     prediction: DrawnPrediction
     is_only: bool
@@ -54,7 +55,7 @@ class AuditReview:
         suites = cache(read_suite)
         self._answers = [  # in the random order of the file, which tells nothing of verdicts
             DrawnAnswer(
-                case=case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id).without_review,
+                case=replace(case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id), golds=(), review=None),
                 name=AnswerName(drawn.nodeid, digest),
                 prediction=prediction,
                 is_only=len(drawn.predictions) == 1,
@@ -99,8 +100,7 @@ class AuditReview:
             content = QueryOrAnswer(answer=Table(columns=tuple(table["columns"]), rows=rows))
         else:
             content = QueryOrAnswer(query=query)
-        without_gold = replace(drawn.case, golds=())  # it is not run, and nothing of it is told
-        shown = shown_answer(self._runner.compare(content, without_gold))
+        shown = shown_answer(self._runner.compare(content, drawn.case))
         return {"predicted": shown.get("predicted"), "outcome": "", "message": ""}
 
     def append(self, place: int, decision: JsonObject) -> None:
