@@ -190,6 +190,11 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
             "SELECT born, count(*) FROM singer GROUP BY born",
             ["wrong-column SELECT country → born"],
         ),
+        (
+            f"{NAMES} WHERE name LIKE '%a%'",
+            f"{NAMES} WHERE name = 'a'",
+            ["wrong-operator WHERE name LIKE '%a%' → name = 'a'"],
+        ),
         (NAMES, f"{NAMES} ORDER BY age DESC LIMIT 2", ["missing-order ORDER nothing → age DESC LIMIT 2"]),
         (
             f"{NAMES} WHERE age = (SELECT min(age) FROM singer)",

@@ -288,6 +288,9 @@ class ClauseEdits:
         if isinstance(inner, exp.Binary) and isinstance(gold_inner, exp.Binary):
             if key(inner.left) == key(gold_inner.right) or key(inner.right) == key(gold_inner.left):
                 gold_inner = parts.mirrored(gold_inner)
+            if parts.is_pattern_of(inner, gold_inner) or parts.is_pattern_of(gold_inner, inner):
+                self._replace("wrong-operator", clause, condition, gold_condition, within=within)
+                return
             if negated or type(inner) is not type(gold_inner):
                 names = parts.operator(condition, inner), parts.operator(gold_condition, gold_inner)
                 make = partial(changes.change_operator, gold=gold_condition, operator=type(gold_inner))

@@ -212,6 +212,23 @@ def mirrored(comparison: exp.Binary) -> exp.Binary:
     return mirrored_type(this=comparison.right.copy(), expression=comparison.left.copy())
 
 
+def is_pattern_of(comparison: exp.Binary, equation: exp.Binary) -> bool:
+    """Return whether one comparison is a LIKE for texts that contain the one that the other one equates.
+
+    >>> from sqlglot import parse_one
+    >>> is_pattern_of(parse_one("a LIKE '%b%'"), parse_one("a = 'b'"))
+    True
+    """
+    return (
+        isinstance(comparison, exp.Like | exp.ILike)
+        and isinstance(equation, exp.EQ | exp.NEQ)
+        and key(comparison.left) == key(equation.left)
+        and isinstance(equation.right, exp.Literal)
+        and isinstance(comparison.right, exp.Literal)
+        and comparison.right.name != equation.right.name == comparison.right.name.strip("%")
+    )
+
+
 def bare(node: exp.Expr) -> exp.Expr:
     """Return an expression without parentheses that hold no query."""
     return node.unnest() if isinstance(node, exp.Paren) else node
