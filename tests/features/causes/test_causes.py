@@ -195,6 +195,7 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
             f"{NAMES} WHERE name = 'a'",
             ["wrong-operator WHERE name LIKE '%a%' → name = 'a'"],
         ),
+        (f"{NAMES} ORDER BY age LIMIT 1", NAMES, ["wrong-limit LIMIT ORDER BY age LIMIT 1 → nothing"]),
         (NAMES, f"{NAMES} ORDER BY age DESC LIMIT 2", ["missing-order ORDER nothing → age DESC LIMIT 2"]),
         (
             f"{NAMES} WHERE age = (SELECT min(age) FROM singer)",

@@ -49,7 +49,10 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
             old, new = ([query.args[name] for name in names if query.args.get(name)] for query in (select, gold))
-            yield replace(_joined(joined), change=(old, new))
+            edit = replace(_joined(joined), change=(old, new))
+            # Without its LIMIT, an order that gold does not have is of no use.
+            is_limit = clauses == ("ORDER", "LIMIT") and not new
+            yield replace(edit, label="wrong-limit", clause="LIMIT", size=Size.PART) if is_limit else edit
 
 
 def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
