@@ -223,6 +223,15 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
             "SELECT id FROM singer WHERE age > 30",
             ["wrong-value WHERE 40 → 30", "set-operation SET UNION SELECT singer_id FROM concert → nothing"],
         ),
+        # The same edit of both queries.
+        (
+            f"{NAMES} WHERE id < 5 INTERSECT {NAMES} WHERE id > 2",
+            f"{NAMES} WHERE id < 5 AND age > 30 INTERSECT {NAMES} WHERE id > 2 AND age > 30",
+            [
+                "missing-condition WHERE nothing → age > 30; in query 1 of INTERSECT",
+                "missing-condition WHERE nothing → age > 30; in query 2 of INTERSECT; no effect on this data",
+            ],
+        ),
         # Of duplicates alone.
         (
             "SELECT country FROM singer",

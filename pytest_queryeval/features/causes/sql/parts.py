@@ -96,6 +96,19 @@ def set_operation(query: exp.Expr) -> str:
     return query.key.upper() if query.args.get("distinct") else f"{query.key.upper()} ALL"
 
 
+def arms(query: exp.Expr) -> list[exp.Expr]:
+    """Return the queries that set operations combine, in order; another query itself.
+
+    >>> from sqlglot import parse_one
+    >>> [arm.sql() for arm in arms(parse_one("SELECT a FROM t UNION SELECT a FROM u EXCEPT SELECT a FROM v"))]
+    ['SELECT a FROM t', 'SELECT a FROM u', 'SELECT a FROM v']
+    """
+    inner = query_within(query) or query
+    if not isinstance(inner, exp.SetOperation):
+        return [inner]
+    return [*arms(inner.this), *arms(inner.expression)]
+
+
 def only_table(select: exp.Expr) -> str:
     """Return the name of the only table of a SELECT, in lower case; empty if it has an alias, or there are more."""
     members = sources(select)

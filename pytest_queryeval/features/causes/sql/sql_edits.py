@@ -144,9 +144,26 @@ class SqlEdits:
 
     def shown(self, edit: Edit) -> CausingEdit:
         """Return an edit as reports have it."""
+        return CausingEdit(label=edit.label, clause=edit.clause, change=f"{self._change(edit)}{self._arm(edit)}")
+
+    def _change(self, edit: Edit) -> str:
         word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
         old, new = (one_line(self._text(side, edit.within), MAX_CHANGE).removeprefix(word) for side in edit.change)
-        return CausingEdit(label=edit.label, clause=edit.clause, change=f"{old or NOTHING} → {new or NOTHING}")
+        return f"{old or NOTHING} → {new or NOTHING}"
+
+    def _arm(self, edit: Edit) -> str:
+        """Return which query of a set operation an edit changes, if an equal one changes another; else nothing."""
+        query = self._root.this
+        arms = parts.arms(query)
+        if len(arms) == 1 or (place := _place(edit, arms)) is None:
+            return ""
+        has_twin = any(
+            (twin.label, twin.clause) == (edit.label, edit.clause)
+            and _place(twin, arms) not in (None, place)
+            and self._change(twin) == self._change(edit)
+            for twin in self._edits
+        )
+        return f"; in query {place + 1} of {parts.set_operation(query)}" if has_twin else ""
 
     def _text(self, side: Side, within: exp.Expr) -> str:
         if isinstance(side, tuple | list):
@@ -184,6 +201,11 @@ class _ShownEdits(Sequence[CausingEdit]):
         if isinstance(number, slice):
             return [self._shown_by.shown(edit) for edit in self._edits[number]]
         return self._shown_by.shown(self._edits[number])
+
+
+def _place(edit: Edit, arms: Sequence[exp.Expr]) -> int | None:
+    """Return the number of the query of a set operation in which an edit is; None if it is in none of them."""
+    return next((place for place, arm in enumerate(arms) if any(node is edit.within for node in arm.walk())), None)
 
 
 def _unknown_tables(nodes: Iterable[exp.Expr]) -> set[str]:
