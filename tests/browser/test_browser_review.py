@@ -183,6 +183,24 @@ def test_nothing_in_the_page_is_obeyed_or_hard_to_read(browser, server, axe, wid
         press(browser, Keys.ESCAPE)
 
 
+def test_a_search_says_that_the_open_case_does_not_match_and_enter_opens_the_first_that_does(browser, server):
+    begin(browser, server, "hal")
+    assert browser.run("return document.getElementById('outside').hidden")
+
+    press(browser, "/", "what is")
+    assert browser.text("#count") == "3 cases"
+    assert browser.text("#outside") == "This case does not match the search and the filters."
+
+    press(browser, Keys.ENTER)
+    wait_for(browser, "n0")
+    assert browser.run("return document.activeElement.id") == "title"
+    assert browser.run("return document.getElementById('outside').hidden")
+
+    press(browser, "/", " no such thing", Keys.ENTER)
+    browser.until(lambda: browser.text("#status") == "No case matches.")
+    assert browser.text("#title") == "n0"
+
+
 def test_keys_can_be_turned_off(browser, server, shop):
     begin(browser, server, "cleo")
 

@@ -52,9 +52,8 @@ function remembered(name, value) {
 
 // The list
 
-function matches(item, place) {
+function matches(item) {
   const [show, reason, search] = ["show", "reason", "search"].map((id) => at(id).value);
-  if (place === page.place) return true;
   if (show === "open" && item.decision) return false;
   if (show === "decided" && !item.decision) return false;
   if (show === "unsure" && item.decision?.decision !== page.choices.at(-1).name) return false;
@@ -62,23 +61,32 @@ function matches(item, place) {
   return `${item.nodeid} ${item.question}`.toLowerCase().includes(search.toLowerCase());
 }
 
+// The cases that match, and the one that is shown: whoever moves on starts from there.
 function listed() {
-  return page.cases.flatMap((item, place) => (matches(item, place) ? [place] : []));
+  return page.cases.flatMap((item, place) => (place === page.place || matches(item) ? [place] : []));
+}
+
+function openFirstMatch() {
+  const place = page.cases.findIndex(matches);
+  if (place < 0) say("No case matches.", true);
+  else attempt(() => open(place));
 }
 
 function showList() {
   const places = listed();
+  const isOutside = page.place !== null && !matches(page.cases[page.place]);
   const around = Math.max(0, places.indexOf(page.place));
   const first = Math.max(0, Math.min(around - LISTED / 2, places.length - LISTED));
   const entry = (place) => {
     const item = page.cases[place];
     const words = item.decision?.decision ?? (item.stale ? "changed" : null);
     const inside = [make("span", { class: "rank" }, number(place + 1)), make("span", { class: "id" }, oneLine(item.id, 80)), words ? chip(words) : null];
-    return make("li", {}, make("a", { href: `#case=${place}`, title: oneLine(item.question, 160), "aria-current": place === page.place && "true" }, inside));
+    return make("li", {}, make("a", { href: `#case=${place}`, title: oneLine(item.question, 160), "aria-current": place === page.place && "true", class: place === page.place && isOutside && "outside" }, inside));
   };
   at("list").replaceChildren(...places.slice(first, first + LISTED).map(entry));
   at("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  at("count").textContent = places.length > LISTED ? `${number(first + 1)} to ${number(Math.min(first + LISTED, places.length))} of ${number(places.length)} cases` : plural(places.length, "case");
+  at("count").textContent = places.length > LISTED ? `${number(first + 1)} to ${number(Math.min(first + LISTED, places.length))} of ${number(places.length)} cases` : plural(places.length - isOutside, "case");
+  if (page.place !== null) at("outside").hidden = !isOutside;
   const done = page.cases.filter((item) => item.decision).length;
   at("bar").max = page.cases.length || 1;
   at("bar").value = done;
@@ -259,6 +267,7 @@ async function showPlace(place) {
   at("case").replaceChildren(
     ...content([
       make("header", {}, title, make("span", {}, `${number(place + 1)} of ${number(page.cases.length)}`), details.source ? make("span", {}, details.source) : null, item.decision ? chip(item.decision.decision) : null),
+      make("p", { id: "outside", class: "fault", hidden: true }, "This case does not match the search and the filters."),
       make("p", { class: "question" }, details.question),
       details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
       conversation(details.conversation),
@@ -451,6 +460,7 @@ async function start() {
   });
   for (const id of ["show", "reason", "search"]) at(id).addEventListener("input", showList);
   for (const id of ["filters", "decision"]) at(id).addEventListener("submit", (event) => event.preventDefault());
+  at("filters").addEventListener("submit", openFirstMatch);
   addEventListener("keydown", pressed);
   addEventListener("hashchange", () => {
     const place = Number(stateOf(location.hash).get("case"));
