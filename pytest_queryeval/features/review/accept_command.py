@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Case, Decision
+from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_mapping
@@ -137,6 +137,9 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
     if not case.answerable:
+        prediction = reported["prediction"]
+        if prediction is not None and prediction.get("abstained"):
+            raise ReportError("the prediction is an abstention, which is right already")
         raise ReportError(
             "the case says that no answer is right: remove `answerable: false`, and write the query under `gold`"
         )
@@ -151,9 +154,27 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.without_review.golds):
         raise ReportError("the query is a gold of the case already")
     file, answer = reviews.file_of(reviewer), answer_item(query, case)
-    for answer_of_form in read_answers(parse_json(json.dumps([answer]), file_at(file), line=0)):
-        answer_of_form.as_gold(case)  # or the suite could not be read any more
+    (right_answer,) = read_answers(parse_json(json.dumps([answer]), file_at(file), line=0))
+    gold = right_answer.as_gold(case)  # or the suite could not be read any more
+    if gold in _accepted_golds(case, suite, reviewer):
+        raise ReportError(f"{reviewer} has accepted the query already")
     return Acceptance(reported=reported, case=case, suite=suite, file=file, answer=answer)
+
+
+def _accepted_golds(case: Case, suite: Suite, reviewer: str) -> Sequence[QueryOrAnswer]:
+    """Return the right answers in the decision that counts of a reviewer."""
+    digest = gold_digest(case.without_review)
+    decisions = [
+        decision
+        for decision in reviews_of(suite).of_case(CaseName(suite.path, case.id), digest)
+        if decision.reviewer == reviewer and decision.digest in (None, digest)
+    ]
+    return [
+        answer.as_gold(case)
+        for decision in decisions[-1:]
+        if decision.decision != "unsure"
+        for answer in decision.answers
+    ]
 
 
 def _check_unchanged(case: Case, reported: CaseReport) -> None:

@@ -195,6 +195,24 @@ def test_a_prediction_that_cannot_be_an_answer_is_refused(report, capsys, keys, 
     assert line.startswith(f"s.queryeval.yaml::a: {problem}")
 
 
+def test_an_abstention_from_a_question_without_an_answer_is_right_already(report, capsys):
+    write(f"{HEAD}cases:\n  - {{id: a, question: Who?, answerable: false, predicted: {{abstained: true}}}}\n")
+
+    assert refusal(capsys, report(), "a") == [
+        "s.queryeval.yaml::a: the prediction is an abstention, which is right already"
+    ]
+
+
+def test_a_reviewer_accepts_a_prediction_once_and_another_reviewer_may_too(report, capsys):
+    write(f"{HEAD}cases:\n  - {{id: a, {RIGHT}}}\n")
+    path = report()
+    assert main(["accept", path, "a", *ANNA]) == 0
+    capsys.readouterr()
+
+    assert refusal(capsys, path, "a") == ["s.queryeval.yaml::a: anna has accepted the query already"]
+    assert main(["accept", path, "a", "--reviewer", "ben"]) == 0
+
+
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
