@@ -112,8 +112,11 @@ WeighedEvidence: TypeAlias = tuple[float, Evidence]
 
 
 def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
-    """Return the cases by doubt, the greatest first; those with the same keep their order."""
-    return sorted(cases, key=lambda case: -case.doubt)
+    """Return the cases with evidence before those without, each by doubt, the greatest first.
+
+    Cases with the same doubt keep their order.
+    """
+    return sorted(cases, key=lambda case: (not case.evidence, -case.doubt))
 
 
 def examine_case(

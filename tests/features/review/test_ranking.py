@@ -329,6 +329,17 @@ def test_a_refuted_pass_is_evidence_as_long_as_the_gold_is_the_same(rank):
     ]
 
 
+def test_a_case_that_many_systems_confirm_and_one_refutes_comes_before_one_without_evidence(rank):
+    cases = f"  - {{id: a, {gold(CHEAP)}}}\n  - {{id: b, {gold(CHEAP)}}}\n"
+    refuted = SystemAnswer(prediction=QueryOrAnswer(query=f"{CHEAP} AND 1"), refuted_gold=CHEAP)
+    right = answer(CHEAP)
+
+    ranking = rank(cases, {"x": {"a": answer("SELECT"), "b": refuted}, "y": {"a": right, "b": right}})
+
+    assert [(ranked.case.id, bool(ranked.evidence)) for ranked in ranking] == [("b", True), ("a", False)]
+    assert ranking[0].doubt < ranking[1].doubt
+
+
 def test_systems_are_correlated_whose_wrong_answers_agree_more_than_by_chance(rank):
     cases = "".join(f"  - {{id: c{number}, {gold(NAMES)}}}\n" for number in range(20))
 
