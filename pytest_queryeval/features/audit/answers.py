@@ -21,6 +21,8 @@ JOINT_STRATA = {
     (False, True): "second passed",
     (False, False): "both missed",
 }
+SWAPPED_STRATA = {JOINT_STRATA[pair]: JOINT_STRATA[pair[::-1]] for pair in ((True, False), (False, True))}
+"""The strata of two reports that change if they are given in the other order."""
 WITHOUT_VERDICT: Mapping[Outcome, str] = {"error": "in error", "skipped": "skipped", "not_run": "not run"}
 
 

@@ -168,12 +168,15 @@ def report_lines(report: AuditReport) -> Iterable[str]:
 def _comparison_line(report: AuditReport, systems: Sequence[SystemReport]) -> str:
     first, second = (system["name"] for system in systems)
     value, (low, high) = report["audited"]["value"], report["audited"]["ci95"]
-    doubt = ": either may be better" if low <= 0 <= high else ""
-    return (
-        f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right answers "
-        f"than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){doubt}; "
-        f"the automatic verdict says {_percent(report['measured'])}"
-    )
+    if low == high == 0:
+        finding = f"{second} has as many right answers as {first} ({report['judged']:,} judged)"
+    else:
+        doubt = ": either may be better" if low < 0 < high else ""
+        finding = (
+            f"{second} has about {_percent(abs(value))} percentage points {'fewer' if value < 0 else 'more'} right "
+            f"answers than {first} ({_percent(low)} to {_percent(high)}; {report['judged']:,} judged){doubt}"
+        )
+    return f"{finding}; the automatic verdict says {_percent(report['measured'])}"
 
 
 def _system_line(system: SystemReport | AuditReport, *, judged: int = 0) -> str:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NotRequired, TypedDict
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.audit.answers import Answer, AnsweredCase
+from pytest_queryeval.features.audit.answers import SWAPPED_STRATA, Answer, AnsweredCase
 from pytest_queryeval.features.audit.drawing import allocate, strata_of
 from pytest_queryeval.features.audit.intervals import (
     LONE_WEIGHT,
@@ -260,6 +260,8 @@ def _why_not_counted(drawn: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str
         return "cases without a verdict now"
     if case.predictions.keys() != drawn.predictions.keys():
         return "predictions that changed since the draw"
+    if SWAPPED_STRATA.get(drawn.stratum) == case.stratum:
+        return "with the verdicts of the two reports swapped: give them in the order of the draw"
     return "" if case.stratum == drawn.stratum else "verdicts that changed since the draw"
 
 

@@ -635,6 +635,33 @@ def test_a_judgement_on_a_case_with_two_predictions_names_one(folder, capsys):
     )
 
 
+def test_systems_with_equally_many_right_answers_are_said_to_have_as_many(folder, capsys):
+    first, second = run_of(6, 6), [answered(f"c{number:03}", passed=number >= 6) for number in range(12)]
+    write(first, "small.json")
+    write(second, "large.json")
+    judge_all(draw("small.json", "large.json", number=12))
+
+    report, lines = audit(capsys, "small.json", "large.json")
+
+    assert report["audited"]["ci95"] == [0.0, 0.0]
+    assert lines[0] == ("large has as many right answers as small (12 judged); the automatic verdict says 0.0")
+
+
+def test_reports_in_another_order_than_at_the_draw_are_told(folder, capsys):
+    first, second = two_systems()
+    write(first, "small.json")
+    write(second, "large.json")
+    judge_all(draw("small.json", "large.json", number=40))
+
+    report, lines = audit(capsys, "large.json", "small.json")
+
+    number = report["not_counted"]["with the verdicts of the two reports swapped: give them in the order of the draw"]
+    differing = sum(one["outcome"] != two["outcome"] for one, two in zip(first, second, strict=True))
+    assert len(report["not_counted"]) == 1
+    assert number == differing
+    assert any(line.startswith(f"not counted: {number} with the verdicts of the two reports swapped") for line in lines)
+
+
 def test_a_sample_of_two_systems_has_an_interval_and_says_which_may_be_better(folder, capsys):
     first, second = two_systems()
     write(first, "small.json")
