@@ -153,7 +153,7 @@ def examine_case(
     queries = {gold.query for gold in case.golds if gold.query is not None}
     for system, answer in answers.items():
         if answer.refuted_gold in queries:
-            text = f"the query of {system} is right on the data, and wrong on a small database"
+            text = f"the query of {system} gives gold's answer on the data, and another on a small database"
             evidence.append((WEIGHT_OF_REFUTATION, {"kind": "challenge", "text": text}))
     return RankedCase(
         case=case,

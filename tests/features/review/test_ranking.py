@@ -325,7 +325,7 @@ def test_a_refuted_pass_is_evidence_as_long_as_the_gold_is_the_same(rank):
     (ranked,) = rank(case, {"x": {"a": refuted}, "y": {"a": other}})
 
     assert [item["text"] for item in ranked.evidence] == [
-        "the query of x is right on the data, and wrong on a small database"
+        "the query of x gives gold's answer on the data, and another on a small database"
     ]
 
 
