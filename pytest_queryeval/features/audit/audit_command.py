@@ -18,7 +18,7 @@ from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.audit.answers import AnsweredCase, answered_cases
 from pytest_queryeval.features.audit.drawing import draw, strata_of
-from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report
+from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report, not_counted_text
 from pytest_queryeval.results.audit_file import DrawnCase, read_audit
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import pluralize
@@ -85,8 +85,17 @@ def run(arguments: argparse.Namespace) -> Result:
     names = [one_line(report["name"]) for report in reports]
     if len({*names}) < len(names) or not all(names):
         names = [one_line(str(path)) for path in paths]
-    report = audit_report(cases, read_audit(arguments.judged), names, left_out)
-    return Result(status=OK, lines=[*report_lines(report)], data=report)
+    audit = read_audit(arguments.judged)
+    report = audit_report(cases, audit, names, left_out)
+    counted = len(audit.cases) - sum(report["not_counted"].values()) + audit.undrawn
+    lines = [*report_lines(report)]
+    if counted < len(audit.cases) / 2:
+        lines.insert(
+            0,
+            f"only {counted:,} of the {pluralize(len(audit.cases), 'drawn case')} could be counted: "
+            "give the report that the draw was made from, or draw again",
+        )
+    return Result(status=OK, lines=lines, data=report)
 
 
 def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawSize, output: Path) -> Result:
@@ -156,12 +165,11 @@ def report_lines(report: AuditReport) -> Iterable[str]:
             f"{pluralize(agreement['answers'], 'answer')} that several judged"
         )
     if report["to_halve"] is not None:
-        yield f"to halve the interval, about {pluralize(report['to_halve'], 'more case')} have to be judged"
+        yield f"to halve the interval, judge about {pluralize(report['to_halve'], 'more case')}"
     if report["pending"]:
         yield f"not judged yet: {pluralize(report['pending'], 'drawn answer')}"
     if report["not_counted"]:
-        reasons = ", ".join(f"{number:,} {reason}" for reason, number in report["not_counted"].items())
-        yield f"not counted: {reasons}"
+        yield f"not counted: {not_counted_text(report['not_counted'])}"
     yield from _left_out_lines(report["left_out"])
 
 

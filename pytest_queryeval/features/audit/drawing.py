@@ -34,8 +34,8 @@ def draw(cases: Mapping[str, AnsweredCase], number: int, seed: int) -> list[Draw
     sizes = [len(nodeids) for nodeids in strata.values()]
     least = sum(min(MINIMUM, size) for size in sizes)
     if number < least:
-        names = ", ".join(f"{len(nodeids):,} {stratum}" for stratum, nodeids in strata.items())
-        raise ReportError(f"--draw {number}: draw at least {least}, {MINIMUM} of each stratum: {names}")
+        parts = (f"{min(MINIMUM, len(nodeids))} of {len(nodeids):,} {stratum}" for stratum, nodeids in strata.items())
+        raise ReportError(f"--draw {number}: draw at least {least}: {', '.join(parts)}")
     chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated
     drawn_cases = []
     for (stratum, nodeids), count in zip(strata.items(), allocate(sizes, number), strict=True):

@@ -24,6 +24,7 @@ from pytest_queryeval.features.audit.intervals import (
     total,
 )
 from pytest_queryeval.results.audit_file import AnswerName, Audit, DrawnCase, Judgement
+from pytest_queryeval.text.formatting import pluralize
 
 
 class ShareReport(TypedDict):
@@ -261,17 +262,25 @@ def _why_not_counted(drawn: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str
     if case.predictions.keys() != drawn.predictions.keys():
         return "predictions that changed since the draw"
     if SWAPPED_STRATA.get(drawn.stratum) == case.stratum:
-        return "with the verdicts of the two reports swapped: give them in the order of the draw"
+        return "cases with the verdicts of the two reports swapped: give them in the order of the draw"
     return "" if case.stratum == drawn.stratum else "verdicts that changed since the draw"
 
 
 def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
     if answers:
         return "no drawn answer is judged yet: judge some with `queryeval review --audit FILE --serve`"
-    reasons = ", ".join(f"{number:,} {reason}" for reason, number in not_counted.items())
-    return (
-        f"nothing of the draw counts ({reasons or 'it is empty'}): give the report that it was made from, or draw again"
-    )
+    reasons = not_counted_text(not_counted) or "it is empty"
+    return f"nothing of the draw counts ({reasons}): give the report that it was made from, or draw again"
+
+
+def not_counted_text(not_counted: Mapping[str, int]) -> str:
+    """Return the numbers of what does not count, with the reasons, each of which begins with a noun in the plural.
+
+    >>> not_counted_text({"verdicts that changed since the draw": 1, "cases without a verdict now": 2})
+    '1 verdict that changed since the draw, 2 cases without a verdict now'
+    """
+    parts = ((number, reason.partition("s ")) for reason, number in not_counted.items())
+    return ", ".join(f"{pluralize(number, noun)} {rest}" for number, (noun, _, rest) in parts)
 
 
 def _common(judgements: Sequence[Judgement]) -> Judgement:

@@ -378,7 +378,7 @@ def test_the_number_of_cases_that_halves_the_interval_does(folder, capsys):
 
     halved = enlarged["audited"]["ci95"][1] - enlarged["audited"]["ci95"][0]
     assert 0.4 < halved / (high - low) <= 0.5
-    assert f"to halve the interval, about {report['to_halve']} more cases have to be judged" in lines
+    assert f"to halve the interval, judge about {report['to_halve']} more cases" in lines
 
 
 def test_unclear_answers_are_left_out_of_their_stratum_with_bounds(folder, capsys):
@@ -464,7 +464,28 @@ def test_what_changed_since_the_draw_does_not_count_and_is_told(folder, capsys):
         "verdicts that changed since the draw": 1,
         "cases without a verdict now": 1,
     }
+    assert lines[0].startswith("About ")
+    assert lines[-2] == (
+        "not counted: 1 prediction that changed since the draw, 1 verdict that changed since the draw, "
+        "1 case without a verdict now"
+    )
     assert lines[-1] == "left out: 1 in error"
+
+
+def test_a_report_in_which_little_of_the_draw_is_the_same_is_warned_of_first(folder, capsys):
+    write(run_of(60, 20))
+    drawn = draw("report.json")
+    judge_all(drawn)
+    same = next(case["case"] for case in drawn if case["stratum"] == "passed")
+    ids = [case["id"] for case in run_of(60, 20)]
+    write([answered(id_, query=None if id_ == same else "SELECT 0") for id_ in ids])
+
+    _, lines = audit(capsys)
+
+    assert lines[0] == (
+        "only 1 of the 20 drawn cases could be counted: give the report that the draw was made from, or draw again"
+    )
+    assert lines[1].startswith("About ")
 
 
 def test_a_draw_of_another_run_is_refused(folder, capsys):
@@ -655,7 +676,9 @@ def test_reports_in_another_order_than_at_the_draw_are_told(folder, capsys):
 
     report, lines = audit(capsys, "large.json", "small.json")
 
-    number = report["not_counted"]["with the verdicts of the two reports swapped: give them in the order of the draw"]
+    number = report["not_counted"][
+        "cases with the verdicts of the two reports swapped: give them in the order of the draw"
+    ]
     differing = sum(one["outcome"] != two["outcome"] for one, two in zip(first, second, strict=True))
     assert len(report["not_counted"]) == 1
     assert number == differing
@@ -685,7 +708,7 @@ def test_a_sample_of_two_systems_has_an_interval_and_says_which_may_be_better(fo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--draw", "2", "-o", "a.jsonl"], "--draw 2: draw at least 10, 5 of each stratum: 6 missed, 6 passed"),
+        (["--draw", "2", "-o", "a.jsonl"], "--draw 2: draw at least 10: 5 of 6 missed, 5 of 6 passed"),
         (["--draw", "20"], "--draw needs `-o AUDIT.jsonl`, where the drawn cases are written"),
         (["--draw", "20", "-o", "report.json"], "report.json: already exists, and may have judgements"),
         (["report.json", "--draw", "20", "-o", "a.jsonl"], "report.json: is given twice: give reports of different"),
