@@ -31,7 +31,7 @@ class Challenge:
     """What came of challenging a predicted query whose answer is that of gold."""
 
     verdict: ChallengeVerdict
-    """`same`: both have one canonical text; `proved`: rules make them the same; `refuted`: their answers differ in a
+    """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
     small database; `stands`: in none that was tried; `unchallenged`: there is no small database to try.
     """
     tried: int = 0

@@ -74,6 +74,25 @@ def test_one_query_in_two_layouts_is_the_same(challenge, predicted):
     assert (result.verdict, result.tried, score) == ("same", 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("SELECT r % 2 FROM t", "SELECT mod(r, 2) FROM t"),
+        ("SELECT CAST(x AS TEXT) FROM t", "SELECT CAST(x AS STRING) FROM t"),
+        ("SELECT date(d) FROM t", "SELECT CAST(d AS DATE) FROM t"),
+        ("SELECT x FROM t WHERE k = '1'", "SELECT x FROM t WHERE +k = '1'"),
+        ("SELECT x FROM t WHERE k = 'a'", "SELECT x FROM t WHERE k = 'A'"),
+        ('SELECT "x" FROM t', 'SELECT "X" FROM t'),
+    ],
+)
+def test_what_the_parser_reads_alike_is_not_one_text(first, second):
+    from pytest_queryeval.features.challenge.challenger import _have_same_text
+
+    case = make_case(dialect="sqlite")
+    assert _have_same_text(case, first, f"{first.replace('SELECT', 'select ')}; -- once more")
+    assert not _have_same_text(case, first, second)
+
+
 def test_a_refuted_prediction_scores_0_and_its_counterexample_differs_by_itself(challenge):
     result, score = challenge(OLD, NOT_YOUNG)
 
