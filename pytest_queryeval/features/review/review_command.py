@@ -56,10 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     html_help = "write the first cases with evidence as a page to read"
     parser.add_argument("--html", type=Path, metavar="FILE", help=html_help)
     parser.add_argument("--summary", action="store_true", help="only sum up what reviewers decided so far")
-    serve_help = "open a page on this machine to decide on the golds, at the end of all arguments"
-    parser.add_argument("--serve", type=int, nargs="?", const=0, metavar="PORT", help=serve_help)
+    serve_help = "open a page on this machine to decide on the golds; write it after all paths"
+    parser.add_argument("--serve", type=_port, nargs="?", const=0, metavar="PORT", help=serve_help)
     audit_help = "what was judged in this file of `queryeval audit`; without PATH, with --serve: judge its answers"
     parser.add_argument("--audit", type=Path, metavar="FILE", help=audit_help)
+
+
+def _port(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a port, found '{text}': write --serve after all paths, or --serve=PORT"
+        ) from None
 
 
 def run(arguments: argparse.Namespace) -> Result:

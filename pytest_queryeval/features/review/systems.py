@@ -68,8 +68,11 @@ def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[Syste
             else:
                 changed.append(reported["nodeid"])
         if not answers and not changed:
-            first = next(iter(cases), "there are none")
-            raise ReportError(f"{path}: has none of the cases, such as {one_line(first, NAME_CHARACTERS)}")
+            first = one_line(next(iter(cases), "there are none"), NAME_CHARACTERS)
+            raise ReportError(
+                f"{path}: has none of the cases, such as {first}: give a report on these suites, and start the command "
+                "in the root folder of the run"
+            )
         name = str(path) if not name or names[name] > 1 else name
         systems.append(System(name=one_line(name, NAME_CHARACTERS), answers=answers, changed=changed))
     return systems

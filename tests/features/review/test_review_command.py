@@ -167,7 +167,20 @@ def test_a_foreign_report_is_refused_with_a_case_that_it_lacks(review, report, c
         main(["review", ".", path])
 
     assert caught.value.code == 2
-    assert capsys.readouterr().err == "a.json: has none of the cases, such as t.queryeval.yaml::all\n"
+    assert capsys.readouterr().err == (
+        "a.json: has none of the cases, such as t.queryeval.yaml::all: give a report on these suites, and start the "
+        "command in the root folder of the run\n"
+    )
+
+
+def test_a_path_after_serve_is_no_port(report, capsys):
+    path = report("a", {"all": NAMES, "cheap": CHEAP})
+
+    with pytest.raises(SystemExit) as caught:
+        main(["review", "--serve", ".", path])
+
+    assert caught.value.code == 2
+    assert "expected a port, found '.': write --serve after all paths, or --serve=PORT" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
