@@ -254,7 +254,7 @@ def _distinct(golds: Iterable[QueryOrAnswer]) -> tuple[QueryOrAnswer, ...]:
 
 def _answers(case: Case, decision: GoldDecision) -> Iterator[QueryOrAnswer]:
     if decision.answers and not case.answerable:
-        raise decision.line.problem(f"'{case.id}' has `answerable: false`: change the suite before it has an answer")
+        raise decision.line.problem(f"'{case.id}' has `answerable: false`: replace it with a gold in the suite")
     return (answer.as_gold(case) for answer in decision.answers)
 
 

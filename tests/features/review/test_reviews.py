@@ -566,5 +566,5 @@ def test_a_case_without_an_answer_gets_none_by_a_decision():
     write(f"{json.dumps(line('wrong', query('SELECT 1')))}\n", "reviews.jsonl")
 
     assert problems(HEAD + "cases: [{id: a, answerable: false, predicted: x}]\n") == [
-        "reviews.jsonl:1: 'a' has `answerable: false`: change the suite before it has an answer"
+        "reviews.jsonl:1: 'a' has `answerable: false`: replace it with a gold in the suite"
     ]

@@ -166,9 +166,7 @@ class GoldReview:
         read_decision(parse_json(json.dumps(line), file_at(file), line=0))
         contents = _contents(answers, gold_case.case)
         if contents and not gold_case.case.answerable:
-            raise ReportError(
-                f"'{gold_case.case.id}' has `answerable: false`: change the suite before it has an answer"
-            )
+            raise ReportError(f"'{gold_case.case.id}' has `answerable: false`: replace it with a gold in the suite")
         with appending(file) as append:
             append([line])
             self._appended[file] += 1
