@@ -8,7 +8,7 @@ from installed_modules import is_installed
 from samples import make_view, query, table
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "
@@ -79,22 +79,34 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "prediction",
+    ("prediction", "fault"),
     [
-        Prediction(content=QueryOrAnswer(), predictor="ours"),
-        Prediction(content=QueryOrAnswer(query=7), predictor="ours"),
-        Prediction(content=QueryOrAnswer(answer=[[1]]), predictor="ours"),
-        Prediction(content="SELECT 1", predictor="ours"),
-        Prediction(content=query("SELECT 1"), predictor=None),
-        Prediction(content=QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=None),
+        (Prediction(content=QueryOrAnswer(), predictor="ours"), "`content.query` is NoneType, not text"),
+        (Prediction(content=QueryOrAnswer(query=7), predictor="ours"), "`content.query` is int, not text"),
+        (
+            Prediction(content=QueryOrAnswer(answer=[[1]]), predictor="ours"),
+            "`content.answer` is list, not an answer such as a Table",
+        ),
+        (
+            Prediction(content="SELECT 1", predictor="ours"),
+            "`content` is str, not a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)",
+        ),
+        (Prediction(content=Abstention(None), predictor="ours"), "`content.reason` is NoneType, not text"),
+        (Prediction(content=query("SELECT 1"), predictor=None), "`predictor` is NoneType, not text"),
+        (
+            Prediction(content=QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=None),
+            "`metadata` is NoneType, not a mapping",
+        ),
     ],
     ids=str,
 )
-def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path, monkeypatch, prediction):
+def test_a_prediction_with_a_field_of_another_type_is_an_error_of_the_predictor(tmp_path, prediction, fault):
     predictor = function(tmp_path, "predict = lambda case: case.metadata['prediction']")
 
-    with pytest.raises(PredictorError, match=r"^predict\.py:predict returned a Prediction that lacks"):
+    with pytest.raises(PredictorError) as caught:
         predictor.predict(make_view(metadata={"prediction": prediction}), 1)
+
+    assert str(caught.value) == f"predict.py:predict returned a Prediction whose {fault}"
 
 
 @pytest.mark.feature("json")

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import UnionType
 from typing import Any, TypeGuard
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
@@ -90,13 +91,9 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     if isinstance(answer, Abstention):
         answer = Prediction(content=answer, predictor=predictor, seconds=seconds)
     if isinstance(answer, Prediction):
-        if _is_valid(answer):
-            return answer
-        fault = (
-            "a Prediction that lacks a query's text, an answer or an abstention under `content`,"
-            " or a text as `predictor`"
-        )
-        raise PredictorError(f"{by} returned {fault}")
+        if fault := _type_fault(answer):
+            raise PredictorError(f"{by} returned a Prediction whose {fault}")
+        return answer
     try:
         content = read_answer(answer, kind, by=by)
     except PredictorError as error:
@@ -145,16 +142,30 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
     raise PredictorError(f"{by} returned {type(answer).__name__}: {instead}")
 
 
-def _is_valid(prediction: Prediction) -> bool:
-    """Return whether the fields of a user's `Prediction` have the right types, which Python does not check."""
+def _type_fault(prediction: Prediction) -> str:
+    """Return which field of a user's `Prediction` has a wrong type, which Python does not check; empty if none has."""
     content: Any = prediction.content
-    if not isinstance(content, QueryOrAnswer | Abstention) or not isinstance(prediction.predictor, str):
-        return False
+    fields: list[tuple[str, object, type | UnionType, str]] = [
+        ("predictor", prediction.predictor, str, "text"),
+        ("metadata", prediction.metadata, Mapping, "a mapping"),
+    ]
     if isinstance(content, Abstention):
-        has_answer = isinstance(content.reason, str)
+        fields.append(("content.reason", content.reason, str, "text"))
+    elif not isinstance(content, QueryOrAnswer):
+        remedy = "a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)"
+        fields.append(("content", content, QueryOrAnswer | Abstention, remedy))
+    elif content.answer is None:
+        fields.append(("content.query", content.query, str, "text"))
     else:
-        has_answer = isinstance(content.query, str) if content.answer is None else isinstance(content.answer, Answer)
-    return has_answer and isinstance(prediction.metadata, Mapping)
+        fields.append(("content.answer", content.answer, Answer, "an answer such as a Table"))
+    return next(
+        (
+            f"`{name}` is {type(value).__name__}, not {expected}"
+            for name, value, types, expected in fields
+            if not isinstance(value, types)
+        ),
+        "",
+    )
 
 
 def _invalid_part(answer: object) -> str:
