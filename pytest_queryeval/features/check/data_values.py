@@ -35,7 +35,7 @@ def value_not_in_data(gold: GoldRun) -> Iterator[str]:
             count, value = max(numbers)
             yield (
                 f"'{compared.text}' is not in {compared.column}, '{value}' is, {pluralize(count, 'time')}: "
-                "correct gold, or the data"
+                "fix the gold, or the data"
             )
 
 

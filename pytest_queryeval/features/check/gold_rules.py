@@ -64,7 +64,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
         elif score is not None and score < metric.max_score - SCORE_TOLERANCE:
             yield (
                 f"gold scores {format_score(score)} and not {metric.max_score:g} against itself by '{name}': "
-                "correct gold, or the settings by which it is compared"
+                "fix the gold, or the settings by which it is compared"
             )
 
 
@@ -82,7 +82,7 @@ def gold_empty(gold: GoldRun) -> Iterator[str]:
     """Find golds without rows: any query that returns nothing passes."""
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
         remedy = f"{TO_YAML}, and write" if gold.case.row else "write"
-        yield f"gold has no rows, so any query that returns nothing passes: correct it, or {remedy} `allow_empty: true`"
+        yield f"gold has no rows, so any query that returns nothing passes: fix it, or {remedy} `allow_empty: true`"
 
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:
@@ -185,7 +185,7 @@ def unknown_term(gold: GoldRun) -> Iterator[str]:
     if gold.table is None or gold.query is None:
         return
     for term in gold.session.unknown_terms(gold.query, gold.case) or ():
-        yield f"{term.text}: correct gold, or leave the pattern out"
+        yield f"{term.text}: fix the gold, or leave the pattern out"
 
 
 def lost_answer(gold: GoldRun) -> Iterator[str]:

@@ -136,9 +136,9 @@ INSERT INTO address VALUES (1, 'Haiti', 'Jacmel', 7), (2, 'Haiti', 'Les Cayes', 
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("country = 'haiti'", "'haiti' is not in address.country, 'Haiti' is, 2 times: correct gold, or the data"),
+        ("country = 'haiti'", "'haiti' is not in address.country, 'Haiti' is, 2 times: fix the gold, or the data"),
         ("'haiti' <> a.country", "'haiti' is not in address.country, 'Haiti' is, 2 times"),
-        ('country = "haiti"', "'haiti' is not in address.country, 'Haiti' is, 2 times: correct gold, or the data"),
+        ('country = "haiti"', "'haiti' is not in address.country, 'Haiti' is, 2 times: fix the gold, or the data"),
         ("city IN ('Basel', 'korhogo')", "'korhogo' is not in address.city, 'Korhogo ' is, 1 time"),
         ("country = 'Côte-d-Ivoire'", "'Côte-d-Ivoire' is not in address.country, 'Cote d'Ivoire' is, 1 time"),
         ("country = 'Switzerlnd'", "'Switzerlnd' is not in address.country, 'Switzerland' is, 1 time"),
@@ -586,7 +586,7 @@ def test_rows_of_a_table_are_examined_like_other_cases(check):
 def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
     empty = "SELECT name FROM product WHERE price < 0"
     write(f"id,question,gold\na,One?,{empty}\n", "cases.csv")
-    correct = "gold has no rows, so any query that returns nothing passes: correct it, or"
+    correct = "gold has no rows, so any query that returns nothing passes: fix it, or"
 
     found = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
 

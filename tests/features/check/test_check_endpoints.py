@@ -55,7 +55,7 @@ def test_a_term_that_the_data_lacks(findings, tmp_path):
 
     found = findings({"rdf": {"files": "g.ttl", "prefixes": PREFIXES}}, "SELECT ?x { ?x a :Units }", allow_empty=True)
 
-    assert found == {"unknown-term": ":Units is not in the graph; :Unit is: correct gold, or leave the pattern out"}
+    assert found == {"unknown-term": ":Units is not in the graph; :Unit is: fix the gold, or leave the pattern out"}
 
 
 def test_a_path_that_an_endpoint_misreads(findings):

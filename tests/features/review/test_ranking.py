@@ -265,10 +265,10 @@ def test_json_answers_are_compared_as_their_kind_does(tmp_path, monkeypatch):
 
 def test_rules_of_check_are_evidence_unless_they_are_silenced(texts):
     query = f"{NAMES} WHERE name = 'Fig'"
-    spelled = "'Fig' is not in product.name, 'fig' is, 1 time: correct gold, or the data"
+    spelled = "'Fig' is not in product.name, 'fig' is, 1 time: fix the gold, or the data"
 
     assert texts(gold(query)) == [
-        "gold has no rows, so any query that returns nothing passes: correct it, or write `allow_empty: true`",
+        "gold has no rows, so any query that returns nothing passes: fix it, or write `allow_empty: true`",
         spelled,
     ]
     assert texts(f"{gold(query)}, check: {{ignore: {{gold-empty: so be it}}}}") == [spelled]
