@@ -209,7 +209,7 @@ def _evidence_of_others(
 
 
 def _count(number: int, systems: int) -> str:
-    return f"{number:,} of {pluralize(systems, 'system')}"
+    return "the only system" if systems == 1 else f"{number:,} of {systems:,} systems"
 
 
 def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
@@ -219,7 +219,7 @@ def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
         return f"{'abstain' if agree else 'abstains'}, gold has an answer"
     if gold.is_abstention:
         return f"{'give the same answer' if agree else 'answers'}, gold says that there is none"
-    return "give the same answer, gold another" if agree else "answers otherwise than gold"
+    return "give the same answer, gold another" if agree else "disagrees with gold"
 
 
 def _evidence_of_checks(case: Case, session: Session) -> Iterator[WeighedEvidence]:

@@ -94,7 +94,7 @@ def test_the_case_comes_first_whose_gold_most_systems_contradict_with_one_answer
             {"systems": ["a", "b", "c"], "is_gold": False, "query": CHEAP},
         ],
     }
-    assert ranking[1]["evidence"][0]["text"] == "1 of 3 systems answers otherwise than gold"
+    assert ranking[1]["evidence"][0]["text"] == "1 of 3 systems disagrees with gold"
     assert ranking[1]["answers"][0]["systems"] == ["a", "b"]
 
 
@@ -201,7 +201,7 @@ def test_systems_that_order_what_gold_leaves_in_any_order_speak_against_it(texts
 def test_a_right_answer_that_depends_on_a_tie_is_evidence(texts):
     cheapest = f"{NAMES} ORDER BY price LIMIT 1"
 
-    assert "1 of 1 system is right by a choice among rows that tie" in texts(gold(cheapest), f"{cheapest} OFFSET 1")
+    assert "the only system is right by a choice among rows that tie" in texts(gold(cheapest), f"{cheapest} OFFSET 1")
 
 
 def test_failed_and_missing_queries_count_as_systems_that_give_no_answer(texts):

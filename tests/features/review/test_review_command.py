@@ -122,7 +122,7 @@ def test_a_case_in_one_report_only_is_judged_by_that_one(review, report):
 
     data = review(".", first, "b.json")[1]
 
-    assert data["cases"][0]["evidence"][0]["text"] == "1 of 1 system answers otherwise than gold"
+    assert data["cases"][0]["evidence"][0]["text"] == "the only system disagrees with gold"
     assert [system["cases"] for system in data["summary"]["systems"]] == [2, 1]
 
 
@@ -270,7 +270,7 @@ def test_answers_are_replayed_from_a_recording(review, monkeypatch):
 
     data = review(".", "a.json", "--replay", "recorded")[1]
 
-    assert data["cases"][0]["evidence"][0]["text"] == "1 of 1 system answers otherwise than gold"
+    assert data["cases"][0]["evidence"][0]["text"] == "the only system disagrees with gold"
 
 
 def test_a_source_that_fails_is_told_once_and_ends_nothing(review, report):
@@ -355,7 +355,7 @@ def test_the_page_has_cases_with_evidence_and_nothing_of_theirs_is_markup(review
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<img" not in page
     assert "default-src &#39;none&#39;" in page
-    assert "1 of 1 system answers otherwise than gold" in page
+    assert "the only system disagrees with gold" in page
     assert "yaml::b" not in page
 
 
