@@ -23,6 +23,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, MAX_DATABASES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
@@ -92,7 +93,8 @@ def run(arguments: argparse.Namespace) -> Result:
             reported["prediction"] = {**reported["prediction"], "source": "--query"}
     assert reported is not None
     settings = [] if levels is None else list(_settings(levels))
-    counterexample = _counterexample(reported, case)
+    is_challenged = "challenge" in reported and arguments.save is None
+    counterexample = None if is_challenged else _counterexample(reported, case)
     lines = [
         *explanation_lines(reported, shutil.get_terminal_size().columns),
         *_counterexample_lines(counterexample, case, arguments.save),
@@ -182,8 +184,10 @@ def _counterexample_lines(
         if file.exists():
             raise QueryEvalError(f"{file}: already exists: name another file")
         write_atomically(file, f"{head}{counterexample['script']}".encode())
-    pattern = Path(os.path.relpath(file.parent / f"*{suffix}", case.settings.source.folder)).as_posix()
-    yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
+    pattern = case.settings.source.settings.get(VARIANTS)
+    path = Path(os.path.relpath(file, case.settings.source.folder)).as_posix()
+    use = f'add to the source: variants: "{path}"' if pattern is None else f'its variants, "{pattern}", must include it'
+    yield f"  saved as {file}; to use it with the source, {use}"
 
 
 def _named(name: str) -> tuple[Path, str]:

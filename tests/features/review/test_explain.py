@@ -340,12 +340,24 @@ def test_a_counterexample_is_saved_as_a_variant_that_exposes_the_prediction(buye
     status, out = explain("buyers", "--save", "variants/1.sql")
 
     assert status == 0
-    assert 'variants: "variants/*.sql"' in out
+    assert 'saved as variants/1.sql; to use it with the source, add to the source: variants: "variants/1.sql"\n' in out
     text = BUYERS.replace("buyers.sql}", 'buyers.sql, variants: "variants/*.sql"}')
     write(text.replace("cases:", "metrics: [test_suite_accuracy]\ncases:", 1))
     assert "test suite: the answers differ on variants/1.sql" in explain("buyers")[1]
     with pytest.raises(SystemExit, match="2"):
         main(["explain", "buyers", "--save", "variants/1.sql"])
+    more = explain("buyers", "--save", "2.sql")[1]
+    assert 'saved as 2.sql; to use it with the source, its variants, "variants/*.sql", must include it\n' in more
+
+
+def test_a_report_with_a_challenge_shows_its_counterexample_only(buyers, explain):
+    assert main(["evaluate", ".", "--challenge", "--report", "challenged.json"]) == 0
+
+    out = explain("buyers", "--report", "challenged.json")[1]
+
+    assert "CREATE TABLE" in out
+    assert "\ncounterexample\n" not in out
+    assert "saved as 1.sql" in explain("buyers", "--report", "challenged.json", "--save", "1.sql")[1]
 
 
 def test_a_counterexample_that_cannot_be_saved_is_an_error_of_one_line(buyers, capsys):

@@ -364,7 +364,7 @@ def test_explain_shows_a_graph_and_saves_it(folder, capsys):
     out = capsys.readouterr().out
 
     assert "the answers agree on the source, and differ on 1 triple:" in out
-    assert 'named by variants: "variants/*.ttl"' in out
+    assert 'add to the source: variants: "variants/older.ttl"' in out
     text = (folder / "variants/older.ttl").read_text(encoding="utf-8")
     assert text.startswith("# A variant of people.ttl: here, gold and a prediction of older differ.\n")
     assert answers(text, SUITE["cases"][0]["gold"]) != answers(text, predicted)
