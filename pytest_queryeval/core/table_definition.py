@@ -7,11 +7,12 @@ from typing import NamedTuple, TypeAlias
 
 
 class ColumnDefinition(NamedTuple):
-    """A column of a table; its type is empty if unknown."""
+    """A column of a table; its type is empty if unknown. `is_collated` tells whether it declares a collation."""
 
     name: str
     type: str = ""
     not_null: bool = False
+    is_collated: bool = False
 
 
 class ForeignKey(NamedTuple):
@@ -26,7 +27,8 @@ class ForeignKey(NamedTuple):
 class TableDefinition(NamedTuple):
     """A table or a view, with names as the database spells them; `schema` is empty for the default one.
 
-    `unique` are the sets of columns that are declared unique, without the primary key.
+    `unique` are the sets of columns that are declared unique, without the primary key. `nullable_key` has those of
+    the primary key that SQLite lets be NULL.
     """
 
     name: str
@@ -35,6 +37,7 @@ class TableDefinition(NamedTuple):
     foreign_keys: Sequence[ForeignKey] = ()
     schema: str = ""
     unique: Sequence[Sequence[str]] = ()
+    nullable_key: Sequence[str] = ()
 
 
 Tables: TypeAlias = Mapping[str, TableDefinition]  # by their names in lower case

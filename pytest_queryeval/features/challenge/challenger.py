@@ -118,16 +118,13 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
 
 
 def _proof(case: Case, gold: str, predicted: str, constraints: Sequence[Constraints]) -> Challenge | None:
-    """Return that two SQL queries are proved to be the same; None without a proof.
-
-    Nothing is proved of tables with collations, for which equal texts may differ.
-    """
+    """Return that two SQL queries are proved to be the same; None without a proof."""
     if case.settings.kind != "sql":
         return None
     from pytest_queryeval.features.challenge.proof.proof import prove
 
     for of_search in constraints:
-        if of_search.tables and "collate" not in of_search.text.lower():
+        if of_search.tables:
             rules = prove(gold, predicted, case.settings.dialect, of_search.tables, case.settings.policy)
             if rules:
                 return Challenge(verdict="proved", rules=rules)

@@ -109,7 +109,8 @@ class _Trials:
         self._databases = databases
         self._session = session
         self._refusal = ""
-        self._is_buildable = False
+        self._has_built_rows = False
+        self._ran_on_rows = False  # whether both queries did
         self.ran = 0  # in how many databases both queries did
 
     def difference(self, state: Any) -> Pair | None:
@@ -125,13 +126,15 @@ class _Trials:
         except SourceError as error:
             self._refusal = self._refusal or str(error)
             return None
-        self._is_buildable = True
+        has_rows = self._ran_on_rows or bool(self._databases.contents(state))
+        self._has_built_rows = self._has_built_rows or has_rows
         for failure in (gold.error, predicted.error):
             if failure is not None and failure.kind == "timeout":
                 raise SourceError(f"a query does not end in a small database: {failure.message}")
         if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
             return None
         self.ran += 1
+        self._ran_on_rows = self._ran_on_rows or has_rows
         if gold.answer.columns == predicted.answer.columns and gold.answer.rows == predicted.answer.rows:
             return None  # whatever the policy
         prediction = Prediction(content=self._queries[1], predictor="counterexample")
@@ -139,6 +142,8 @@ class _Trials:
         return None if score == 1.0 else (gold, predicted)
 
     def require_a_database(self) -> None:
-        """Raise `SourceError` if no database could be built."""
-        if self._refusal and not self._is_buildable:
+        """Raise `SourceError` if no database with rows could be built, or the queries run in an empty one alone."""
+        if self._refusal and not self._has_built_rows:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
+        if self.ran and self._has_built_rows and not self._ran_on_rows:
+            raise SourceError("the queries run in no small database but an empty one")

@@ -144,6 +144,26 @@ def test_texts_with_a_collation_are_not_proved(challenge, tmp_path):
     assert challenge(OLD, "SELECT s.name FROM singer s WHERE s.age > 30", script="collated.sql")[0].verdict == "stands"
 
 
+def test_a_collation_of_another_table_does_not_count(challenge, tmp_path):
+    collated = "CREATE TABLE genre (name TEXT COLLATE NOCASE);"
+    (tmp_path / "collated.sql").write_text(SCRIPT + collated, encoding="utf-8")
+
+    assert challenge(OLD, "SELECT s.name FROM singer s WHERE s.age > 30", script="collated.sql")[0].verdict == "proved"
+
+
+def test_an_answer_in_an_empty_database_alone_is_no_challenge(challenge, tmp_path):
+    script = """
+    CREATE TABLE doubled (id INTEGER PRIMARY KEY, age INTEGER, twice INTEGER GENERATED ALWAYS AS (age * 2));
+    INSERT INTO doubled (id, age) VALUES (1, 3), (2, 9);
+    """
+    (tmp_path / "generated.sql").write_text(script, encoding="utf-8")
+    pair = "SELECT id FROM doubled WHERE age >= 2", "SELECT id FROM doubled WHERE abs(age) > 1"
+    result, _ = challenge(*pair, script="generated.sql")
+
+    assert result.verdict == "unchallenged"
+    assert result.reason.startswith("no small database with these tables can be built: ")
+
+
 def test_a_wrong_answer_is_not_challenged(challenge):
     assert challenge(OLD, "SELECT name FROM singer") == (None, 0)
     assert challenge(OLD, "SELECT nothing FROM singer") == (None, 0)

@@ -20,11 +20,19 @@ from pytest_queryeval.features.challenge.proof.query import (
 
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
 _STRICT = frozenset(("add", "sub", "mul", "Div", "Lower", "Upper", "Length", "Abs", "Neg"))
-# Sorts of columns in which equal values are the same, by words of declared types; which constants determine them.
+# Sorts of columns in which equal values are the same, by words of declared types in SQLite; which constants determine
+# them. Elsewhere by types: equal values of two types, such as DATE and TIMESTAMP, may look different.
 _FAMILIES = (
     *(("INT", "integer"), ("CHAR", "text"), ("CLOB", "text"), ("TEXT", "text")),
     *(("REAL", "real"), ("FLOA", "real"), ("DOUB", "real"), ("DATE", "time"), ("TIME", "time")),
 )
+_FAMILIES_OF_TYPES = {
+    **{name: f"integer {name}" for name in ("TINYINT", "SMALLINT", "INT", "BIGINT")},
+    "TEXT": "text",
+    "VARCHAR": "text",
+    "DATE": "time DATE",
+    "TIMESTAMP": "time TIMESTAMP",
+}
 _CONSTANTS = {"integer": "number", "real": "number", "text": "text", "time": "text"}
 
 
@@ -40,7 +48,7 @@ class Facts:
             for condition in block.where
             if condition[0] == "eq"
             for column, constant in ((condition[1], condition[2]), (condition[2], condition[1]))
-            if column[0] == "column" and constant[0] == _CONSTANTS.get(column[3])
+            if column[0] == "column" and constant[0] == constant_of(column)
         }
         self._rejected = {name for condition in block.where for name in rejected(condition)}
 
@@ -54,6 +62,7 @@ class Facts:
         table = self.definition(alias)
         if table is not None:
             not_null = {column.name.lower() for column in table.columns if column.not_null}
+            not_null |= {name for owner, name in self._rejected if owner == alias}
             for key in (table.primary_key, *table.unique):
                 if key and not_null.issuperset(key):
                     yield set(key)
@@ -138,9 +147,16 @@ class Facts:
         return name_of(condition[1]), name_of(condition[2])
 
 
-def family_of(declared: str) -> str:
+def family_of(declared: str, dialect: str) -> str:
     """Return the sort of the values of a column by its declared type; empty where equal values may look different."""
+    if dialect != "sqlite":
+        return _FAMILIES_OF_TYPES.get(declared.upper().partition("(")[0], "")
     return next((family for word, family in _FAMILIES if word in declared.upper()), "")
+
+
+def constant_of(column: Term) -> str | None:
+    """Return the operator of constants that determine a column: `number` or `text`; None for columns of no family."""
+    return _CONSTANTS.get(column[3].partition(" ")[0])
 
 
 def have_one_family(first: Term, second: Term) -> bool:

@@ -9,7 +9,7 @@ from itertools import permutations, product
 from math import factorial, prod
 
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.core.table_definition import TableDefinition, Tables
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
@@ -23,12 +23,14 @@ from pytest_queryeval.features.challenge.proof.query import (
     name_of,
     nodes,
     operands,
+    require_size,
 )
 from pytest_queryeval.features.challenge.proof.reading import read
 from pytest_queryeval.features.challenge.proof.rules import RULES, SET_RULES
 
 MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times
+_CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exists"))  # 0, 1 or NULL as values
 _COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
 ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
 
@@ -44,14 +46,24 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
     if policy.row_order == "strict" or not has_free_columns:
         return ()
     used: dict[str, None] = {ALIASES: None}
+    tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
     try:
         queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
         if any(query.order for query in queries):
             queries = _without_order(queries, policy, used)
         texts = [rendered(query, tables) for query in queries]
-    except UnprovableError:
+    except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
     return tuple(used) if texts[0] == texts[1] else ()
+
+
+def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
+    """Return a table with those columns of its primary key as nullable that SQLite lets be NULL."""
+    columns = (
+        column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
+        for column in table.columns
+    )
+    return table._replace(columns=tuple(columns))
 
 
 def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
@@ -107,6 +119,7 @@ class _Normal:
                 self._steps += 1
                 if self._steps > MAX_STEPS:
                     raise UnprovableError("too many steps")
+                require_size(result)
                 self._used[name] = None
                 return result
         return None
@@ -201,6 +214,7 @@ def rendered(query: Query, tables: Tables) -> str:
 class _Renderer:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._sources: dict[str, str | Query] = {}  # of the queries that are being rendered, by alias
 
     def query(self, query: Query, aliases: Mapping[str, str], equal: Mapping[str, str], *, depth: int) -> str:
         """Return the text of a query; `aliases` are names of tables around it, `equal` of columns there."""
@@ -211,6 +225,7 @@ class _Renderer:
             if query.order:
                 raise UnprovableError("ORDER BY of a set operation")
             return f"({sides[0]} {query.operator} {sides[1]})"
+        self._sources |= query.tables
         by_source: defaultdict[str, list[str]] = defaultdict(list)
         for alias, source in query.tables.items():
             text = source if isinstance(source, str) else self.query(source, aliases, equal, depth=depth + 1)
@@ -240,22 +255,22 @@ class _Renderer:
             for condition in block.where
             if condition[0] == "eq" and have_one_family(condition[1], condition[2])
         ]
-        equal = _with_equal_columns(pairs, block, aliases, equal)
+        equal = self._with_equal_columns(pairs, aliases, equal)
 
         def text(term: Term) -> str:
-            return self._term(term, block, aliases, equal, depth)
+            return self._term(term, aliases, equal, depth)
 
         conditions = {text(term) for term in block.where if term[0] != "eq" or term[1:3] not in pairs}
         for first, second in pairs:
             for column in (first, second):
-                name = _column_text(column, block, aliases)
+                name = self._column_text(name_of(column), aliases)
                 if equal[name] != name:
                     conditions.add(f"{equal[name]} = {name}")
         facts = Facts(block, self._tables)
         group = None
         if block.group is not None:
             keys = facts.closure(name_of(key) for key in block.group if key[0] == "column")
-            names = (f"{aliases[alias]}.{name}" for alias, name in keys)
+            names = (self._column_text(key, aliases) for key in keys)
             others = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
             group = sorted({*(equal.get(name, name) for name in names), *others})
         select = [text(term) for term in block.select]
@@ -272,21 +287,42 @@ class _Renderer:
         }
         return repr(parts)
 
-    def _term(self, term: Term, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
+    def _term(self, term: Term, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
         if term[0] == "column":
-            name = _column_text(term, block, aliases)
+            name = self._column_text(name_of(term), aliases)
             return equal.get(name, name)
         if term[0] in ("and", "or"):
             parts = [part for operand in operands(term) for part in _same_operands(operand, term[0])]
-            texts = sorted({self._term(part, block, aliases, equal, depth) for part in parts})
-            return texts[0] if len(texts) == 1 else f"{term[0]}{texts}"
+            texts = sorted({self._term(part, aliases, equal, depth) for part in parts})
+            return texts[0] if len(texts) == 1 and parts[0][0] in _CONDITIONS else f"{term[0]}{texts}"
         texts = []
         for part in term[1:]:
             if isinstance(part, Block | SetOperation):
                 texts.append(self.query(part, aliases, equal, depth=depth + 1))
             else:
-                texts.append(self._term(part, block, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
+                texts.append(self._term(part, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
         return f"{term[0]}{sorted(texts) if term[0] in _COMMUTATIVE else texts}"
+
+    def _column_text(self, column: Name, aliases: Mapping[str, str]) -> str:
+        """Return the name of a column; of a nested query in FROM, here or further out, by its place there."""
+        alias, name = column
+        source = self._sources[alias]
+        if isinstance(source, SetOperation):
+            raise UnprovableError("a set operation in FROM")
+        return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else name}"
+
+    def _with_equal_columns(
+        self, pairs: Sequence[tuple[Term, Term]], aliases: Mapping[str, str], equal: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the first of the columns that are equal to each column, by the names that they are rendered with."""
+        first_of = dict(equal)
+        for pair in pairs:
+            names = [self._column_text(name_of(column), aliases) for column in pair]
+            firsts = {first_of.get(name, name) for name in names}
+            least = min(firsts)
+            first_of |= dict.fromkeys(names, least)
+            first_of = {name: least if first in firsts else first for name, first in first_of.items()}
+        return first_of
 
 
 def _same_operands(term: Term, operator: str) -> Iterator[Term]:
@@ -296,26 +332,3 @@ def _same_operands(term: Term, operator: str) -> Iterator[Term]:
     else:
         for operand in operands(term):
             yield from _same_operands(operand, operator)
-
-
-def _column_text(column: Term, block: Block, aliases: Mapping[str, str]) -> str:
-    """Return the name of a column; of a nested query in FROM by its place there."""
-    alias, name = name_of(column)
-    source = block.tables.get(alias, "")
-    if isinstance(source, SetOperation):
-        raise UnprovableError("a set operation in FROM")
-    return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else name}"
-
-
-def _with_equal_columns(
-    pairs: Sequence[tuple[Term, Term]], block: Block, aliases: Mapping[str, str], equal: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the first of the columns that are equal to each column, by the names that they are rendered with."""
-    first_of = dict(equal)
-    for pair in pairs:
-        names = [_column_text(column, block, aliases) for column in pair]
-        firsts = {first_of.get(name, name) for name in names}
-        least = min(firsts)
-        first_of |= dict.fromkeys(names, least)
-        first_of = {name: least if first in firsts else first for name, first in first_of.items()}
-    return first_of

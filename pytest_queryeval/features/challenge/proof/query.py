@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 Term: TypeAlias = tuple[Any, ...]
 Name: TypeAlias = tuple[str, str]  # the alias and the name of a column
+
+
+MAX_EXPANDED_NODES = 2_000  # of a query in which the queries of WITH stand in the place of their names
 
 
 class UnprovableError(Exception):
@@ -182,6 +186,29 @@ def substituted(query: Query, function: Callable[[Term], Term]) -> Query:
         for alias, source in query.tables.items()
     }
     return replace(query.mapped(everywhere), tables=tables)
+
+
+def require_size(query: Query) -> None:
+    """Raise `UnprovableError` for a query with more than `MAX_EXPANDED_NODES` expressions."""
+    if sum(1 for _ in islice(_all_nodes(query), MAX_EXPANDED_NODES + 1)) > MAX_EXPANDED_NODES:
+        raise UnprovableError("it is too long")
+
+
+def _all_nodes(query: Query) -> Iterator[Term]:
+    """Yield the expressions of a query and all within them, those of nested queries included."""
+    if isinstance(query, SetOperation):
+        yield from _all_nodes(query.left)
+        yield from _all_nodes(query.right)
+        return
+    for term in query.terms:
+        for node in nodes(term):
+            yield node
+            for part in node[1:]:
+                if isinstance(part, Block | SetOperation):
+                    yield from _all_nodes(part)
+    for source in query.tables.values():
+        if not isinstance(source, str):
+            yield from _all_nodes(source)
 
 
 def conjuncts(term: Term) -> Sequence[Term]:

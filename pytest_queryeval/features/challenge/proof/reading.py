@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import count
 
 from sqlglot import exp
 
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.features.challenge.proof.facts import family_of
+from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
+    MAX_EXPANDED_NODES,
     Block,
     OuterJoin,
     Query,
@@ -27,6 +30,8 @@ from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 
 MAX_NODES = 400
 MAX_TABLES = 8
+# Types that sqlglot reads as another one, of which SQLite makes other values.
+_AMBIGUOUS_TYPES = re.compile(r"\b(STR|STRING|LONG|SHORT|BYTE|BYTEA|VARBINARY|BLOB)\b", re.IGNORECASE)
 _SELECT_ARGUMENTS = {
     *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
 }
@@ -73,17 +78,19 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
         {name: [column.name.lower() for column in table.columns] for name, table in tables.items()}, dialect
     )
     columns.replace_texts(tree)
-    return _Reader(tables, columns, used).query(tree)
+    if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
+        raise UnprovableError("a type that the parser takes for another one")
+    return _Reader(tables, columns, used, dialect).query(tree)
 
 
 class _Reader:
-    def __init__(
-        self, tables: Tables, columns: Columns, used: dict[str, None], numbers: Iterator[int] | None = None
-    ) -> None:
+    def __init__(self, tables: Tables, columns: Columns, used: dict[str, None], dialect: str) -> None:
         self._tables = tables
         self._columns = columns
         self._used = used
-        self._numbers = count() if numbers is None else numbers
+        self._dialect = dialect
+        self._numbers = count()  # of aliases
+        self._sizes = count()  # how many expressions and SELECTs have been read
         self._aliases: dict[tuple[int, str], str] = {}  # by the id of the names of a SELECT, and the alias there
 
     def query(self, node: exp.Expr) -> Query:
@@ -104,11 +111,22 @@ class _Reader:
             raise UnprovableError(operator)
         if extra := _extra(node, {"this", "expression", "distinct"}):
             raise UnprovableError(extra)
+        if any(
+            isinstance(side, exp.SetOperation) and type(side) is not type(node) for side in (node.this, node.expression)
+        ):
+            raise UnprovableError("set operations of which dialects bind another one first")
         return SetOperation(operator=operator, left=self.query(node.this), right=self.query(node.expression))
 
     def _block(self, select: exp.Select) -> Block:
         if extra := _extra(select, _SELECT_ARGUMENTS):
             raise UnprovableError(extra)
+        if (common := select.args.get("with_")) is not None and common.args.get("recursive"):
+            raise UnprovableError("WITH RECURSIVE")
+        if select.args.get("offset") is not None and select.args.get("limit") is None:
+            raise UnprovableError("OFFSET without LIMIT")
+        if select.args.get("having") is not None and select.args.get("group") is None:
+            raise UnprovableError("HAVING without GROUP BY")
+        self._count()
         names = self._columns.names(select)
         tables, where, outer_joins = self._from(select, names)
         if (clause := select.args.get("where")) is not None:
@@ -171,16 +189,21 @@ class _Reader:
         if isinstance(node, exp.Subquery):
             if extra := _extra(node, {"this", "alias"}):
                 raise UnprovableError(extra)
-            return self.query(node.this)
+            if node.alias_column_names:
+                raise UnprovableError("FROM")
+            return _with_distinct_names(self.query(node.this))
         if not isinstance(node, exp.Table) or _extra(node, {"this", "alias"}) or node.alias_column_names:
             raise UnprovableError("FROM")
         if (common := common_query(node)) is not None:
             if common.alias_column_names:
                 raise UnprovableError("WITH")
-            # Each use has columns of its own.
-            return _Reader(self._tables, self._columns, self._used, self._numbers).query(common.this)
+            reader = copy(self)
+            reader._aliases = {}  # each use has columns of its own
+            return _with_distinct_names(reader.query(common.this))
         if node.name.lower() not in self._tables:
             raise UnprovableError("an unknown table")
+        if any(column.is_collated for column in self._tables[node.name.lower()].columns):
+            raise UnprovableError("a collation, by which texts that differ may be equal")
         return node.name.lower()
 
     def _items(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
@@ -202,7 +225,7 @@ class _Reader:
     def _key(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
         """Return a key of GROUP BY or ORDER BY, which may be a selected expression by its alias or place."""
         if isinstance(node, exp.Literal):
-            if node.is_string or not 0 < int(node.name) <= len(items):
+            if node.is_string or not node.name.isdecimal() or not 0 < int(node.name) <= len(items):
                 raise UnprovableError("a constant as a key")
             return items[int(node.name) - 1][0]
         if isinstance(node, exp.Column) and not node.table:
@@ -246,6 +269,10 @@ class _Reader:
             raise UnprovableError("an unknown column")
         if not column.table and len(names.owners(name)) > 1:
             raise UnprovableError("an ambiguous column")
+        clause = column.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Where, exp.Select)
+        aliased = None if column.table or isinstance(clause, exp.Select) else names.aliases.get(name)
+        if aliased is not None and not (isinstance(aliased, exp.Column) and aliased.name.lower() == name):
+            raise UnprovableError("a name of a column and of an expression")
         return self._named(names, alias, name)
 
     def _named(self, names: Names, alias: str, name: str) -> Term:
@@ -253,9 +280,15 @@ class _Reader:
         origin = self._columns.origin(names, alias, name)
         columns = self._tables[origin[0]].columns if origin is not None else ()
         declared = next((column.type for column in columns if origin and column.name.lower() == origin[1]), "")
-        return "column", self._alias(names, alias), name, family_of(declared)
+        return "column", self._alias(names, alias), name, family_of(declared, self._dialect)
+
+    def _count(self) -> None:
+        """Raise `UnprovableError` where too much has been read: queries of WITH are read at each use."""
+        if next(self._sizes) >= MAX_EXPANDED_NODES:
+            raise UnprovableError("it is too long")
 
     def _term(self, node: exp.Expr) -> Term:
+        self._count()
         if type(node) in _OPERATORS:
             return _OPERATORS[type(node)], self._term(node.this), self._term(node.expression)
         if type(node) in _FLIPPED:
@@ -294,6 +327,8 @@ class _Reader:
                 self._used["between"] = None
                 tested = self._term(node.this)
                 low, high = self._term(node.args["low"]), self._term(node.args["high"])
+                if not all(have_one_family(tested, limit) for limit in (low, high)):
+                    _require_one_type(tested, (low, high))
                 return "and", ("lte", low, tested), ("lte", tested, high)
             case exp.In():
                 return self._in(node)
@@ -334,11 +369,30 @@ class _Reader:
         if _extra(node, {"this", "expressions"}) or not node.expressions:
             raise UnprovableError("IN")
         items = [self._term(item) for item in node.expressions]
-        if any(item[0] not in ("number", "text") for item in items):
-            raise UnprovableError("IN")  # affinities of columns in the list do not count
+        _require_one_type(tested, items)
         self._used["in-list"] = None
         equalities = [("eq", tested, item) for item in items]
         return equalities[0] if len(equalities) == 1 else ("or", *equalities)
+
+
+def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
+    """Raise `UnprovableError` unless to compare with all items at once is to compare with each by itself.
+
+    DuckDB compares IN and BETWEEN by the common type of all operands, SQLite without affinities of columns in lists.
+    """
+    operators = {item[0] for item in items}
+    operator = constant_of(tested) if tested[0] == "column" else None
+    if operator is None and operators == {"number"} and all(item[1].lstrip("-").isdecimal() for item in items):
+        return
+    if operators != {operator or "text"}:
+        raise UnprovableError("values of several types")
+
+
+def _with_distinct_names(query: Query) -> Query:
+    """Return a query of FROM; raise `UnprovableError` where two of its columns have one name."""
+    if isinstance(query, Block) and len({*query.names}) < len(query.names):
+        raise UnprovableError("columns with one name")
+    return query
 
 
 def _extra(node: exp.Expr, allowed: Iterable[str]) -> str:

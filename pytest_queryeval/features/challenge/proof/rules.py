@@ -97,11 +97,14 @@ def constants(block: Block, tables: Tables) -> Block | None:
 
 
 def not_null_tests(block: Block, tables: Tables) -> Block | None:
-    """Leave out a test that a column is not NULL.
+    """Leave out a test that a column is not NULL, and write one for `x = x`.
 
     Condition: it is declared NOT NULL and of an inner join, or another condition is not true where it is NULL [1].
     """
     for place, condition in enumerate(block.where):
+        if condition[0] == "eq" and condition[1] == condition[2] and condition[1][0] == "column":
+            test = "not", ("isnull", condition[1])
+            return replace(block, where=(*block.where[:place], test, *block.where[place + 1 :]))
         if condition[0] == "not" and condition[1][0] == "isnull":
             others = replace(block, where=block.where[:place] + block.where[place + 1 :])
             if Facts(others, tables).not_null(condition[1][1]):
@@ -379,9 +382,7 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
                 tables_left = {alias: of for alias, of in block.tables.items() if alias != second}
                 result = substituted(replace(block, tables=tables_left), merged)
                 assert isinstance(result, Block)
-                result_facts = Facts(result, tables)
-                where = (term for term in result.where if not _is_trivial(term, result_facts))
-                return replace(result, where=tuple(where))
+                return result
     return None
 
 
@@ -541,11 +542,6 @@ def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[
 def _equates(term: Term, pairs: list[tuple[Term, Term]]) -> bool:
     """Return whether a condition is one of the equalities, in either direction."""
     return term[0] == "eq" and ((term[1], term[2]) in pairs or (term[2], term[1]) in pairs)
-
-
-def _is_trivial(term: Term, facts: Facts) -> bool:
-    """Return whether a condition equates a column that is never NULL with itself."""
-    return term[0] == "eq" and term[1] == term[2] and facts.is_declared_not_null(term[1])
 
 
 def _selects_like(nested: Query, tested: Term) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import filterfalse
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
@@ -11,17 +13,25 @@ from sqlglot import ErrorLevel, exp
 from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, Tables
 from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 
+# What SQLite reads by the type as it is written: an INTEGER PRIMARY KEY is the number of the row, so that it is never
+# NULL, and STRING has no words that make it a type of texts.
+_INTEGER = re.compile(
+    r"""["`\]]?\s+INTEGER\s*(?:[,)]|\b(?:PRIMARY|NOT|NULL|UNIQUE|CHECK|DEFAULT|CONSTRAINT|REFERENCES)\b)""",
+    re.IGNORECASE,
+)
+_STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
+
 
 @lru_cache(maxsize=64)
 def read_tables(ddl: str, dialect: str) -> Tables:
     """Return the tables of a script by their names; none of a script that cannot be parsed.
 
     Names are in lower case, but for those in `columns`. Columns of a primary key are NOT NULL, also where SQLite would
-    admit NULLs.
+    admit NULLs, as it does in those of `nullable_key`.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
     >>> table.primary_key, table.unique, table.columns[0]
-    (('id',), (('name',),), ColumnDefinition(name='id', type='INT', not_null=True))
+    (('id',), (('name',),), ColumnDefinition(name='id', type='INT', not_null=True, is_collated=False))
     """
     try:
         with without_warnings():
@@ -29,14 +39,16 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     except Exception:  # noqa: BLE001 - the parser fails with any error on what it does not know
         return {}
     created = [statement for statement in statements if isinstance(statement, exp.Create)]
-    tables = {table.name: table for table in map(_table, created) if table is not None}
+    tables_created = (_table(statement, ddl if dialect == "sqlite" else "") for statement in created)
+    tables = {table.name: table for table in tables_created if table is not None}
     for name, columns in filter(None, map(_unique_index, created)):
         if name in tables:
             tables[name] = tables[name]._replace(unique=(*tables[name].unique, columns))
     return {name: _with_referred_keys(table, tables) for name, table in tables.items()}
 
 
-def _table(statement: exp.Create) -> TableDefinition | None:
+def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
+    """Return the table that a statement declares; `sqlite_ddl` is the script that has it, empty for other engines."""
     declared = statement.this
     if statement.kind != "TABLE" or not isinstance(declared, exp.Schema) or not isinstance(declared.this, exp.Table):
         return None
@@ -44,11 +56,11 @@ def _table(statement: exp.Create) -> TableDefinition | None:
     unique: list[tuple[str, ...]] = []
     foreign: list[ForeignKey] = []
     not_null: set[str] = set()
-    columns: list[tuple[str, str]] = []
+    columns: list[ColumnDefinition] = []
     for item, column_name in _constraints(declared):
         match item:
             case exp.ColumnDef():
-                columns.append((item.name, item.kind.sql() if item.kind is not None else ""))
+                columns.append(_column(item, sqlite_ddl))
             case exp.PrimaryKeyColumnConstraint():
                 primary = (column_name,)
             case exp.PrimaryKey():
@@ -61,14 +73,41 @@ def _table(statement: exp.Create) -> TableDefinition | None:
                 foreign.append(_foreign_key((column_name,), item))
             case exp.ForeignKey() if isinstance(item.args.get("reference"), exp.Reference):
                 foreign.append(_foreign_key(_names(item.expressions), item.args["reference"]))
+    is_never_null = _is_never_null(declared, primary, sqlite_ddl)
+    nullable = () if is_never_null else tuple(filterfalse(not_null.__contains__, primary))
     not_null.update(primary)
     return TableDefinition(
         declared.this.name.lower(),
-        tuple(ColumnDefinition(name, type_, name.lower() in not_null) for name, type_ in columns),
+        tuple(column._replace(not_null=column.name.lower() in not_null) for column in columns),
         primary,
         tuple(foreign),
         unique=tuple(unique),
+        nullable_key=nullable,
     )
+
+
+def _column(column: exp.ColumnDef, sqlite_ddl: str) -> ColumnDefinition:
+    declared_type = column.kind.sql() if column.kind is not None else ""
+    is_collated = any(isinstance(constraint.kind, exp.CollateColumnConstraint) for constraint in column.constraints)
+    type_ = "STRING" if _STRING.match(_text_after_name(column, sqlite_ddl)) else declared_type
+    return ColumnDefinition(column.name, type_, is_collated=is_collated)
+
+
+def _is_never_null(declared: exp.Schema, key: Sequence[str], sqlite_ddl: str) -> bool:
+    """Return whether no column of a primary key can be NULL: in SQLite, if it is the number of the row."""
+    if not sqlite_ddl:
+        return True
+    column = next((item for item in declared.find_all(exp.ColumnDef) if [item.name.lower()] == [*key]), None)
+    if column is None or not _INTEGER.match(_text_after_name(column, sqlite_ddl)):
+        return False
+    return not any(
+        isinstance(constraint.kind, exp.PrimaryKeyColumnConstraint) and constraint.kind.args.get("desc")
+        for constraint in column.constraints
+    )
+
+
+def _text_after_name(column: exp.ColumnDef, sqlite_ddl: str) -> str:
+    return sqlite_ddl[column.this.meta.get("end", len(sqlite_ddl)) + 1 :]
 
 
 def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
