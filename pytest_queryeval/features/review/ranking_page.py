@@ -23,6 +23,7 @@ def ranking_page(ranking: Sequence[RankedCase], summary: RankingSummary) -> byte
             "data": data,
             "question": cut(ranked.case.question, TEXT_CHARACTERS),
             "evidence": cut(ranked.case.evidence, TEXT_CHARACTERS),
+            "answerable": ranked.case.answerable,
         }
         for ranked, data in zip(ranking, ranking_data(ranking), strict=True)
         if data["evidence"]

@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from pytest_queryeval.text.truncation import escape_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 HERE = Path(__file__).parent
 SCRIPT_FOLDER = HERE / "script"
@@ -101,6 +103,7 @@ def template(path: Path) -> Template:
     )
     environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached_count}
     environment.filters |= {"cell": cell, "percent": percent, "points": points, "p": p_text, "amount": format_amount}
+    environment.filters["code"] = with_code
     return environment.get_template(path.name)
 
 
@@ -121,6 +124,13 @@ def cell(text: str) -> str:
     if isinstance(text, CaseName):
         return Markup('<a href="{}">{}</a>').format(link(case=text), line(text))
     return line(text)
+
+
+def with_code(text: str) -> Markup:
+    """Return the HTML of a text, with what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - of an escaped text
 
 
 def assets(*scripts: Path, styles: Sequence[Path] = (), connects: bool = False) -> dict[str, str]:

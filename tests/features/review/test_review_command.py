@@ -366,3 +366,19 @@ def test_a_page_that_cannot_be_written_is_one_clear_error(folder, capsys, place)
 
     assert caught.value.code == 2
     assert place in capsys.readouterr().err
+
+
+def test_the_page_names_who_answers_as_gold_and_shows_what_stands_between_backticks_as_code(review, report):
+    empty = "SELECT name FROM product WHERE price > 100"
+    none = {"id": "none", "question": "Why?", "answerable": False}
+    write(json.dumps({"cases": [{"id": "a", "gold": empty}, none]}))
+    path = report("a", {"a": f"{empty} AND '<b>' = '<b>'", "none": "SELECT 1"})
+
+    review(".", path, "--html", "golds.html")
+
+    page = Path("golds.html").read_text(encoding="utf-8")
+    assert "write <code>allow_empty: true</code></li>" in page
+    assert "<h3>Gold (also a)</h3>" in page
+    assert "<h3>Another answer: a</h3>" in page
+    assert '<p class="quiet">the question has no answer</p>' in page
+    assert "<b>" not in page

@@ -95,6 +95,10 @@ function showList() {
 
 // One case
 
+function withCode(text) {
+  return text.split(/`([^`]+)`/).map((part, place) => (place % 2 ? make("code", {}, part) : part));
+}
+
 function answerOf(words, { who = "", query = null, others = [], item = null, request, isGold = false, isRight = false, isOpen = true }) {
   return { words, who, query, others, item, request, isGold, isRight, isOpen, result: null, element: make("section", { class: "answer" }) };
 }
@@ -272,7 +276,7 @@ async function showPlace(place) {
       details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
       conversation(details.conversation),
       item.stale ? make("p", { class: "fault" }, `You decided “${item.stale}”, but the question or gold has changed since: decide again.`) : null,
-      details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map((text) => make("li", {}, text))) : null,
+      details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map((text) => make("li", {}, withCode(text)))) : null,
       details.problem ? make("p", { class: "fault" }, details.problem) : null,
       schemaOf(details),
       details.golds.length || page.isAudit ? null : make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Gold: "), "the question has no answer"),
