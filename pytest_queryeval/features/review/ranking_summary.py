@@ -86,4 +86,4 @@ def review_lines(reviews: ReviewSummary) -> Iterator[str]:
     for pair in reviews["agreements"]:
         kappa = "" if pair["kappa"] is None else f", Cohen's kappa {format_score(pair['kappa'])}"
         names, cases = " and ".join(pair["reviewers"]), pluralize(pair["cases"], "case")
-        yield f"{names} agree on {format_score(pair['agreement'])} of {cases}{kappa}"
+        yield f"{names} agree on {round(pair['agreement'] * pair['cases']):,} of {cases}{kappa}"

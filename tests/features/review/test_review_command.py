@@ -309,7 +309,7 @@ def test_the_summary_has_decisions_conflicts_and_agreement(review):
         "1 decision on questions or golds that have changed since",
         "anna: 6 cases",
         "ben: 6 cases",
-        "anna and ben agree on 0.600 of 5 cases, Cohen's kappa 0.375",
+        "anna and ben agree on 3 of 5 cases, Cohen's kappa 0.375",
     ]
 
 
