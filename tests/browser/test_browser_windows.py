@@ -78,3 +78,15 @@ def test_nothing_of_a_case_is_cut_in_a_narrow_window(browser, small, small_page,
         cut = browser.run(CUT)
 
     assert cut == []
+
+
+def test_short_names_of_groups_are_not_broken_beside_many_metrics(browser, small_page):
+    with browser.window(1200):
+        browser.open(small_page)
+        lines = browser.run(
+            "return [...document.querySelectorAll('#groups tbody th a')]"
+            ".map(link => [link.textContent, link.getClientRects().length])"
+        )
+
+    assert ["regression", 1] in lines
+    assert [name for name, number in lines if number > 1] == []
