@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError
+from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError, nearest
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
 from pytest_queryeval.core.shapes import TEXT, shape
@@ -160,7 +160,10 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
         Finding(
             rule="review-stale",
             location=reviews.node.location,
-            message=f"{decision.location} is not applied: {_shown(decision.case)} does not exist",
+            message=(
+                f"{decision.location} is not applied: {_shown(decision.case)} does not exist: "
+                f"{_remedy(decision.case, suite)}"
+            ),
             silenced=ignored.get("review-stale", ""),
         )
         for decision in reviews.without_case(suite)
@@ -190,6 +193,12 @@ def _finding(rule: str, case: Case, message: str) -> Finding:
 
 def _shown(name: CaseName) -> str:
     return one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
+
+
+def _remedy(name: CaseName, suite: Suite) -> str:
+    """Return what to do with a decision on a case that does not exist: the nearest id of its suite, if there is one."""
+    near = nearest(name.id, [case.id for case in suite.cases]) if name.suite == suite.path else ""
+    return f"did you mean '{one_line(near, MAX_CHARACTERS)}'?" if near else "correct the line, or remove it"
 
 
 def _shown_decision(decision: GoldDecision) -> str:

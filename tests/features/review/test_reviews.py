@@ -258,6 +258,13 @@ def test_a_stale_decision_that_its_reviewer_has_replaced_is_not_told():
     assert only.cases[0].review.decision == "right"
 
 
+def test_a_decision_on_a_case_that_does_not_exist_names_the_nearest_one():
+    only = loaded(line("right", case="cheapst"), text=CASE.replace("id: a", "id: cheapest"))
+
+    message = "reviews.jsonl:1 is not applied: s.queryeval.yaml::cheapst does not exist: did you mean 'cheapest'?"
+    assert findings(only) == [("review-stale", None, message)]
+
+
 FORMATS = {
     "a block": "cases:\n  - id: a\n    question: Which?\n    gold: |\n      SELECT 2\n    predicted: x\n",
     "a clipped block": "cases:\n  - id: a\n    question: 'Which?'\n    gold: |-\n      SELECT 2\n    predicted: x\n",
@@ -295,7 +302,8 @@ def test_a_case_in_another_suite_or_under_another_id_keeps_its_decision():
     write(moved, "u.queryeval.jsonl")  # now two cases have the same question and gold
     first, second = load_suites(".")
     assert [golds(case) for case in (*first.cases, *second.cases)] == [["SELECT 2"], ["SELECT 9"], ["SELECT 2"]]
-    stale = ("review-stale", None, "reviews.jsonl:1 is not applied: s.queryeval.yaml::a does not exist")
+    message = "reviews.jsonl:1 is not applied: s.queryeval.yaml::a does not exist: correct the line, or remove it"
+    stale = ("review-stale", None, message)
     assert findings(first) == findings(second) == [stale]
 
 
