@@ -15,7 +15,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import Case, Review
 from pytest_queryeval.evaluation.gold_checks import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup, group_answers
@@ -106,6 +106,15 @@ class RankedCase:
     """How likely the gold is wrong, on a scale of its own."""
     problem: str = ""
     """Why answers could not be compared; empty where they were."""
+    review: Review | None = None
+    """What was decided on the golds."""
+
+    @property
+    def title(self) -> str:
+        """The node id, with the decision on the golds and who made it."""
+        if self.review is None:
+            return self.nodeid
+        return f"{self.nodeid} (decided: {self.review.decision}, by {', '.join(self.review.reviewers)})"
 
 
 WeighedEvidence: TypeAlias = tuple[float, Evidence]
@@ -131,7 +140,7 @@ def examine_case(
 
     `answers` have the names of systems; `against_verdict` are sentences on judgements of people against the verdict.
     """
-    case = case.without_review
+    review, case = case.review, case.without_review
     evidence: list[WeighedEvidence] = [
         (WEIGHT_OF_AUDIT, {"kind": "audit", "text": sentence}) for sentence in against_verdict
     ]
@@ -162,6 +171,7 @@ def examine_case(
         answers=groups,
         doubt=doubt + sum(weight for weight, _ in evidence),
         problem=problem,
+        review=review,
     )
 
 

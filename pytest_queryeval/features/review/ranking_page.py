@@ -21,6 +21,7 @@ def ranking_page(ranking: Sequence[RankedCase], summary: RankingSummary) -> byte
     suspected = [
         {
             "data": data,
+            "title": ranked.title,
             "question": cut(ranked.case.question, TEXT_CHARACTERS),
             "evidence": cut(ranked.case.evidence, TEXT_CHARACTERS),
             "answerable": ranked.case.answerable,

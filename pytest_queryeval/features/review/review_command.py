@@ -25,7 +25,7 @@ from pytest_queryeval.features.review.page import serve_review
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
 from pytest_queryeval.features.review.page.review import Review
-from pytest_queryeval.features.review.ranking import RankedCaseReport, examine_case, rank_cases, ranking_data
+from pytest_queryeval.features.review.ranking import RankedCase, examine_case, rank_cases, ranking_data
 from pytest_queryeval.features.review.ranking_page import ranking_page
 from pytest_queryeval.features.review.ranking_summary import ranking_summary, review_lines, summary_lines
 from pytest_queryeval.features.review.reviews_key import reviews_of
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> Result:
         return _serve(GoldReview(ranking, suites_of_cases), "Review of golds", arguments.serve)
     data = ranking_data(ranking)
     summary = ranking_summary(ranking, systems, reviews, not_run=len(cases) - len(chosen))
-    lines = [*_case_lines(data), *summary_lines(summary)]
+    lines = [*_case_lines(ranking), *summary_lines(summary)]
     if arguments.html is not None:
         with writing(arguments.html):
             write_atomically(arguments.html, ranking_page(ranking, summary))
@@ -168,12 +168,12 @@ def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[
     return {nodeid: case for nodeid, case in cases.items() if nodeid not in left_out}
 
 
-def _case_lines(cases: Sequence[RankedCaseReport]) -> Iterator[str]:
+def _case_lines(ranking: Sequence[RankedCase]) -> Iterator[str]:
     """Yield the first cases with their evidence, and how many have any."""
-    suspected = [case for case in cases if case["evidence"]]
-    for case in suspected[:MAX_LISTED]:
-        yield f"{case['rank']:,}. {one_line(case['nodeid'], NODEID_CHARACTERS)}"
-        yield from (f"   {evidence['text']}" for evidence in case["evidence"])
+    suspected = [ranked for ranked in ranking if ranked.evidence]
+    for rank, ranked in enumerate(suspected[:MAX_LISTED], 1):
+        yield f"{rank:,}. {one_line(ranked.title, NODEID_CHARACTERS)}"
+        yield from (f"   {evidence['text']}" for evidence in ranked.evidence)
     if len(suspected) > MAX_LISTED:
         yield f"and {len(suspected) - MAX_LISTED:,} more: --json lists all of them"
-    yield f"evidence on {len(suspected):,} of {pluralize(len(cases), 'case')}"
+    yield f"evidence on {len(suspected):,} of {pluralize(len(ranking), 'case')}"

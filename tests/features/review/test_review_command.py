@@ -382,3 +382,16 @@ def test_the_page_names_who_answers_as_gold_and_shows_what_stands_between_backti
     assert "<h3>Another answer: a</h3>" in page
     assert '<p class="quiet">the question has no answer</p>' in page
     assert "<b>" not in page
+
+
+def test_a_ranked_case_has_the_decision_on_it_behind_its_name(review, report):
+    decide("cheap", "wrong", "anna")
+    decide("cheap", "wrong", "ben")
+    path = report("a", {"all": NAMES, "cheap": CHEAP})
+
+    _, data, lines = review(".", path, "--html", "golds.html")
+
+    title = "1. s.queryeval.yaml::cheap (decided: wrong, by anna, ben)"
+    assert lines[0] == title
+    assert f">{title}</h2>" in Path("golds.html").read_text(encoding="utf-8")
+    assert data["cases"][0]["nodeid"] == "s.queryeval.yaml::cheap"
