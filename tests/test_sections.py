@@ -7,6 +7,7 @@ from report_maker import make_compared, make_report, report_of
 
 from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.page import render_html
+from pytest_queryeval.reports.blocks import CaseName, Table, text_lines
 from pytest_queryeval.reports.sections import amounts_table, changes_table, group_table, groups_in_tables, metrics_table
 from pytest_queryeval.reports.summary import summary_lines
 
@@ -79,3 +80,13 @@ def test_sums_of_tokens_and_costs_have_the_same_cells_in_each_format():
     assert rows <= in_terminal(report)
     assert rows <= in_markdown(report)
     assert rows <= in_page(report)
+
+
+def test_names_of_cases_in_a_table_of_text_are_whole_since_they_are_copied_into_commands():
+    nodeid = "suites/library/loans.queryeval.yaml::longest-loans-of-each-member"
+    header = ("refuted", "rows", "like the source", "gold", "predicted")
+    row = (CaseName(nodeid), "2", "yes", "1", "2")
+
+    lines = [*text_lines([Table(header, [row])], 80)]
+
+    assert sum(line.startswith(nodeid) for line in lines) == len(lines) / 2

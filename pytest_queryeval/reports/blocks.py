@@ -68,14 +68,16 @@ Block: TypeAlias = Sentence | Table
 
 
 def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
-    """Yield the blocks as plain lines, of at most `width` characters where words and numbers allow it."""
+    """Yield the blocks as plain lines, of at most `width` characters where words, numbers and case names allow it."""
     for block in blocks:
         if isinstance(block, Table):
             header, *rows = (
                 [one_line_with_end(cell, NAME_CHARACTERS) if isinstance(cell, Untrusted) else cell for cell in row]
                 for row in (block.header, *block.rows)
             )
-            yield from (line for part in parts_of(header, rows, width=width) for line in part.lines)
+            whole_names = any(isinstance(row[0], CaseName) for row in block.rows)  # to be copied into a command
+            for part in parts_of(header, rows, width=width, whole_names=whole_names):
+                yield from part.lines
         else:
             yield from wrap(
                 text_sentence(block), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

@@ -75,15 +75,15 @@ class Part(NamedTuple):
     columns: int
 
 
-def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
+def parts_of(header: Row, rows: Sequence[Row], *, width: int, whole_names: bool = False) -> list[Part]:
     """Return a table in parts of at most `width` characters where that is possible.
 
     The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many
-    columns as fit, at least one.
+    columns as fit, at least one. Long names are cut to leave room for numbers, unless they are to be `whole_names`.
     """
     table = [header, *rows]
     widths = [max(len(row[place]) for row in table) for place in range(len(header))]
-    widths[0] = _name_width(widths, width)
+    widths[0] = widths[0] if whole_names else _name_width(widths, width)
     rows_with_names = [[one_line_with_end(row[0], widths[0]), *row[1:]] for row in table]
     return [Part(_lines(rows_with_names, widths, (0, *places)), len(places)) for places in _places(widths, width)]
 
