@@ -110,6 +110,16 @@ def test_judgements_are_appended_and_only_their_reviewer_sees_them(client):
     assert judgements == [{"decision": "right"}, None, {"decision": "unclear"}, None, None]
 
 
+@pytest.mark.usefixtures("client")
+def test_the_last_line_counts_the_answers_that_were_judged():
+    review = AuditReview(Path("audit.jsonl"))
+    with client_of(review) as client:
+        judge(client, 0, "wrong")
+        judge(client, 0, "right")
+
+    assert review.appended_lines() == ["audit.jsonl: judgements on 1 answer"]
+
+
 @pytest.mark.parametrize(
     ("judgement", "reviewer"), [("maybe", "anna"), (None, "anna"), ("right", ""), ("right", "a\n")]
 )

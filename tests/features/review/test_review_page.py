@@ -355,7 +355,7 @@ def test_reviewers_who_decide_at_once_share_a_file_without_a_loss(folder):
     lines = decisions("reviews.jsonl")
     for reviewer in ("anna", "ben"):
         assert [line["note"] for line in lines if line["reviewer"] == reviewer] == [str(n) for n in range(50)]
-    assert review.appended_lines() == ["reviews.jsonl: 100 decisions"]
+    assert review.appended_lines() == ["reviews.jsonl: decisions on 1 case"]
 
 
 def test_a_slow_query_of_one_reviewer_does_not_keep_another_one_waiting(folder):

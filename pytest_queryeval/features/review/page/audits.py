@@ -51,7 +51,7 @@ class AuditReview:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._runner = Runner()
-        self._appended = 0
+        self._judged: set[int] = set()
         suites = cache(read_suite)
         self._answers = [  # in the random order of the file, which tells nothing of verdicts
             DrawnAnswer(
@@ -118,11 +118,13 @@ class AuditReview:
         }
         with appending(self._path) as append:
             append([line])
-            self._appended += 1
+            self._judged.add(place)
 
     def appended_lines(self) -> list[str]:
-        """Return a line on how many judgements were appended."""
-        return [f"{file_at(self._path).shown}: {pluralize(self._appended, 'judgement')}"] if self._appended else []
+        """Return a line on how many answers were judged."""
+        if not self._judged:
+            return []
+        return [f"{file_at(self._path).shown}: judgements on {pluralize(len(self._judged), 'answer')}"]
 
     def _at(self, place: int) -> DrawnAnswer:
         if place >= len(self._answers):

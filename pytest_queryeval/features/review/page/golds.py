@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,7 +70,7 @@ class GoldReview:
     def __init__(self, ranking: Sequence[RankedCase], suites: Mapping[str, Suite]) -> None:
         self._runner = Runner()
         self._cases: list[GoldCase] = []
-        self._appended: Counter[Path] = Counter()
+        self._decided: defaultdict[Path, set[int]] = defaultdict(set)
         for ranked in ranking:
             suite, case = suites[ranked.nodeid], replace(ranked.case, review=None)
             self._cases.append(
@@ -169,12 +169,13 @@ class GoldReview:
             raise ReportError(f"'{gold_case.case.id}' has `answerable: false`: replace it with a gold in the suite")
         with appending(file) as append:
             append([line])
-            self._appended[file] += 1
+            self._decided[file].add(place)
 
     def appended_lines(self) -> list[str]:
-        """Return a line for each review file on how many decisions were appended."""
+        """Return a line for each review file on how many cases were decided on."""
         return [
-            f"{file_at(file).shown}: {pluralize(number, 'decision')}" for file, number in sorted(self._appended.items())
+            f"{file_at(file).shown}: decisions on {pluralize(len(places), 'case')}"
+            for file, places in sorted(self._decided.items())
         ]
 
     def _at(self, place: int) -> GoldCase:
