@@ -340,6 +340,18 @@ WRONGLY_PROVED_BEFORE = [
         "SELECT d.x FROM (SELECT DISTINCT age AS x, mentor AS x FROM singer) d ",
     ),
     ("SELECT name FROM singer ORDER BY 1.5", "SELECT s.name FROM singer s ORDER BY 1.5"),
+    ("SELECT id FROM singer WHERE age = '5'", "SELECT s.id FROM singer s WHERE +age = '5'"),
+    ("SELECT name FROM singer WHERE age % 2 = 0", "SELECT s.name FROM singer s WHERE mod(age, 2) = 0"),
+    ("SELECT date(name) FROM singer", "SELECT CAST(s.name AS DATE) FROM singer s"),
+    (
+        "SELECT name FROM singer WHERE id IN (SELECT singer FROM concert)",
+        "SELECT s.name FROM singer s WHERE id IN ((SELECT singer FROM concert))",
+    ),
+    ("SELECT name FROM singer WHERE id = age IN (0, 1)", "SELECT s.name FROM singer s WHERE id = (age IN (0, 1))"),
+    (
+        "SELECT name FROM singer WHERE id = age BETWEEN 0 AND 1",
+        "SELECT s.name FROM singer s WHERE id = (age BETWEEN 0 AND 1)",
+    ),
     ("WITH RECURSIVE t AS (SELECT id FROM singer UNION SELECT id FROM t) SELECT id FROM t", "SELECT id FROM singer"),
 ]
 WRONGLY_PROVED_IN_DUCKDB = [

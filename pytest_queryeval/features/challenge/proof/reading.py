@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import count
+from itertools import count, pairwise
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
@@ -62,6 +62,15 @@ _PURE = (
 )
 
 
+_ONE_LEVEL = (exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Between, exp.Is, exp.Glob)
+_OPERAND_ENDS = frozenset(
+    (
+        *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN),
+        *(TokenType.STAR, TokenType.END, TokenType.NULL),
+    )
+)
+
+
 @without_warnings()
 def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Query:
     """Return a query, and add the rules that reading it needs to `used`.
@@ -80,7 +89,29 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
     columns.replace_texts(tree)
     if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
         raise UnprovableError("a type that the parser takes for another one")
+    _check_reading(shared_tree, parse_query(text, dialect).statements.tokens)
     return _Reader(tables, columns, used, dialect).query(tree)
+
+
+def _check_reading(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Raise `UnprovableError` where the engine may read a query otherwise than the parser.
+
+    The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
+    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`. In SQLite `=`, `IN`, `LIKE`, `BETWEEN` and `IS`
+    bind equally.
+    """
+    words = ["" if token.token_type is TokenType.STRING else token.text.lower() for token in tokens]
+    for previous, token in pairwise(tokens):
+        if token.token_type is TokenType.PLUS and previous.token_type not in _OPERAND_ENDS:
+            raise UnprovableError("a sign +")
+    if any(triple == ("in", "(", "(") for triple in zip(words, words[1:], words[2:], strict=False)):
+        raise UnprovableError("IN ((")
+    for node_type, spellings in ((exp.Cast, {"cast", "try_cast", "::"}), (exp.Mod, {"%"})):
+        if len(list(tree.find_all(node_type))) != sum(word in spellings for word in words):
+            raise UnprovableError(f"a function that the parser takes for {node_type.__name__.upper()}")
+    for node in tree.find_all(*_ONE_LEVEL):
+        if any(isinstance(operand, (*_ONE_LEVEL, exp.Not)) for operand in node.iter_expressions()):
+            raise UnprovableError("comparisons of comparisons without parentheses")
 
 
 class _Reader:
