@@ -97,8 +97,8 @@ def _check_reading(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Raise `UnprovableError` where the engine may read a query otherwise than the parser.
 
     The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
-    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`. In SQLite `=`, `IN`, `LIKE`, `BETWEEN` and `IS`
-    bind equally.
+    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`. `=`, `IN`, `LIKE`, `BETWEEN` and `IS` bind
+    equally in SQLite.
     """
     words = ["" if token.token_type is TokenType.STRING else token.text.lower() for token in tokens]
     for previous, token in pairwise(tokens):
