@@ -25,19 +25,25 @@ def clock_reading(tree: exp.Expr, dialect: str) -> str:
     >>> from sqlglot import parse_one
     >>> clock_reading(parse_one("SELECT * FROM loan WHERE due < date('now', '-1 day')", dialect="sqlite"), "sqlite")
     "DATE('now', '-1 day')"
+    >>> clock_reading(parse_one('SELECT date("now")', dialect="sqlite"), "sqlite")
+    'DATE("now")'
     >>> clock_reading(parse_one("SELECT * FROM loan WHERE state = 'now' AND today = date(due)"), "")
     ''
     """
     for node in tree.find_all(exp.Func, exp.Cast):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
         operands = [operand for operand in node.iter_expressions() if not isinstance(operand, exp.DataType)]
-        states_moment = any(
-            isinstance(operand, exp.Literal) and operand.is_string and operand.name.lower() in _MOMENTS
-            for operand in operands
-        )
+        states_moment = any(_is_text(operand) and operand.name.lower() in _MOMENTS for operand in operands)
         if _CLOCK.fullmatch(name) or states_moment or (name.lower() in _CLOCK_WITHOUT_ARGUMENTS and not operands):
             return node.sql(dialect=dialect)
     return ""
+
+
+def _is_text(node: exp.Expr) -> bool:
+    """Return whether a node is a text, or a name in double quotes, which SQLite takes for a text."""
+    if isinstance(node, exp.Column):
+        return not node.table and isinstance(node.this, exp.Identifier) and bool(node.this.args.get("quoted"))
+    return isinstance(node, exp.Literal) and node.is_string
 
 
 def reads_no_table(tree: exp.Expr) -> bool:
