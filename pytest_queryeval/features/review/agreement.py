@@ -94,7 +94,7 @@ def _agreement(reviewers: Sequence[str], decisions: Sequence[dict[CaseName, Deci
     pairs = [pair for pair in pairs if "unsure" not in pair]
     if not pairs:
         return None
-    same = sum(one == other for one, other in pairs) / len(pairs)
+    same = sum(first == second for first, second in pairs) / len(pairs)
     counts = [Counter(words) for words in zip(*pairs, strict=True)]
     chance = sum(counts[0][word] * counts[1][word] for word in counts[0]) / len(pairs) ** 2
     return {

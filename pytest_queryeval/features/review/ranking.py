@@ -151,8 +151,8 @@ def examine_case(
         golds = [group for group in groups if group.is_gold]
         doubt = _support(golds)
         evidence += _evidence_of_golds(golds, len(answers))
-        if others := groups[len(golds) :]:
-            evidence += _evidence_of_others(golds[0], others, len(answers), session)
+        if other_answers := groups[len(golds) :]:
+            evidence += _evidence_of_systems(golds[0], other_answers, len(answers), session)
         for group in groups:
             group.drop_answer()
     except QueryEvalError as error:
@@ -195,14 +195,14 @@ def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[W
         yield WEIGHT_OF_TIES, {"kind": "tie", "text": text}
 
 
-def _evidence_of_others(
-    gold: AnswerGroup, others: Sequence[AnswerGroup], systems: int, session: Session
+def _evidence_of_systems(
+    gold: AnswerGroup, other_answers: Sequence[AnswerGroup], systems: int, session: Session
 ) -> Iterator[WeighedEvidence]:
     """Yield what speaks against gold in other answers of `systems`, of which the first is the commonest one."""
-    agreeing, *differing = (len(group.systems) for group in others)
-    text = f"{_count(agreeing, systems)} {_contradiction(gold, others[0])}"
+    agreeing, *differing = (len(group.systems) for group in other_answers)
+    text = f"{_count(agreeing, systems)} {_contradiction(gold, other_answers[0])}"
     yield agreeing + WEIGHT_OF_OTHERS * sum(differing), {"kind": "systems", "text": text}
-    cause, kind = smallest_edit(gold, others[0], session), difference_kind(gold, others[0])
+    cause, kind = smallest_edit(gold, other_answers[0], session), difference_kind(gold, other_answers[0])
     edits: list[CausingEditReport] = []
     texts = [] if kind is None else [DIFFERENCE_TEXTS[kind]]
     if cause is not None:

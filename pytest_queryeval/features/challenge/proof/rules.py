@@ -106,9 +106,9 @@ def not_null_tests(block: Block, tables: Tables) -> Block | None:
             test = "not", ("isnull", condition[1])
             return replace(block, where=(*block.where[:place], test, *block.where[place + 1 :]))
         if condition[0] == "not" and condition[1][0] == "isnull":
-            others = replace(block, where=block.where[:place] + block.where[place + 1 :])
-            if Facts(others, tables).not_null(condition[1][1]):
-                return others
+            without_condition = replace(block, where=block.where[:place] + block.where[place + 1 :])
+            if Facts(without_condition, tables).not_null(condition[1][1]):
+                return without_condition
     return None
 
 
@@ -202,9 +202,9 @@ def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
     so that each row has one match at most; or duplicates of rows do not matter [3], [4].
     """
     for join in block.outer_joins:
-        others = tuple(other for other in block.outer_joins if other is not join)
+        joins = tuple(candidate for candidate in block.outer_joins if candidate is not join)
         remaining = replace(
-            block, tables={alias: of for alias, of in block.tables.items() if alias != join.alias}, outer_joins=others
+            block, tables={alias: of for alias, of in block.tables.items() if alias != join.alias}, outer_joins=joins
         )
         if any(alias == join.alias for alias, _ in columns_of_query(remaining)):
             continue
@@ -229,7 +229,7 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
             remaining = replace(
                 block,
                 tables={alias: of for alias, of in block.tables.items() if alias != join.alias},
-                outer_joins=tuple(other for other in block.outer_joins if other is not join),
+                outer_joins=tuple(candidate for candidate in block.outer_joins if candidate is not join),
                 where=block.where[:place] + block.where[place + 1 :],
             )
             is_used = any(alias == join.alias for alias, _ in columns_of_query(remaining))
