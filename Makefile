@@ -22,10 +22,10 @@ SELECTED = not slow
 # What these test is the same on each version of pytest.
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
 PYTEST = $(TEST)/bin/python -m pytest
-# All tests, in parts of 50 to 130 s of processor time, large ones first. Each is one process: workers of pytest-xdist
+# All tests, in parts of 50 to 130 s of processor time, the longest first. Each is one process: workers of pytest-xdist
 # would all collect every test, load the same libraries and start the same servers. A third of the time is waiting: three
 # parts at once keep two cores busy.
-PARTS = plugin core-1 features-1 browser core-2 features-2
+PARTS = features-1 plugin core-1 core-2 features-2 browser
 MODELS = tests/features/embeddings tests/plugin/test_plugin_semantic.py  # import PyTorch, which takes long
 plugin = tests/plugin $(MODELS:%=--ignore=%)
 core-1 = tests/test_[a-l]*
