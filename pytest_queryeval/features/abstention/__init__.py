@@ -1,1 +1,1 @@
-"""Whether systems abstain where they should: `coverage`, `selective_accuracy`, and both kinds of wrong decisions."""
+"""Run metrics of abstention: `coverage`, `selective_accuracy`, and the rates of both wrong decisions."""

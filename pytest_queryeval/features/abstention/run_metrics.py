@@ -1,6 +1,6 @@
-"""How much of a run the system answers, how much of that is right, and how often it decides wrongly to answer or not.
+"""How many questions the system answers, how many of the answers are right, and how often it decides wrongly.
 
-`coverage` and the accuracy of what is answered are those of El-Yaniv and Wiener (2010), "On the foundations of
+`coverage` and `selective_accuracy` are defined as in El-Yaniv and Wiener (2010), "On the foundations of
 noise-free selective classification".
 """
 
@@ -15,7 +15,7 @@ from pytest_queryeval.core.run_metrics import RunMetric
 from pytest_queryeval.results.answer_verdict import answer_passes
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
-# What the system said in one trial of a case.
+# One trial of a case, or the case itself if it has only one.
 _Answer: TypeAlias = CaseReport | TrialReport
 
 

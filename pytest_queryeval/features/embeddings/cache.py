@@ -19,11 +19,11 @@ Vectors: TypeAlias = dict[bytes, bytes]  # by the digest of a text; as `Model.ba
 Result = TypeVar("Result")
 
 MAX_BYTES = 1 << 30
-BUSY_SECONDS = 20.0  # for a statement of another process
-WAIT_SECONDS = 60.0  # for another process that encodes and adds nothing
+BUSY_SECONDS = 20.0  # the wait for a statement of another process
+WAIT_SECONDS = 60.0  # the wait for another process that encodes, but adds no vector
 _POLL_SECONDS = 0.05
 _DAY = 24 * 3600
-_KEYS = 500  # of one statement
+_KEYS_AT_ONCE = 500  # in one statement
 _TABLE = """
 CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, day INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
@@ -31,20 +31,20 @@ CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
 
 
 class Cache:
-    """Vectors in a file of the user's cache folder, else of a private folder, else in memory: it never fails a run.
+    """Vectors in a file in the user's cache folder, else in a private folder, else in memory: no problem fails a run.
 
-    A damaged file is replaced. One that is locked for too long, or that cannot be written, is left alone and no longer
-    read. Vectors that were not used for 30 days are dropped, and the least recently used ones once a file exceeds
+    A damaged file is replaced. A file that is locked for too long, or that cannot be written, is no longer used.
+    Vectors that were not used for 30 days are dropped, and the least recently used ones once a file exceeds
     MAX_BYTES.
     """
 
     def __init__(self, name: str | None, folder: Path | None = None) -> None:
-        self._path = None if name is None else _usable(f"{name}.sqlite", folder)
+        self._path = None if name is None else _lockable_path(f"{name}.sqlite", folder)
         self._connection: sqlite3.Connection | None = None
         self._is_trimmed = False
 
     def vectors(self, keys: Collection[bytes]) -> Vectors:
-        """Return the vectors of those keys that the file has."""
+        """Return the vectors that the file has, by key."""
         return self._attempt(lambda connection: _read(connection, keys)) if keys else {}
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
@@ -105,7 +105,7 @@ class Cache:
         for fallback in (self._remove, self._leave):
             try:
                 return work(self._open())
-            except sqlite3.OperationalError:  # locked for too long, full, or not to be written
+            except sqlite3.OperationalError:  # locked for too long, full, or read-only
                 self._leave()
             except sqlite3.DatabaseError:
                 fallback()
@@ -134,8 +134,8 @@ class Cache:
         self._path = None
 
 
-def _usable(name: str, folder: Path | None) -> Path | None:
-    """Return the file's path in the first folder where it can be locked; None without one."""
+def _lockable_path(name: str, folder: Path | None) -> Path | None:
+    """Return the file's path in the first folder where it can be locked; None if there is no such folder."""
     places: tuple[Callable[[], Path], ...] = (partial(cache_folder, "embeddings"), private_folder)
     for place in places if folder is None else (folder.absolute,):
         with suppress(OSError, ValueError):
@@ -151,7 +151,7 @@ def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     vectors: Vectors = {}
     today = _today()
     remaining_keys = iter(keys)
-    while batch := list(islice(remaining_keys, _KEYS)):
+    while batch := list(islice(remaining_keys, _KEYS_AT_ONCE)):
         marks = ", ".join("?" * len(batch))
         rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", batch).fetchall()  # noqa: S608 - marks only
         for key, sealed_vector, _ in rows:  # SQLite does not notice bytes that were overwritten within a value

@@ -26,11 +26,11 @@ class Embedder:
     """Cosines of texts by one model: the path of a folder, or the name of a model on the hub.
 
     Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME), and dropped when they were not
-    used for 30 days. The model is loaded only for texts that are not there. `tell` is called with a line
-    of progress before that, and while texts are encoded.
+    used for 30 days. The model is loaded only for texts whose vectors are not there. `tell` is called with a line
+    before the model is loaded, and with lines on the progress while texts are encoded.
 
-    A text counts up to MAX_CHARACTERS characters; models read some hundred tokens of it. What cannot be written as
-    UTF-8, lone surrogates, is read as an escape.
+    Of a text the first MAX_CHARACTERS characters count; models read some hundred tokens of it. Lone surrogates, which
+    UTF-8 cannot encode, are read as escapes.
     """
 
     def __init__(self, model: str, *, tell: Callable[[str], None], folder: Path | None = None) -> None:
@@ -76,7 +76,7 @@ class Embedder:
         model, keys, encoded_vectors = self._get_model(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
         last_report = time.monotonic()
-        for batch in model.batches([_readable(text) for text in texts.values()]):
+        for batch in model.batches([_encodable(text) for text in texts.values()]):
             vectors = {keys[place]: vector for place, vector in batch.items()}
             cache.add(vectors)
             encoded_vectors |= vectors
@@ -86,7 +86,7 @@ class Embedder:
         return encoded_vectors
 
     def _open_cache(self) -> Cache:
-        """Return the model's cache; load the model first where it cannot be identified otherwise."""
+        """Return the model's cache; load the model first if it cannot be identified otherwise."""
         if self._cache is None:
             name = self._once(lambda: identity(self._name))
             if name is None:
@@ -105,7 +105,7 @@ class Embedder:
         return Model(self._name)
 
     def _once(self, work: Callable[[], Result]) -> Result:
-        """Do the work, or raise its earlier error: it can take long to find out that the hub cannot be reached."""
+        """Do the work, or raise the error of an earlier attempt: to find that the hub does not answer can take long."""
         if self._fault:
             raise EmbeddingError(self._fault)
         try:
@@ -115,12 +115,12 @@ class Embedder:
             raise
 
 
-def _readable(text: str) -> str:
+def _encodable(text: str) -> str:
     return utf8_safe(text[:MAX_CHARACTERS])
 
 
 def _key(text: str) -> bytes:
-    return hashlib.sha256(_readable(text).encode()).digest()
+    return hashlib.sha256(_encodable(text).encode()).digest()
 
 
 def _cosine(vector: bytes, paired_vector: bytes) -> float:

@@ -1,4 +1,4 @@
-"""Models: their identity, which is found without any library of models, and the loaded model.
+"""Models: the identity of a model, which needs no library of models, and the loaded model.
 
 The only module that imports sentence-transformers and the libraries beneath it.
 """
@@ -22,11 +22,11 @@ from pytest_queryeval.text.truncation import one_line
 Library: TypeAlias = Any  # a SentenceTransformer, whose package mypy does not read: pyproject.toml
 Result = TypeVar("Result")
 
-# Tokens of a batch, padding included: more are no faster on a processor of a few cores, and need more memory.
+# Tokens in a batch, padding included: larger batches are no faster on a few cores, and need more memory.
 BATCH_TOKENS = 1024
 HUB_SECONDS = 10.0  # for the first answer of the hub
-_COUNTED = 4_000  # characters of a text whose tokens are counted
-_COUNTED_AT_ONCE = 256  # texts
+_COUNTED_CHARACTERS = 4_000  # of a text whose tokens are counted
+_TEXTS_AT_ONCE = 256  # whose tokens are counted together
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub", "filelock", "httpx2", "httpx", "urllib3")
 _CHARACTERS_A_TOKEN = 3
 _SILENT = logging.CRITICAL + 1
@@ -128,8 +128,8 @@ def _hub_cache() -> Path:
 class Model:
     """A loaded model; `name` is a folder, or the name of a model on the hub.
 
-    A folder is loaded without any network, and so is a model of the hub that its local cache holds; any other is
-    fetched. Code that comes with a model does not run. Raise `EmbeddingError` if a model cannot be loaded.
+    A folder, or a model in the hub's local cache, is loaded without the network; any other model is downloaded. Code
+    that comes with a model does not run. Raise `EmbeddingError` if a model cannot be loaded.
     """
 
     def __init__(self, name: str) -> None:
@@ -142,8 +142,8 @@ class Model:
     def batches(self, texts: list[str]) -> Iterator[dict[int, bytes]]:
         """Yield the vector of each text by its index, a batch at a time: unit length, 4-byte little-endian floats.
 
-        Texts of about the same number of tokens go together, the longest first, so that little is padded. Raise
-        `EmbeddingError` for a text that cannot be encoded.
+        Texts with about the same number of tokens share a batch, so that little is padded; the longest come first.
+        Raise `EmbeddingError` for a text that cannot be encoded.
         """
         tokens = self._attempt(self._tokens, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
@@ -155,15 +155,15 @@ class Model:
             yield dict(zip(batch, vectors, strict=True))
 
     def _tokens(self, texts: list[str]) -> list[int]:
-        """Return how many tokens the model reads of each text; an estimate where its tokenizer is of another kind."""
+        """Return how many tokens the model reads of each text; an estimate if its tokenizer is not of transformers."""
         from transformers import PreTrainedTokenizerBase
 
         tokenizer = getattr(self._library, "tokenizer", None)
         if not isinstance(tokenizer, PreTrainedTokenizerBase):
             return [len(text) // _CHARACTERS_A_TOKEN + 1 for text in texts]
         counts: list[int] = []
-        for start in range(0, len(texts), _COUNTED_AT_ONCE):
-            batch = [text[:_COUNTED] for text in texts[start : start + _COUNTED_AT_ONCE]]
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            batch = [text[:_COUNTED_CHARACTERS] for text in texts[start : start + _TEXTS_AT_ONCE]]
             counts += map(len, tokenizer(batch, verbose=False)["input_ids"])
         limit = self._library.max_seq_length or max(counts, default=0)
         return [min(count, limit) for count in counts]
@@ -191,7 +191,7 @@ def _load(name: str) -> Library:
     try:
         with _quiet(), _without_bars(), _offline():
             return library(name, local_files_only=True)
-    except Exception as error:  # of any type here and below: of files, of formats, of the network
+    except Exception as error:  # of any type, here and below: files, formats, the network
         if is_folder(name):
             raise problem(name, f"the folder holds no model that can be loaded: {error}") from error
     try:
@@ -234,7 +234,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Keep the library from the hub, which it contacts even where it needs local files only."""
+    """Keep the library from contacting the hub, which it does even if local files are enough."""
     from huggingface_hub import constants
 
     was_offline = constants.HF_HUB_OFFLINE
@@ -249,10 +249,10 @@ def _offline() -> Iterator[None]:
 def _without_bars() -> Iterator[None]:
     from transformers.utils import logging as bars
 
-    were_enabled = bars.is_progress_bar_enabled()
+    bars_were_enabled = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
         yield
     finally:
-        if were_enabled:
+        if bars_were_enabled:
             bars.enable_progress_bar()
