@@ -18,7 +18,7 @@ MAX_VALUE = 200  # characters
 MAX_SHOWN = 40  # of a value in the summary
 # Normalization of a hostile key of combining characters takes time that grows with the square of its length.
 MAX_NORMALIZED = 200
-# The type of a value by the first character of its canonical text; that of a number has several.
+# The type of a value by the first character of its canonical text; any other character begins a number.
 _TYPES = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}
 # A path as a linked list: the path to the container, and the last step; None for the whole document.
 Path: TypeAlias = "tuple[Path, str | int] | None"
@@ -26,52 +26,56 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 
 @dataclass(slots=True)
 class _Differences:
-    """The first rows of each type of difference, and the number of all."""
+    """The first differences of each type, as rows, and how many there are in all."""
 
     limit: int
     """The greatest number of rows of each type."""
     missing: list[Row] = field(default_factory=list)
     extra: list[Row] = field(default_factory=list)
     changed: list[tuple[Row, Row]] = field(default_factory=list)
-    lost: int = 0
-    added: int = 0
-    altered: int = 0
-    respelled: int = 0
+    missing_count: int = 0
+    extra_count: int = 0
+    changed_count: int = 0
+    respelled_count: int = 0
     """Extra keys that are missing in another Unicode normal form."""
 
-    def lose(self, path: Path, value: JsonValue) -> None:
-        self.lost += 1
-        if self.lost <= self.limit:
+    def add_missing(self, path: Path, value: JsonValue) -> None:
+        self.missing_count += 1
+        if self.missing_count <= self.limit:
             self.missing.append(_row(path, value))
 
-    def add(self, path: Path, value: JsonValue) -> None:
-        self.added += 1
-        if self.added <= self.limit:
+    def add_extra(self, path: Path, value: JsonValue) -> None:
+        self.extra_count += 1
+        if self.extra_count <= self.limit:
             self.extra.append(_row(path, value))
 
-    def alter(self, path: Path, gold: JsonValue, predicted: JsonValue) -> None:
-        self.altered += 1
-        if self.altered <= self.limit:
+    def add_changed(self, path: Path, gold: JsonValue, predicted: JsonValue) -> None:
+        self.changed_count += 1
+        if self.changed_count <= self.limit:
             self.changed.append((_row(path, gold), _row(path, predicted)))
 
 
 def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Difference:
     """Return how predicted differs from gold: rows of a path and the canonical text of its value.
 
-    A value of only one side is one row, at its own path. Items of lists are compared by index. `counts` are
-    of all rows of gold and of predicted that differ.
+    A value that only one side has is one row, at its own path. Items of lists are compared by index. `counts` are those
+    of all rows of gold and of predicted that differ, also beyond `limit`.
     """
     differences = _Differences(limit)
     _compare(gold.value, predicted.value, None, differences)
     parts = [
-        f"missing {pluralize(differences.lost, 'path')}" * bool(differences.lost),
-        pluralize(differences.added, "extra path") * bool(differences.added),
-        f"another value at {pluralize(differences.altered, 'path')}" * bool(differences.altered),
-        f"{pluralize(differences.respelled, 'extra key')} missing in another Unicode normal form"
-        * bool(differences.respelled),
+        f"missing {pluralize(differences.missing_count, 'path')}" * bool(differences.missing_count),
+        pluralize(differences.extra_count, "extra path") * bool(differences.extra_count),
+        f"another value at {pluralize(differences.changed_count, 'path')}" * bool(differences.changed_count),
+        f"{pluralize(differences.respelled_count, 'extra key')} missing in another Unicode normal form"
+        * bool(differences.respelled_count),
     ]
     summary = ", ".join(filter(None, parts))
-    if (differences.lost, differences.added, differences.altered) == (0, 0, 1) and differences.changed:
+    if (differences.missing_count, differences.extra_count, differences.changed_count) == (
+        0,
+        0,
+        1,
+    ) and differences.changed:
         ((path, gold_value), (_, predicted_value)) = differences.changed[0]
         texts = (path, gold_value, predicted_value)
         path, gold_value, predicted_value = (one_line_with_end(str(text), MAX_SHOWN) for text in texts)
@@ -83,13 +87,16 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
         missing=tuple(differences.missing),
         extra=tuple(differences.extra),
         changed=tuple(differences.changed),
-        counts=(differences.lost + differences.altered, differences.added + differences.altered),
+        counts=(
+            differences.missing_count + differences.changed_count,
+            differences.extra_count + differences.changed_count,
+        ),
         summary=summary,
     )
 
 
 def difference_cause(gold: JsonAnswer, predicted: JsonAnswer) -> Cause | None:
-    """Return the first differences: of paths that are missing, then of extra ones, then of other values.
+    """Return the first differences as edits: missing paths, then extra ones, then paths with another value.
 
     >>> difference_cause(JsonAnswer({"year": 1990}), JsonAnswer({"year": "1990"})).edits
     (CausingEdit(label='wrong-type', clause='$.year', change='"1990" → 1990'),)
@@ -115,11 +122,11 @@ def _compare(gold: JsonValue, predicted: JsonValue, path: Path, differences: _Di
             _compare(gold_item, predicted_item, (path, index), differences)
         shared_length = min(len(gold), len(predicted))
         for index, value in enumerate(gold[shared_length:], start=shared_length):
-            differences.lose((path, index), value)
+            differences.add_missing((path, index), value)
         for index, value in enumerate(predicted[shared_length:], start=shared_length):
-            differences.add((path, index), value)
+            differences.add_extra((path, index), value)
     elif not equal(gold, predicted):
-        differences.alter(path, gold, predicted)
+        differences.add_changed(path, gold, predicted)
 
 
 def _compare_objects(
@@ -129,13 +136,13 @@ def _compare_objects(
         if key in predicted:
             _compare(value, predicted[key], (path, key), differences)
         else:
-            differences.lose((path, key), value)
+            differences.add_missing((path, key), value)
     extra_keys = [key for key in predicted if key not in gold]
     for key in extra_keys:
-        differences.add((path, key), predicted[key])
+        differences.add_extra((path, key), predicted[key])
     if extra_keys:
         missing_keys = {_normalize(key) for key in gold if key not in predicted}
-        differences.respelled += sum(_normalize(key) in missing_keys for key in extra_keys)
+        differences.respelled_count += sum(_normalize(key) in missing_keys for key in extra_keys)
 
 
 def _normalize(key: str) -> str:

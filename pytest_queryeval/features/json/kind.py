@@ -60,7 +60,7 @@ class Json(Kind):
         return stated_file(node, {".json": read, ".txt": text_file, ".md": text_file})
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
-        """Check a gold against the case's JSON Schema; that of a text file is read like a prediction."""
+        """Check a gold against the case's JSON Schema; a gold from a text file is read like a prediction."""
         if gold.answer is None:
             execution = _read(gold)
             if execution.error:
@@ -78,7 +78,7 @@ class Json(Kind):
             return execution
         violations_or_failure = check_untrusted(execution.answer, schema, hosts, timeout=case.settings.timeout)
         if isinstance(violations_or_failure, Failure):
-            # An execution with an error has no answer, so one that is given as a value is kept as the query.
+            # An execution with an error has no answer, so an answer that was given as a value is kept as the query.
             query = self.text(execution.answer) if execution.query is None else execution.query
             return Execution(query=query, error=violations_or_failure)
         return replace(execution, violations=violations_or_failure)

@@ -1,6 +1,7 @@
-"""The metrics of JSON answers: equality, of the whole and path by path, and similarity by keys and by meaning.
+"""Metrics of JSON answers: equality of the whole answers or path by path, and similarity by keys and by meaning.
 
-Similarity is that of two objects, at the level of the answers that `at` selects, a JSONPath or a JSON pointer.
+Similarity compares two objects: the whole answers, or the objects in them that `at`, a JSONPath or a JSON pointer,
+selects.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("
 def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     """Return 1 if both answers are equal as JSON values, else 0.
 
-    The order of keys is ignored, that of lists counts. Numbers are equal by their values however they are written, so 1
-    is 1.0 and 1e0; true is not 1, "1" is not 1, and null is not a missing key. The value of a number that is written
-    with a fraction or an exponent is that of the nearest double (IEEE 754), of another one it is exact: they differ
-    where no double is exact, as 9007199254740993 and 9007199254740993.0 do. A number beyond the range of doubles, such
-    as 1e400, is refused when it is read.
+    The order of keys is ignored, that of lists counts. Numbers are compared by value however they are written, so 1
+    equals 1.0 and 1e0; true is not 1, "1" is not 1, and null is not a missing key. A number that is written with a
+    fraction or an exponent has the value of the nearest double (IEEE 754), any other number its exact value: so
+    9007199254740993 differs from 9007199254740993.0, since no double has this value. A number beyond the range of
+    doubles, such as 1e400, is refused when it is read.
 
     >>> json_equal(JsonAnswer({"a": 1, "b": []}), JsonAnswer({"b": [], "a": 1.0}))
     1.0
@@ -62,11 +63,11 @@ def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
 
 @metric(answers=JsonAnswer, counts=("path", _counts))
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
-    """Return the F1 of the pairs of a path and its scalar, over the whole answers.
+    """Return the F1 of the pairs of a path and the scalar at it, over the whole answers.
 
     2·common pairs / (gold's + predicted's pairs). Items of lists have their index in the path, scalars are compared as
-    in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is a
-    scalar itself has one, with the empty path. In [0, 1].
+    in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is
+    itself a scalar has one pair, with the empty path. In [0, 1].
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
@@ -107,40 +108,40 @@ def check_at(options: Mapping[str, JsonValue]) -> None:
             raise SettingError("at", str(error)) from error
 
 
-def levels(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
-    """Return the objects of both answers at a level; the whole answers if `at` is empty.
+def selected_objects(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
+    """Return the objects that `at` selects in both answers; the whole answers if it is empty.
 
-    Where one has no object there, return a `Score` with a note on the reason: None if it is gold, 0 if predicted.
+    If there is not one object, return a `Score` with the reason as a note: None if gold lacks it, 0 if predicted does.
     """
-    gold_level = _level(gold.value, at)
-    if isinstance(gold_level, str):
-        return _no_score(None, f"gold {gold_level}, so there is nothing to score")
-    predicted_level = _level(predicted.value, at)
-    if isinstance(predicted_level, str):
-        return _no_score(0.0, f"predicted {predicted_level}, which scores 0")
-    return gold_level, predicted_level
+    gold_object = _selected_object(gold.value, at)
+    if isinstance(gold_object, str):
+        return _no_score(None, f"gold {gold_object}, so there is nothing to score")
+    predicted_object = _selected_object(predicted.value, at)
+    if isinstance(predicted_object, str):
+        return _no_score(0.0, f"predicted {predicted_object}, which scores 0")
+    return gold_object, predicted_object
 
 
 def _no_score(value: float | None, reason: str) -> Score:
     return Score(value=value, details={"notes": [f"similarity: {reason}"]})
 
 
-def _level(document: JsonValue, at: str) -> Object | str:
-    """Return the object at a level, or the end of a message that says why there is none."""
-    there = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
+def _selected_object(document: JsonValue, at: str) -> Object | str:
+    """Return the object that `at` selects, or the end of a message that says why there is none."""
+    place_text = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
     values = [document]
     try:
         if at:
             values = selected(at, document) if at.startswith("$") else _follow_pointer(document, at)
     except ValueError:  # the library follows `..` through some hundred levels only
-        return f"cannot be searched{there}"
+        return f"cannot be searched{place_text}"
     if len(values) != 1:
-        return f"has {len(values):,} values{there} and not one" if values else f"has nothing{there}"
-    return values[0] if isinstance(values[0], dict) else f"is {json_type(values[0])}{there}, not an object"
+        return f"has {len(values):,} values{place_text} and not one" if values else f"has nothing{place_text}"
+    return values[0] if isinstance(values[0], dict) else f"is {json_type(values[0])}{place_text}, not an object"
 
 
 def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
-    """Return the value at a pointer, if any, by RFC 6901 alone: the library extends it."""
+    """Return the value at a pointer, if any, by RFC 6901, which the library extends."""
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -153,8 +154,8 @@ def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
     return [value]
 
 
-def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
-    """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 if gold and predicted have none."""
+def _structural_score(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
+    """Return StrSS: common / (gold's + beta · extra), counted in keys or paths of keys; 1 if neither side has any."""
     common = missing = extra = 0
     for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists):
         if gold_values and predicted_values:
@@ -167,7 +168,7 @@ def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, li
     return common / union if union else 1.0
 
 
-def semantic(
+def _semantic_score(
     gold: Object,
     predicted: Object,
     *,
@@ -190,9 +191,9 @@ def semantic(
 
 
 def _text(values: Values, value_text: ValueText) -> str:
-    """Return the text of the value of a path, or of a list of its distinct values in a fixed order.
+    """Return the text of the value at a path, or of the list of its distinct values in a fixed order.
 
-    Where some are leaves, the others have paths of their own and are left out.
+    If some of several values are leaves, the others are left out, since they have paths of their own.
     """
     value: JsonValue = values[0]
     if len(values) > 1:
@@ -215,13 +216,13 @@ def structural_similarity(
 ) -> Score | float | None:
     """Return the share of gold's keys that predicted has, less a little for extra keys; values do not count.
 
-    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 if the denominator is 0, which is where
-    neither has keys. Only the keys of the outermost object count, or of that at the level `at`, a JSONPath or a JSON
-    pointer. None if gold has no object there, 0 if predicted has none, both with a note. In [0, 1].
+    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 if the denominator is 0, that is if
+    neither has keys. Only the keys of the outermost object count, or of the object that `at`, a JSONPath or a JSON
+    pointer, selects. None if gold has no object there, 0 if predicted has none, both with a note. In [0, 1].
 
     With `depth` all, the paths below count instead, to objects and lists as well as to scalars. Items of lists have
-    their index in the path; with `lists` set all items of a list share one path, so that neither their order nor how
-    many alike there are counts.
+    their index in the path; with `lists` set all items of a list share one path, so that neither their order nor
+    repeated items count.
     Source: StrSS (arXiv 2409.16220), with the top level and beta 0.1.
 
     >>> gold, predicted = JsonAnswer({"a": {"b": 1}}), JsonAnswer({"a": {"c": 1}, "d": 2})
@@ -230,8 +231,8 @@ def structural_similarity(
     >>> structural_similarity(gold, predicted, beta=1, depth="all")
     0.25
     """
-    objects = levels(gold, predicted, at)
-    return objects if isinstance(objects, Score) else structural(*objects, beta=beta, depth=depth, lists=lists)
+    objects = selected_objects(gold, predicted, at)
+    return objects if isinstance(objects, Score) else _structural_score(*objects, beta=beta, depth=depth, lists=lists)
 
 
 @metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
@@ -248,25 +249,25 @@ def semantic_similarity(
 ) -> Score | float | None:
     """Return the mean cosine of the embeddings of gold's and predicted's values under the keys that both have.
 
-    The mean is kept within [0, 1]; single cosines may be below 0. 0 without common keys, two empty objects included:
-    what is missing and extra counts in `structural_similarity`. A value's text is what Python's `str` makes of it, or
-    with `value_text` json its JSON text with sorted keys, in which equal values have equal texts.
+    The mean is kept within [0, 1]; single cosines may be below 0. 0 without common keys, also for two empty objects:
+    missing and extra keys count in `structural_similarity`. A value's text is what Python's `str` makes of it, or with
+    `value_text` json its JSON text with sorted keys, which is the same for equal values.
 
-    Only the values of the outermost object count, or of that at the level `at`, a JSONPath or a JSON pointer. None
-    if gold has no object there, 0 if predicted has none, both with a note. With `depth` all, the values on all
-    paths that both have and that end on at least one side are compared, an empty object or list included; with `lists`
-    set those on one path are one list, each once and in one order.
+    Only the values of the outermost object count, or of the object that `at`, a JSONPath or a JSON pointer, selects.
+    None if gold has no object there, 0 if predicted has none, both with a note. With `depth` all, values are compared
+    at each path that both have and that ends on at least one side, in a scalar or an empty object or list; with `lists`
+    set the values at a path are one list, without repetitions and in a fixed order.
     Source: SemSS (arXiv 2409.16220), with the top level and Python's texts.
 
     >>> def alike(model, pairs):  # stands for a model
-    ...     return [float(text == other) for text, other in pairs]
+    ...     return [float(left == right) for left, right in pairs]
     >>> semantic_similarity(JsonAnswer({"a": 1, "b": 2, "c": 3}), JsonAnswer({"a": 1, "b": 0}), similarity=alike)
     0.5
     """
-    objects = levels(gold, predicted, at)
+    objects = selected_objects(gold, predicted, at)
     if isinstance(objects, Score):
         return objects
-    return semantic(
+    return _semantic_score(
         *objects,
         similarity=similarity,
         depth=depth,
@@ -292,20 +293,20 @@ def overall_similarity(
 ) -> Score | float | None:
     """Return alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
 
-    The options are those of `structural_similarity` and `semantic_similarity`, and so are the answers that have no
-    score or score 0. Two empty objects score alpha. In [0, 1].
+    The options are those of `structural_similarity` and `semantic_similarity`, and answers have no score, or score 0,
+    as they do there. Two empty objects score alpha. In [0, 1].
     Source: the overall JSON similarity score of arXiv 2409.16220, with alpha 0.5.
 
     >>> def alike(model, pairs):  # stands for a model
-    ...     return [float(text == other) for text, other in pairs]
+    ...     return [float(left == right) for left, right in pairs]
     >>> overall_similarity(JsonAnswer({"a": 1}), JsonAnswer({"a": 2}), similarity=alike, alpha=0.7)
     0.7
     """
-    objects = levels(gold, predicted, at)
+    objects = selected_objects(gold, predicted, at)
     if isinstance(objects, Score):
         return objects
-    keys = structural(*objects, beta=beta, depth=depth, lists=lists)
-    meaning = semantic(
+    structure = _structural_score(*objects, beta=beta, depth=depth, lists=lists)
+    meaning = _semantic_score(
         *objects,
         similarity=similarity,
         depth=depth,
@@ -313,4 +314,4 @@ def overall_similarity(
         value_text=value_text,
         embedding_model=embedding_model,
     )
-    return alpha * keys + (1 - alpha) * meaning
+    return alpha * structure + (1 - alpha) * meaning

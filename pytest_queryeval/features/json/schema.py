@@ -44,7 +44,7 @@ def read_json_schema(node: Node) -> JsonSchema:
 
 @lru_cache(maxsize=16)
 def _schema(path: Path, _: int) -> JsonSchema | str:
-    """Return the schema of a file, or the problem, which is cached too: a large file is read once."""
+    """Return the schema of a file, or the problem, which is cached as well: a large file is read once."""
     from pytest_queryeval.features.json.schema_file import read_schema  # jsonschema takes long to import
 
     try:
@@ -62,7 +62,7 @@ JSON_SCHEMA = Key(
 
 
 def schema_of(case: Case) -> JsonSchema | None:
-    """Return the JSON Schema that the answers of a case have to keep, if any."""
+    """Return the JSON Schema that the answers of a case have to satisfy, if any."""
     schema = case.extra.get("json_schema")
     return schema if isinstance(schema, JsonSchema) else None
 
@@ -76,11 +76,11 @@ def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
     from pytest_queryeval.features.json import schema_child
 
     try:
-        return _lines(schema_child.violations(_compile(schema), answer.value))
+        return _violation_texts(schema_child.violations(_compile(schema), answer.value))
     except Exception as error:
         # The schema was checked when it was read, so any other error is a limit of jsonschema.
         reason = str(error) if isinstance(error, schema_child.TooDeep) else f"{type(error).__name__}: {error}"
-        raise SourceError(f"{_check(schema)}: {one_line(reason)}") from error
+        raise SourceError(f"{_check_text(schema)}: {one_line(reason)}") from error
 
 
 def check_untrusted(
@@ -88,29 +88,29 @@ def check_untrusted(
 ) -> tuple[str, ...] | Failure:
     """Return the `violations` of an untrusted answer, found in a child process within `timeout` seconds.
 
-    A `Failure` is an answer that cannot be checked in time, or is too large. Raise `SourceError` as `violations` does,
-    and where the process cannot be started.
+    Return a `Failure` if the answer is too large, or cannot be checked in time. Raise `SourceError` as `violations`
+    does, and if the process cannot be started.
     """
     try:
         settings = {"schema": _pack(schema), "answer": marshal.dumps(answer.value)}
     except ValueError as error:
-        return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
+        return Failure(kind="invalid", message=f"{_check_text(schema)}: {error}")
     host = hosts.shared(Host("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES))
     try:
         execution = host.execute(settings, "violations", timeout=timeout, max_rows=MAX_VIOLATIONS)
     except SourceError as error:
-        raise SourceError(f"{_check(schema)}: {error}") from error
+        raise SourceError(f"{_check_text(schema)}: {error}") from error
     if execution.error:
-        return replace(execution.error, message=f"{_check(schema)}: {execution.error.message}")
+        return replace(execution.error, message=f"{_check_text(schema)}: {execution.error.message}")
     assert isinstance(execution.answer, Table)
-    return _lines(execution.answer.rows)
+    return _violation_texts(execution.answer.rows)
 
 
-def _check(schema: JsonSchema) -> str:
+def _check_text(schema: JsonSchema) -> str:
     return f"the check against {schema.file}"
 
 
-def _lines(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
+def _violation_texts(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
     return tuple(one_line(f"{path_text(steps)}: {reason}", MAX_LINE) for steps, reason in violation_rows)
 
 
@@ -118,7 +118,7 @@ def _lines(violation_rows: Iterable[Sequence[Any]]) -> tuple[str, ...]:
 def _compile(schema: JsonSchema) -> Any:
     from pytest_queryeval.features.json import schema_child
 
-    return schema_child.compiled(schema.document, schema.resources)
+    return schema_child.compile_schema(schema.document, schema.resources)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

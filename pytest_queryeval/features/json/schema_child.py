@@ -64,15 +64,19 @@ class _Object(_ShortRepr, dict[Any, Any]):
     __slots__ = ()
 
 
-def quiet(value: Any) -> Any:
+def with_short_repr(value: Any) -> Any:
     """Return a copy of a JSON value with a short `repr`."""
     match value:
         case str():
             return _Text(value) if len(value) > MAX_SHOWN else value
         case list():
-            return _List(map(quiet, value)) if value else value
+            return _List(map(with_short_repr, value)) if value else value
         case dict():
-            return _Object((quiet(key), quiet(item)) for key, item in value.items()) if value else value
+            return (
+                _Object((with_short_repr(key), with_short_repr(item)) for key, item in value.items())
+                if value
+                else value
+            )
         case int() if abs(value) >= MIN_LARGE:
             return _Integer(value)
         case _:
@@ -80,7 +84,7 @@ def quiet(value: Any) -> Any:
 
 
 def short_repr(value: Any, room: int = MAX_SHOWN) -> str:
-    """Return the `repr` of a value, truncated where it is much longer than `room` characters."""
+    """Return the `repr` of a value, truncated if it is much longer than `room` characters."""
     match value:
         case str():
             return repr(truncate(value, room + 1))
@@ -123,29 +127,29 @@ def _unique_items(validator: Any, must_be_unique: Any, instance: Any, _: Any) ->
     """Check `uniqueItems` in one pass: comparing all pairs of 100,000 objects would take hours."""
     if not must_be_unique or not validator.is_type(instance, "array"):
         return
-    first: dict[Any, int] = {}
+    first_indexes: dict[Any, int] = {}
     for index, item in enumerate(instance):
-        earlier = first.setdefault(_hashable(item), index)
-        if earlier != index:
-            yield ValidationError(f"items {earlier} and {index} are equal: {short_repr(item)}")
+        first_index = first_indexes.setdefault(_hash_key(item), index)
+        if first_index != index:
+            yield ValidationError(f"items {first_index} and {index} are equal: {short_repr(item)}")
             return
 
 
-def _hashable(value: Any) -> Any:
+def _hash_key(value: Any) -> Any:
     """Return a key that is equal for equal JSON values only: 1 is 1.0 and not true."""
     match value:
         case bool():
             return "boolean", value
         case list():
-            return "array", tuple(map(_hashable, value))
+            return "array", tuple(map(_hash_key, value))
         case dict():
-            return "object", frozenset((key, _hashable(item)) for key, item in value.items())
+            return "object", frozenset((key, _hash_key(item)) for key, item in value.items())
         case _:
             return value
 
 
 def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `anyOf` with the first violation of each schema only: all of them may be millions.
+    """Check `anyOf` by the first violation of each schema: in all there may be millions.
 
     If only one schema fits the value itself, and is broken below it, its violation is the reason.
     """
@@ -158,7 +162,7 @@ def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[Val
 
 
 def _one_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `oneOf` like `_any_of`; if several fit, two of them are named by their numbers, from 0 as in paths."""
+    """Check `oneOf` like `_any_of`; if several schemas fit, name two of them by their numbers, from 0 as in paths."""
     errors = list(_first_errors(validator, schemas, instance))
     fitting_numbers = [str(number) for number, error in enumerate(errors) if error is None]
     if not fitting_numbers:
@@ -175,9 +179,9 @@ def _first_errors(validator: Any, schemas: Any, instance: Any) -> Iterator[Any]:
 
 
 def _none_fits(instance: Any, errors: list[Any]) -> ValidationError:
-    below = [error for error in errors if error.path]
-    if len(below) == 1:
-        return below[0]  # type: ignore[no-any-return]
+    errors_below = [error for error in errors if error.path]
+    if len(errors_below) == 1:
+        return errors_below[0]  # type: ignore[no-any-return]
     reasons: dict[str, None] = {}
     for error in errors:
         # The place of the inner violation, below that of the outer one.
@@ -190,14 +194,14 @@ KEYWORDS = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items, "m
 
 
 @lru_cache
-def _strengthen(draft: Any) -> Any:
+def _with_keywords(draft: Any) -> Any:
     return extend(  # type: ignore[no-untyped-call]
         draft, {name: check for name, check in KEYWORDS.items() if name in draft.VALIDATORS}
     )
 
 
-def compiled(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
-    """Return a validator for a schema of any draft (2020-12 where it names none).
+def compile_schema(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
+    """Return a validator for a schema of any draft (2020-12 if it names none).
 
     `referenced_documents` are the documents that it refers to, by their URIs; all have the same draft.
     """
@@ -208,12 +212,12 @@ def compiled(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
     ]
     # The default registry would fetch unknown documents.
     registry: Registry[Any] = Registry().with_resources(resources)
-    return _strengthen(draft)(_prepare(document), registry=registry)
+    return _with_keywords(draft)(_prepare(document), registry=registry)
 
 
 def _prepare(document: Any) -> Any:
-    """Return the schema without the name of its draft, by which jsonschema would use its own keywords again."""
-    copy = quiet(document)
+    """Return the schema without `$schema`, by which jsonschema would choose its own keywords again."""
+    copy = with_short_repr(document)
     if isinstance(copy, dict):
         copy.pop("$schema", None)
     return copy
@@ -222,8 +226,8 @@ def _prepare(document: Any) -> Any:
 @contextmanager
 def deep_stack() -> Iterator[None]:
     """Raise the recursion limit for deep answers: each level takes several calls."""
-    usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(usual, MAX_FRAMES))
+    usual_limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual_limit, MAX_FRAMES))
     try:
         yield
     except RecursionError as error:
@@ -234,17 +238,17 @@ def deep_stack() -> Iterator[None]:
             raise
         raise TooDeep("nested too deeply to be checked") from None
     finally:
-        sys.setrecursionlimit(usual)
+        sys.setrecursionlimit(usual_limit)
 
 
 def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return the first violations by their path, at most ten: the steps to the place, and the reason, not escaped.
+    """Return the first violations in the order of their paths, at most ten: the steps of the path, and the reason.
 
-    Raise `TooDeep`, and jsonschema's errors where the schema cannot be used.
+    Neither is escaped. Raise `TooDeep`, and jsonschema's errors if the schema cannot be used.
     """
     with deep_stack():
         reasons = []
-        for error in islice(validator.iter_errors(quiet(answer)), MAX_SEARCHED):
+        for error in islice(validator.iter_errors(with_short_repr(answer)), MAX_SEARCHED):
             steps = tuple(step if isinstance(step, int) else truncate(step, MAX_KEY) for step in error.path)
             reasons.append((steps, truncate(error.message, MAX_REASON)))
     reasons.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
@@ -258,18 +262,18 @@ class Driver(driver.Driver):
     """
 
     def __init__(self) -> None:
-        self._compiled: OrderedDict[bytes, Any] = OrderedDict()
+        self._validators: OrderedDict[bytes, Any] = OrderedDict()
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Return a row for each violation; raise like `violations`."""
         packed_schema = settings["schema"]
-        if packed_schema not in self._compiled:
-            self._compiled[packed_schema] = compiled(*marshal.loads(packed_schema))  # noqa: S302 - from our own parent
-        self._compiled.move_to_end(packed_schema)
-        if len(self._compiled) > MAX_SCHEMAS:
-            self._compiled.popitem(last=False)
+        if packed_schema not in self._validators:
+            self._validators[packed_schema] = compile_schema(*marshal.loads(packed_schema))  # noqa: S302 - from our own parent
+        self._validators.move_to_end(packed_schema)
+        if len(self._validators) > MAX_SCHEMAS:
+            self._validators.popitem(last=False)
         answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
-        return make_answer(("steps", "reason"), violations(self._compiled[packed_schema], answer))
+        return make_answer(("steps", "reason"), violations(self._validators[packed_schema], answer))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the type of an error; there are few, since the schema was checked when it was read."""

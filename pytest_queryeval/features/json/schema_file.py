@@ -22,7 +22,7 @@ from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, quiet
+from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, with_short_repr
 from pytest_queryeval.features.json.values import path_text
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
@@ -48,7 +48,7 @@ def read_schema(file: File) -> JsonSchema:
     return JsonSchema(file.shown, document, resources)
 
 
-class _Outside(Exception):  # noqa: N818 - it becomes an error with its reference
+class _OutsideFolder(Exception):  # noqa: N818 - it becomes an error with its reference
     """A URI that is not a file below the folder of the schema."""
 
 
@@ -66,8 +66,8 @@ class _Links:
     def __init__(self, file: File, document: JsonValue) -> None:
         self.resources: dict[str, JsonValue] = {}
         self._draft = _check_draft(document, file, Draft202012Validator)
-        self._name = self._draft.ID_OF(self._draft.META_SCHEMA)
-        self._specification = specification_with(self._name)
+        self._draft_name = self._draft.ID_OF(self._draft.META_SCHEMA)
+        self._specification = specification_with(self._draft_name)
         self._file = file
         self._checked_ids: set[int] = set()
         self._same_value: dict[int, list[int]] = {}
@@ -90,9 +90,9 @@ class _Links:
                 continue
             self._checked_ids.add(id(schema))
             # One draft for all: jsonschema reads some keywords by the draft of the schema with the reference.
-            draft_uri = schema.get("$schema", self._name)
-            if str(draft_uri).rstrip("#") != self._name.rstrip("#"):
-                raise file.problem(f"$schema '{draft_uri}' is not that of {self._file.shown}, '{self._name}'")
+            draft_uri = schema.get("$schema", self._draft_name)
+            if str(draft_uri).rstrip("#") != self._draft_name.rstrip("#"):
+                raise file.problem(f"$schema '{draft_uri}' is not that of {self._file.shown}, '{self._draft_name}'")
             _check_patterns(schema, file)
             self._same_value[id(schema)] = [id(part) for part in _for_same_value(schema)]
             for keyword in REFERENCES:
@@ -102,7 +102,7 @@ class _Links:
 
     def _follow_all(self) -> None:
         """Read the targets of all references, and raise `CaseError` if some lead back to themselves."""
-        for reference in self._references:  # which grows
+        for reference in self._references:  # the list grows meanwhile
             target = _target(reference)
             if id(target.contents) not in self._checked_ids:
                 _check_draft(target.contents, reference.file, self._draft)
@@ -119,10 +119,10 @@ class _Links:
     def _retrieve(self, uri: str) -> Resource[Any]:
         """Return the content of the file that a URI refers to."""
         if uri not in self.resources:
-            name = urlsplit(uri.removeprefix(self._base))
-            path = normpath(unquote(name.path))
-            if name.scheme or name.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
-                raise _Outside(uri)
+            reference = urlsplit(uri.removeprefix(self._base))
+            path = normpath(unquote(reference.path))
+            if reference.scheme or reference.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
+                raise _OutsideFolder(uri)
             file = file_at(self._file.folder / path)
             self.resources[uri] = document = json_value(read_json(file))
             _check_draft(document, file, self._draft)
@@ -140,9 +140,9 @@ def _check_draft(document: JsonValue, file: File, default: Any) -> Any:
         raise file.problem(f"unknown $schema '{draft_uri}'{did_you_mean(str(draft_uri), DRAFTS)}")
     draft = validator_for(document, default=default)
     registry: Registry[Any] = Registry()
-    error = best_match(draft(draft.META_SCHEMA, registry=registry).iter_errors(quiet(document)))
+    error = best_match(draft(draft.META_SCHEMA, registry=registry).iter_errors(with_short_repr(document)))
     if error:
-        # Of alternatives, as for `type`, a name or a list of names, the first one is the usual one.
+        # Of alternatives, such as a name or a list of names for `type`, the first is the usual one.
         message = (error.context or [error])[0].message
         raise file.problem(f"{path_text(error.absolute_path)}: {message}")
     return draft
@@ -164,7 +164,7 @@ def _check_patterns(schema: Mapping[str, JsonValue], file: File) -> None:
 
 
 def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:
-    """Yield the schemas in this one that apply to the same value; keywords unknown to the draft may have any form."""
+    """Yield the schemas within one that apply to the same value; keywords unknown to the draft may have any form."""
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):
         yield from parts if isinstance(parts, list) else ()
@@ -178,10 +178,10 @@ def _target(reference: _Reference) -> Any:
         return reference.resolver.lookup(reference.text)
     except (Unresolvable, ValueError, TypeError, AttributeError) as error:
         cause: BaseException | None = error
-        while cause and not isinstance(cause, CaseError | _Outside):
+        while cause and not isinstance(cause, CaseError | _OutsideFolder):
             cause = cause.__cause__
         if isinstance(cause, CaseError):
             raise cause from None
-        outside = "is neither in the schema nor a file below its folder, and nothing is fetched"
-        problem = f"`{reference.keyword}` '{reference.text}' {outside if cause else 'leads to nothing'}"
+        reason = "is neither in the schema nor a file below its folder, and nothing is fetched"
+        problem = f"`{reference.keyword}` '{reference.text}' {reason if cause else 'leads to nothing'}"
         raise reference.file.problem(problem) from error

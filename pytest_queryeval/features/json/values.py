@@ -1,4 +1,4 @@
-"""JSON values: when two are equal, one text for all equal values, and the paths of a value.
+"""JSON values: whether two are equal, the same text for equal values, and the paths of a value.
 
 The steps of a path are the keys of objects and the indexes of lists, or one step for all items of a list.
 """
@@ -21,16 +21,16 @@ Depth: TypeAlias = Literal["top", "all"]
 Lists: TypeAlias = Literal["index", "set"]
 MAX_PATH = 200  # characters
 _CONTAINERS = (dict, list)
-_SHORT = ("\\b", "\\t", "\\n", "\\f", "\\r", "\\'", "\\\\")
+_SHORT_ESCAPES = ("\\b", "\\t", "\\n", "\\f", "\\r", "\\'", "\\\\")
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
-_ESCAPES |= {ord(character): escape for character, escape in zip("\b\t\n\f\r'\\", _SHORT, strict=True)}
-# From here on the shortest text of a float has an exponent, so integers that a float can represent become floats.
+_ESCAPES |= {ord(character): escape for character, escape in zip("\b\t\n\f\r'\\", _SHORT_ESCAPES, strict=True)}
+# From this number on the text of a float has an exponent, so integers that a float can represent become floats.
 _MIN_EXPONENT = 10**16
 _ENCODER = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def equal(gold: JsonValue, predicted: JsonValue) -> bool:
-    """Return whether both are the same JSON value: 1 is 1.0 and not true; the order of lists counts, that of keys not.
+    """Return whether both are the same JSON value: 1 is 1.0 and not true; only the order of lists counts.
 
     Numbers are compared exactly by value, texts by their characters.
 
@@ -83,8 +83,8 @@ def values_by_path(
 ) -> Iterator[tuple[Values, Values]]:
     """Yield the values of gold and of predicted on each path that either has; an empty sequence for a missing path.
 
-    `depth="top"` is the first step only. With `lists="set"` a path may have several values, else at most one. The order
-    is deterministic; on the top level it is that of gold.
+    With `depth="top"` paths have one step. With `lists="set"` a path may have several values, else at most one. The
+    order is deterministic; on the top level it is that of gold.
     """
     pending_pairs: list[tuple[Values, Values]] = [((gold,), (predicted,))]
     while pending_pairs:
@@ -128,7 +128,7 @@ def leaves(value: JsonValue) -> int:
 
 
 def equal_leaves(gold: JsonValue, predicted: JsonValue) -> int:
-    """Return how many paths end in an equal leaf on both sides; lists by index."""
+    """Return how many paths end in an equal leaf on both sides; items of lists are compared by index."""
     if isinstance(gold, dict) and isinstance(predicted, dict) and gold and predicted:
         return sum(equal_leaves(item, predicted[key]) for key, item in gold.items() if key in predicted)
     if isinstance(gold, list) and isinstance(predicted, list) and gold and predicted:
@@ -138,7 +138,7 @@ def equal_leaves(gold: JsonValue, predicted: JsonValue) -> int:
 
 
 def path_text(steps: Iterable[str | int]) -> str:
-    r"""Return the path as JSONPath (RFC 9535), with quotes around keys that need them; a long one without its middle.
+    r"""Return the path as a JSONPath (RFC 9535), with quotes around keys that need them, truncated in its middle.
 
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
