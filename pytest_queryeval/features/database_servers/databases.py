@@ -20,7 +20,7 @@ from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey,
 # Follows the message of a driver that cannot connect.
 CHECK_URL = "(check server, user, password and database of the URL)"
 COLUMNS = ("table", "column", "type", "to_table", "to_column")
-MIN_CHARACTERS = 6  # a shorter secret is replaced where it is a whole word only
+MIN_CHARACTERS = 6  # a shorter secret is replaced only where it is a whole word
 _USER_INFO = re.compile(r"^[^:/?#]+://([^:/]*):(.*)@", re.DOTALL)
 _PARAMETER = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
@@ -36,7 +36,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
     return tuple(sorted(forms, key=len, reverse=True))
 
 
-def redacted(text: str, secrets: tuple[str, ...]) -> str:
+def redact(text: str, secrets: tuple[str, ...]) -> str:
     """Return the text with an ellipsis in place of each secret."""
     for secret in secrets:
         if len(secret) >= MIN_CHARACTERS:
@@ -46,8 +46,8 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
     return text
 
 
-def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
-    """Return the columns of all tables and views of the default schema, as rows of `schema.DescribedColumn`."""
+def column_rows(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
+    """Return the columns of all tables and views of the default schema, as rows of `DescribedColumn`."""
     inspector = sqlalchemy.inspect(connection)
     tables = inspector.get_multi_columns(kind=ObjectKind.ANY)
     keys = inspector.get_multi_foreign_keys()
@@ -65,7 +65,7 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
     return rows
 
 
-def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
+def table_statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
     """Return the CREATE TABLE statements of the default schema's tables and views, by name, in its own dialect."""
     inspector = sqlalchemy.inspect(connection)
     primary_keys, foreign_keys = inspector.get_multi_pk_constraint(), inspector.get_multi_foreign_keys()
@@ -99,7 +99,7 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
 
 
 def _type_name(kind: TypeEngine[Any], dialect: sqlalchemy.Dialect | None) -> str:
-    """Return a type in the SQL of `dialect`, by default in standard SQL; its class where that cannot write it."""
+    """Return a type in the SQL of `dialect`, by default in standard SQL; the name of its class if it has no SQL."""
     try:
         return kind.compile(dialect=dialect)
     except CompileError:

@@ -20,10 +20,10 @@ from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
-OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
+SQLALCHEMY_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
 POSTGRES_PACKAGES = ("sqlalchemy", "psycopg")
-OTHER_PACKAGES = ("sqlalchemy",)
-OTHER_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than they use
+SQLALCHEMY_PACKAGES = ("sqlalchemy",)
+SQLALCHEMY_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than they use
 PROBE = "SELECT 1"
 
 
@@ -76,8 +76,8 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "psycopg2": ("psycopg2", "psycopg2-binary"),
 }
 MYSQL_DRIVERS = ("pymysql", "mysqldb", "cymysql", "mysqlconnector", "mariadbconnector", "pyodbc")
-# Drivers of SQLAlchemy itself; other packages register theirs.
-OWN_DRIVERS: Mapping[str, tuple[str, ...]] = {
+# Drivers that come with SQLAlchemy; other packages register theirs.
+BUILT_IN_DRIVERS: Mapping[str, tuple[str, ...]] = {
     "mysql": MYSQL_DRIVERS,
     "mariadb": MYSQL_DRIVERS,
     "mssql": ("pyodbc", "pymssql"),
@@ -129,8 +129,8 @@ def check(settings: Settings) -> None:
 
 
 def _check_scheme(backend: str, driver: str) -> None:
-    """Raise `SettingError` for a backend or a driver of which nothing is installed."""
-    drivers = OWN_DRIVERS.get(backend, ())
+    """Raise `SettingError` for a backend or a driver that is unknown."""
+    drivers = BUILT_IN_DRIVERS.get(backend, ())
     if backend in BACKENDS and (not drivers or driver in ("", *drivers)):
         return
     registered = {entry.name.lower() for entry in entry_points(group=REGISTRY)}
@@ -155,13 +155,13 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     if BACKENDS.get(backend) is POSTGRES:
         host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
         return SQLAlchemyEngine(source.name, host, {"url": f"postgresql+psycopg{url[url.index('://') :]}"})
-    host = hosts.shared(Host("sqlalchemy", OTHER_DRIVER, packages=OTHER_PACKAGES, memory=OTHER_MEMORY))
+    host = hosts.shared(Host("sqlalchemy", SQLALCHEMY_DRIVER, packages=SQLALCHEMY_PACKAGES, memory=SQLALCHEMY_MEMORY))
     child_settings = {"url": url, "folder": str(source.folder.absolute())}
     return SQLAlchemyEngine(source.name, host, child_settings, guarded_dialect=dialect(source.settings))
 
 
 class SQLAlchemyEngine:
-    """A database. `settings` are those of its child; queries in the dialect `guarded` are parsed first."""
+    """A database; `settings` are those of its child. With a `guarded_dialect` queries are parsed before they run."""
 
     def __init__(
         self, name: str, host: Host, settings: Mapping[str, Any], *, guarded_dialect: str | None = None

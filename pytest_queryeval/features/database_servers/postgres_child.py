@@ -25,10 +25,10 @@ from sqlalchemy.pool import NullPool
 from pytest_queryeval.features.database_servers.databases import (
     CHECK_URL,
     COLUMNS,
-    described,
-    redacted,
+    column_rows,
+    redact,
     secrets_of,
-    statements,
+    table_statements,
 )
 from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
@@ -38,28 +38,28 @@ from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Setti
 
 CONNECTIONS = 8
 CURSOR = "queryeval"
-CHECKS_CLIENT = 140_000  # the first version that can check during a query whether its client is still there
+CLIENT_CHECK_VERSION = 140_000  # the first version that can check during a query whether its client is still there
 CHECK_MILLISECONDS = 1_000
 CANCEL_SECONDS = 0.05  # after the server's own limit
-CUT_SECONDS = 0.1  # after it, where a query cannot be cancelled, such as one of hundreds of megabytes
-EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
+CUT_SECONDS = 0.1  # after it, if a query cannot be cancelled, such as one of hundreds of megabytes
+EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
 SQL_ASCII = "SQL_ASCII"  # an encoding in which the server keeps whatever bytes it is given
-# They change answers. Those that name the server and the user stay.
+# Environment variables that change answers; those that name the server and the user stay.
 SESSION_VARIABLES = ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO")
 # The formats that the loaders read, whatever the database, the role or the URL prefer.
 FORMATS = "SET DateStyle = ISO; SET IntervalStyle = postgres"
 IDLE_SECONDS = 5.0  # after which the server ends the transaction of an answer that was not read to its end
 
-# Volatile functions of the system that only read. All others are refused: a READ ONLY transaction does not keep them
+# Volatile functions of the system that only read. All others are refused: a READ ONLY transaction does not prevent them
 # from ending sessions, taking locks, reading the server's files, or running a text as SQL.
-HARMLESS = frozenset(
+READING_FUNCTIONS = frozenset(
     (
         *("clock_timestamp", "current_query", "currval", "gen_random_uuid", "lastval", "random", "random_normal"),
         *("timeofday", "uuidv4", "uuidv7", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "pg_is_in_recovery"),
         *("pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"),
     )
 )
-REFUSED = """
+REFUSED_FUNCTIONS = """
     SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
     LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid
         AND d.deptype = 'e' AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
@@ -77,8 +77,8 @@ VIEWS = """
     WHERE c.relkind = 'v' AND (c.relnamespace = 'pg_catalog'::pg_catalog.regnamespace OR d.objid IS NOT NULL)
 """
 # Passwords, which superusers may read.
-PASSWORDS = frozenset(("pg_authid", "pg_shadow", "pg_subscription", "pg_user_mapping", "pg_user_mappings"))
-_CALLED = re.compile(r"([a-z_][a-z0-9_$]*)\(")
+PASSWORD_TABLES = frozenset(("pg_authid", "pg_shadow", "pg_subscription", "pg_user_mapping", "pg_user_mappings"))
+_CALL = re.compile(r"([a-z_][a-z0-9_$]*)\(")
 _WORD = re.compile(r"[a-z_][a-z0-9_$]*")
 _WRITE = re.compile(r"\b(?:insert\s+into|delete\s+from|merge\s+into|update\s+(?:\S+\s+){1,4}set)\b", re.IGNORECASE)
 
@@ -102,11 +102,11 @@ VERDICTS = {
 }
 # Functions of the server that refuse several statements, SELECT INTO, and a WITH that writes; messages are translated.
 UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "transformSelectStmt"))
-MISPLACED = ("42601", "0A000")  # syntax_error, feature_not_supported
+MISPLACED_WRITE_STATES = ("42601", "0A000")  # syntax_error, feature_not_supported
 
 
 class Session:
-    """One connection and its transaction; `refused` holds the functions and views that a query must not name."""
+    """One connection and its transaction; `refused_names` are the functions and views that a query must not name."""
 
     def __init__(self, url: str) -> None:
         parsed_url = sqlalchemy.make_url(url)
@@ -117,12 +117,12 @@ class Session:
         self.connection.execute(FORMATS.encode())
         self._lenient = self.connection.info.parameter_status("server_encoding") == SQL_ASCII
         register_loaders(self.connection, lenient=self._lenient)
-        if self.connection.info.server_version >= CHECKS_CLIENT:
+        if self.connection.info.server_version >= CLIENT_CHECK_VERSION:
             with suppress(psycopg.Error):  # not on every system
                 self.connection.execute(f"SET client_connection_check_interval = {CHECK_MILLISECONDS}")
-        functions = frozenset(name for (name,) in self.connection.execute(REFUSED)) - HARMLESS
-        views = (name for name, text in self.connection.execute(VIEWS) if functions.intersection(_CALLED.findall(text)))
-        self.refused = functions.union(views, PASSWORDS)
+        functions = frozenset(name for (name,) in self.connection.execute(REFUSED_FUNCTIONS)) - READING_FUNCTIONS
+        views = (name for name, text in self.connection.execute(VIEWS) if functions.intersection(_CALL.findall(text)))
+        self.refused_names = functions.union(views, PASSWORD_TABLES)
 
     def begin(self, seconds: float) -> None:
         """Start the transaction of a query."""
@@ -134,8 +134,8 @@ class Session:
             f"SET LOCAL idle_in_transaction_session_timeout = {idle}".encode()
         )
 
-    def take_any_bytes(self) -> None:
-        """Read bytes that are not UTF-8, until the end of the transaction: an SQL_ASCII database may hold them."""
+    def accept_any_bytes(self) -> None:
+        """Accept bytes that are not UTF-8 until the end of the transaction: an SQL_ASCII database may have some."""
         if self._lenient:
             self.connection.execute(b"SET LOCAL client_encoding = SQL_ASCII")
 
@@ -171,14 +171,14 @@ class Driver(driver.TableDriver):
         self._url, self._query, self._deadline = settings["url"], query, began + timeout
         self._alarm.clear()
         session = self._begin(timeout)
-        refuse(query, session.refused)
+        refuse(query, session.refused_names)
         seconds_left = timeout - (monotonic() - began)
         self._alarm.set((seconds_left + CANCEL_SECONDS, session.cancel), (seconds_left + CUT_SECONDS, session.cut))
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
         result = cursor.pgresult
-        names = tuple(text_of(result.fname(at) or b"") for at in range(result.nfields)) if result else ()
-        session.take_any_bytes()
+        names = tuple(text_of(result.fname(place) or b"") for place in range(result.nfields)) if result else ()
+        session.accept_any_bytes()
 
         def fetch(count: int) -> list[Any]:
             rows = cursor.fetchmany(count)
@@ -191,11 +191,11 @@ class Driver(driver.TableDriver):
 
     def describe(self, settings: Settings) -> Answer:
         """List the columns of the tables and views of the default schema; raises `Fault`."""
-        return make_answer(COLUMNS, self._inspect(settings["url"], described))
+        return make_answer(COLUMNS, self._inspect(settings["url"], column_rows))
 
     def ddl(self, settings: Settings) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises `Fault`."""
-        return make_answer(("sql",), self._inspect(settings["url"], statements))
+        return make_answer(("sql",), self._inspect(settings["url"], table_statements))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
@@ -203,7 +203,7 @@ class Driver(driver.TableDriver):
         kind, text = ("timeout", "") if is_cut else verdict(error, self._query)
         if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "rejected", f"the query was ended from elsewhere: {text}"
-        text = "" if kind == "timeout" else redacted(text, secrets_of(self._url))
+        text = "" if kind == "timeout" else redact(text, secrets_of(self._url))
         session = self._sessions.get(self._url)
         if session:
             try:
@@ -221,7 +221,7 @@ class Driver(driver.TableDriver):
             raise Fault(str(getattr(error, "orig", None) or error) + f" {CHECK_URL}") from error
 
     def _begin(self, seconds: float) -> Session:
-        """Begin a transaction on the connection, or on a new one where the server has ended it meanwhile."""
+        """Begin a transaction on the connection, or on a new one if the server has ended it meanwhile."""
         try:
             if self._url in self._sessions:
                 with suppress(psycopg.Error):
@@ -250,14 +250,14 @@ def refuse(query: str, functions: frozenset[str]) -> None:
     if word in COMMANDS:
         raise Refused(word.upper())
     lower = query.lower()
-    # Anywhere, also within a text, which another function may run. U& writes names by the codes of their letters.
+    # Names count anywhere, also in a text, which another function may run. U& writes names by the codes of letters.
     refused_names = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)
     if refused_names:
         raise Refused(refused_names[0])
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:
-    """Return the kind of a failure of `query`, and its message; "fault" only where the query was not sent."""
+    """Return the kind of a failure of `query`, and its message; "fault" only if the query was not sent."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, Refused):
@@ -272,6 +272,6 @@ def verdict(error: Exception, query: str) -> tuple[str, str]:
     if not state:
         return ("too_large", "out of memory") if "out of memory" in str(error) else ("rejected", str(error))
     text = ". ".join(part for part in (error.diag.message_primary, error.diag.message_hint) if part)
-    if error.diag.source_function in UNSAFE_PLACES or (state in MISPLACED and _WRITE.search(query)):
+    if error.diag.source_function in UNSAFE_PLACES or (state in MISPLACED_WRITE_STATES and _WRITE.search(query)):
         return "unsafe", f"only one query that reads is allowed: {text}"
     return VERDICTS.get(state) or VERDICTS.get(state[:2], "invalid"), text

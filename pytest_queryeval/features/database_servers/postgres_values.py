@@ -1,6 +1,6 @@
 """Loaders for values of PostgreSQL that Python has no type for, or compares differently. Imported by child processes.
 
-Values that are equal for PostgreSQL become the same value, as far as a single value shows.
+Values that are equal for PostgreSQL become the same value, as far as one value alone allows.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
-# Read as PostgreSQL writes them: Python's text of a range or a record is the answer of no other query.
-TEXTS = (
+# Read as PostgreSQL writes them: no other query would answer with Python's text of a range or a record.
+TYPES_AS_TEXT = (
     *("inet", "cidr", "record", "hstore"),
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
     *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
 )
-PLAIN = ("text", "varchar", "name", '"char"')
-OTHERS = 0  # the oid under which the loader of all other types is registered
-TIMES = ("date", "time", "timetz", "timestamp", "timestamptz")
+TEXT_TYPES = ("text", "varchar", "name", '"char"')
+OID_OF_OTHERS = 0  # the oid under which the loader of all other types is registered
+TIME_TYPES = ("date", "time", "timetz", "timestamp", "timestamptz")
 _INTERVAL = re.compile(
     r"(?:(?P<years>-?\d+) years?)? ?(?:(?P<months>-?\d+) mons?)? ?(?:(?P<days>-?\d+) days?)? ?"
     r"(?:(?P<sign>[+-])?(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d(?:\.\d+)?))?"
@@ -48,7 +48,7 @@ class LenientLoader(Loader):
 
 
 class PaddedLoader(LenientLoader):
-    """Reads `char(n)` without the blanks at its end, which PostgreSQL does not compare."""
+    """Reads `char(n)` without the blanks at its end, which PostgreSQL ignores in comparisons."""
 
     def load(self, data: Buffer) -> str:
         """Return the text."""
@@ -76,7 +76,7 @@ class IntervalLoader(Loader):
     """Intervals as timedeltas with months of 30 days, as PostgreSQL compares them."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the value; its text where it is too long, or the server's `intervalstyle` is another one."""
+        """Return the value; its text if it is too long, or in the format of another `intervalstyle`."""
         text = text_of(data)
         match = _INTERVAL.fullmatch(text)
         if not match:
@@ -91,10 +91,10 @@ class IntervalLoader(Loader):
 
 
 class JsonLoader(Loader):
-    """JSON text with sorted keys, and no zeros at the end of numbers; of scalars too: a JSON null is not NULL."""
+    """JSON as text, also of scalars: a JSON null is not NULL. Keys are sorted, numbers have no zeros at their end."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the text, as it came where Python cannot read it."""
+        """Return the text; as it came if Python cannot read it."""
         text = text_of(data)
         try:
             if _HAS_FRACTION.search(text):
@@ -125,16 +125,16 @@ def _json_text(value: Any) -> str:
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:
     """Register the loaders above; `lenient` accepts texts that are not UTF-8."""
     adapters = connection.adapters
-    texts = LenientLoader if lenient else TextLoader
-    for text_type in (*PLAIN, OTHERS) if lenient else ():
-        adapters.register_loader(text_type, texts)
-    for name in TIMES:
+    text_loader = LenientLoader if lenient else TextLoader
+    for text_type in (*TEXT_TYPES, OID_OF_OTHERS) if lenient else ():
+        adapters.register_loader(text_type, text_loader)
+    for name in TIME_TYPES:
         inner = adapters.get_loader(adapters.types[name].oid, psycopg.pq.Format.TEXT)
         adapters.register_loader(name, type("FallbackLoader", (FallbackLoader,), {"inner": inner}))
     adapters.register_loader("bpchar", PaddedLoader)
     adapters.register_loader("interval", IntervalLoader)
     for name in ("json", "jsonb"):
         adapters.register_loader(name, JsonLoader)
-    for name in TEXTS:
+    for name in TYPES_AS_TEXT:
         if adapters.types.get(name):
-            adapters.register_loader(name, texts)
+            adapters.register_loader(name, text_loader)

@@ -1,4 +1,4 @@
-"""Any database that SQLAlchemy has a dialect for, in a child process; the parent has checked that a text is one query.
+"""Any database with a dialect of SQLAlchemy, in a child process; the parent checks that a text is one query.
 
 Loaded by `host_child.py`. The transaction is read-only where a recipe below makes it so, and is always rolled back.
 """
@@ -25,10 +25,10 @@ from sqlalchemy.pool import NullPool
 from pytest_queryeval.features.database_servers.databases import (
     CHECK_URL,
     COLUMNS,
-    described,
-    redacted,
+    column_rows,
+    redact,
     secrets_of,
-    statements,
+    table_statements,
 )
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
@@ -37,10 +37,10 @@ from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Settings, Verd
 from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
 
 CONNECTIONS = 8
-EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
+EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
 STOP_SECONDS = 0.05  # after the server's own limit, where it has one
 DESCRIBE_SECONDS = 60.0
-MEMORY = ("", ":memory:")
+IN_MEMORY_NAMES = ("", ":memory:")
 SQLITE_MAGIC = b"SQLite format 3\0"
 
 
@@ -71,8 +71,8 @@ RECIPES = {
     "trino": Recipe(before=("SET SESSION query_max_run_time = '{milliseconds}ms'",)),
 }
 DUCKDB = {"enable_external_access": "false", "lock_configuration": "true"}
-# By the error number of the drivers of MySQL and MariaDB; others are invalid, also that of an unknown database, which a
-# query may name. The parent asks whether the source or the query is at fault where one is "rejected".
+# By the error number of the drivers of MySQL and MariaDB; all others are invalid, also that of an unknown database,
+# which a query may name. After "rejected" the parent finds out whether the source or the query is at fault.
 MYSQL_VERDICTS = {
     **dict.fromkeys((1317, 1969, 3024), "timeout"),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1290, 1370, 1792, 1836), "unsafe"),
@@ -98,9 +98,9 @@ class Driver(driver.TableDriver):
         warnings.simplefilter("ignore")
         logging.disable()
         self._alarm = Alarm()
-        self._open: OrderedDict[str, sqlalchemy.Connection] = OrderedDict()
+        self._connections: OrderedDict[str, sqlalchemy.Connection] = OrderedDict()
         self._settings: Settings = {"url": ""}
-        self._unread: tuple[str, Any] | None = None
+        self._unread_result: tuple[str, Any] | None = None
         self._deadline = 0.0
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
@@ -108,31 +108,31 @@ class Driver(driver.TableDriver):
         deadline = self._deadline = monotonic() + timeout
         self._alarm.clear()
         self._settings = settings
-        # Some drivers read an answer to its end before the next query, even when its result is gone: the connection is
-        # closed instead, and the result kept until then.
-        if self._unread and self._unread[0] in self._open:
-            self._drop(self._unread[0])
-        self._unread = None
+        # Some drivers read an answer to its end before the next query, even if its result no longer exists: so the
+        # result is kept, and the connection closed.
+        if self._unread_result and self._unread_result[0] in self._connections:
+            self._drop(self._unread_result[0])
+        self._unread_result = None
         connection = self._begin(timeout)
         stop = stop_of(connection.connection.driver_connection)
         self._alarm.set((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
-        # Some databases begin or end texts and comments by these, and others do not.
+        # In some databases these characters begin or end texts and comments, in others they do not.
         is_plain = not any(mark in query for mark in "\\#$")
         statement = without_end(query) if is_plain else query.rstrip("; \t\r\n\f")
         result = connection.exec_driver_sql(statement, execution_options=options)
         if not result.returns_rows:
             raise ValueError("the query gives no rows")
 
-        self._unread = settings["url"], result
+        self._unread_result = settings["url"], result
 
         def fetch(count: int) -> list[Any]:
             rows = result.fetchmany(count)
-            if monotonic() > deadline:  # a function that a limit ends may return a value all the same
+            if monotonic() > deadline:  # a function that the limit ended may return a value nevertheless
                 raise TimeoutError
             if len(rows) < count:
-                self._unread = None
+                self._unread_result = None
                 self._alarm.clear()
                 end(connection)
             return encode_rows(rows)
@@ -141,11 +141,11 @@ class Driver(driver.TableDriver):
 
     def describe(self, settings: Settings) -> Answer:
         """List the columns of the tables and views of the default schema; raises like `run`."""
-        return make_answer(COLUMNS, self._inspect(settings, described))
+        return make_answer(COLUMNS, self._inspect(settings, column_rows))
 
     def ddl(self, settings: Settings) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises like `run`."""
-        return make_answer(("sql",), self._inspect(settings, statements))
+        return make_answer(("sql",), self._inspect(settings, table_statements))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
@@ -153,11 +153,11 @@ class Driver(driver.TableDriver):
         kind, text = ("timeout", "") if is_late else verdict(error)
         if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "rejected", f"the query was ended from elsewhere: {text}"
-        text = "" if kind == "timeout" else redacted(text, secrets_of(self._settings["url"]))
+        text = "" if kind == "timeout" else redact(text, secrets_of(self._settings["url"]))
         url = self._settings["url"]
-        if url in self._open:
+        if url in self._connections:
             try:
-                end(self._open[url])
+                end(self._connections[url])
             except Exception:  # noqa: BLE001 - drivers raise errors of any type
                 self._drop(url)
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
@@ -170,29 +170,29 @@ class Driver(driver.TableDriver):
         return rows
 
     def _begin(self, seconds: float) -> sqlalchemy.Connection:
-        """Begin a transaction on the connection, or on a new one where the server has ended it meanwhile."""
+        """Begin a transaction on the connection, or on a new one if the server has ended it meanwhile."""
         url = self._settings["url"]
-        if url in self._open:
+        if url in self._connections:
             with suppress(Exception):  # a new connection shows what is wrong
-                begin(self._open[url], seconds)
-                self._open.move_to_end(url)
-                return self._open[url]
+                begin(self._connections[url], seconds)
+                self._connections.move_to_end(url)
+                return self._connections[url]
             self._drop(url)
         try:
             connection = connect(**self._settings)
-            command(connection, recipe_of(connection).connected)
+            run_commands(connection, recipe_of(connection).connected)
         except Fault:
             raise
         except Exception as error:
-            raise Fault(f"{words(error)} {CHECK_URL}") from error
-        self._open[url] = connection
-        begin(self._open[url], seconds)
-        if len(self._open) > CONNECTIONS:
-            self._drop(next(iter(self._open)))
-        return self._open[url]
+            raise Fault(f"{message_of(error)} {CHECK_URL}") from error
+        self._connections[url] = connection
+        begin(self._connections[url], seconds)
+        if len(self._connections) > CONNECTIONS:
+            self._drop(next(iter(self._connections)))
+        return self._connections[url]
 
     def _drop(self, url: str) -> None:
-        connection = self._open.pop(url)
+        connection = self._connections.pop(url)
         with suppress(Exception):  # it is given up in any case
             connection.invalidate()
             connection.close()
@@ -202,7 +202,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
     """Open a connection; files are opened read-only and never created. Raises `Fault` and the errors of the driver."""
     parsed_url = sqlalchemy.make_url(url)
     name = parsed_url.get_backend_name()
-    if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in MEMORY:
+    if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in IN_MEMORY_NAMES:
         path = Path(folder, parsed_url.database)
         if not path.exists():
             raise Fault(f"{path}: no such file")
@@ -231,16 +231,16 @@ def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
         "milliseconds": max(1, round(1000 * seconds)),
         "whole_seconds": max(1, math.ceil(seconds)),
     }
-    command(connection, [text.format(**limits) for text in recipe_of(connection).before])
+    run_commands(connection, [text.format(**limits) for text in recipe_of(connection).before])
 
 
 def end(connection: sqlalchemy.Connection) -> None:
     """End the transaction of a query; raises the errors of the driver."""
-    command(connection, recipe_of(connection).after)
+    run_commands(connection, recipe_of(connection).after)
     connection.rollback()
 
 
-def command(connection: sqlalchemy.Connection, texts: Any) -> None:
+def run_commands(connection: sqlalchemy.Connection, texts: Any) -> None:
     """Run commands that give no rows."""
     for text in texts:
         connection.exec_driver_sql(text).close()
@@ -255,7 +255,7 @@ def stop_of(driver_connection: Any) -> Callable[[], object]:
 
 
 def verdict(error: Exception) -> tuple[str, str]:
-    """Return the kind of a failure, and its message; "fault" only for a file, or where the query was not sent."""
+    """Return the kind of a failure, and its message; "fault" only for a file, or if the query was not sent."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, ValueError):
@@ -263,21 +263,23 @@ def verdict(error: Exception) -> tuple[str, str]:
     cause = cause_of(error)
     if type(cause).__module__.startswith("clickhouse"):
         code = CLICKHOUSE_CODE.search(str(cause))
-        return CLICKHOUSE_VERDICTS.get(int(code[1]) if code else 0, "invalid"), words(error)
+        return CLICKHOUSE_VERDICTS.get(int(code[1]) if code else 0, "invalid"), message_of(error)
     if not isinstance(error, DBAPIError):
-        return ("rejected" if not isinstance(error, SQLAlchemyError) else "invalid"), words(error)
+        return ("rejected" if not isinstance(error, SQLAlchemyError) else "invalid"), message_of(error)
     name = getattr(cause, "sqlite_errorname", "").removeprefix("SQLITE_")
     if name.startswith(SQLITE_FAULTS):
-        return "fault", words(error)
+        return "fault", message_of(error)
     if error.connection_invalidated:
-        return "rejected", words(error)
+        return "rejected", message_of(error)
     if name:
-        return {"READONLY": "unsafe", "TOOBIG": "too_large", "NOMEM": "too_large"}.get(name, "invalid"), words(error)
+        return {"READONLY": "unsafe", "TOOBIG": "too_large", "NOMEM": "too_large"}.get(name, "invalid"), message_of(
+            error
+        )
     code = cause.args[0] if cause and cause.args else None
-    return MYSQL_VERDICTS.get(code if isinstance(code, int) else 0, "invalid"), words(error)
+    return MYSQL_VERDICTS.get(code if isinstance(code, int) else 0, "invalid"), message_of(error)
 
 
-def words(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return the driver's message, without the statement that SQLAlchemy adds."""
     cause = cause_of(error)
     if cause is None:
