@@ -17,7 +17,7 @@ from reference_records import Records
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.json_nodes import parse_json
-from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall, precision, recall
 from pytest_queryeval.features.sdmx.reading import read_selection
 from pytest_queryeval.features.sdmx.scores import match_dimensions
@@ -47,7 +47,7 @@ def version_of_gold(gold: Selection, predicted: Selection, by_dataset: bool) -> 
 DIFFERENCES = {"D21 terms": one_thing_in_gold, "D21 versions": version_of_gold}
 
 
-def sets(matched: Matched) -> tuple[set[Term], set[Term], set[Term]]:
+def sets(matched: MatchedTerms) -> tuple[set[Term], set[Term], set[Term]]:
     return set(matched.true_positives), set(matched.false_positives), set(matched.false_negatives)
 
 

@@ -20,16 +20,16 @@ MAX_LISTED = 12  # known ids
 
 
 def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
-    """Return a sentence for each dataset, dimension and code that is not in the structure, with the nearest that is.
+    """Return a sentence for each dataset, dimension and code that the structure lacks, with the nearest that it has.
 
-    A term with a name only is looked up by its name. A name that differs from that of its id is reported too, except
-    for spaces and unless the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`. Time is not
-    checked, nor are codes of dimensions without a codelist. After MAX_SENTENCES only the number of the others follows.
+    A term that has only a name is looked up by it. A name that differs from that of its id is reported too, unless only
+    spaces differ, or the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`. Time is not checked, nor
+    are codes of dimensions without a codelist. After MAX_SENTENCES sentences only the number of the others follows.
     """
     problems = _problems(selection, structure)
     sentences = tuple(problem.template.format(p=problem) for problem in islice(problems, MAX_SENTENCES))
-    more = sum(1 for _ in problems)
-    return (*sentences, f"and {more:,} more") if more else sentences
+    unlisted_count = sum(1 for _ in problems)
+    return (*sentences, f"and {unlisted_count:,} more") if unlisted_count else sentences
 
 
 def add_labels(selection: Selection, structure: Structure) -> Selection:
@@ -76,17 +76,17 @@ class _KnownIds:
         """Return an id with the name of the term, or the one whose id, or else whose name, is nearest."""
         if (name := collapse_spaces(term.name)) in self.by_name:
             return self.by_name[name]
-        near = None if term.id is None else self._near_ids.to(term.id)
-        if near is None and name and (near_name := self._near_names.to(name)) is not None:
-            near = self.by_name[near_name]
-        return near
+        nearest_id = None if term.id is None else self._near_ids.to(term.id)
+        if nearest_id is None and name and (nearest_name := self._near_names.to(name)) is not None:
+            nearest_id = self.by_name[nearest_name]
+        return nearest_id
 
 
 class _Problem(NamedTuple):
     """What is wrong with a term."""
 
     template: str
-    """A format string, filled from this object as `p`: its attributes take time."""
+    """A format string, filled from this object as `p` when it is shown: the attributes take time to compute."""
     term: Term
     known_ids: _KnownIds
     """The ids that the term could have."""
@@ -95,24 +95,24 @@ class _Problem(NamedTuple):
 
     @property
     def id(self) -> str:
-        return _quoted(self.term.id)
+        return _quote(self.term.id)
 
     @property
     def name(self) -> str:
-        return _quoted(self.term.name)
+        return _quote(self.term.name)
 
     @property
     def known_name(self) -> str:
-        return _quoted(self.known_ids.names[self.term.id or ""])
+        return _quote(self.known_ids.names[self.term.id or ""])
 
     @property
     def hint(self) -> str:
         names = self.known_ids.names
-        near = self.known_ids.nearest(self.term)
-        if near is not None:
-            name = f" ({one_line(names[near], MAX_CHARACTERS)})" if names[near] else ""
-            return f": did you mean {_quoted(near)}{name}?"
-        return f": choose from {', '.join(map(_quoted, names))}" if 0 < len(names) <= MAX_LISTED else ""
+        nearest_id = self.known_ids.nearest(self.term)
+        if nearest_id is not None:
+            name = f" ({one_line(names[nearest_id], MAX_CHARACTERS)})" if names[nearest_id] else ""
+            return f": did you mean {_quote(nearest_id)}{name}?"
+        return f": choose from {', '.join(map(_quote, names))}" if 0 < len(names) <= MAX_LISTED else ""
 
 
 def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:
@@ -151,5 +151,5 @@ def _check_code(term: Term, codes: _KnownIds, *, with_names: bool) -> str:
     return ""
 
 
-def _quoted(text: str | None) -> str:
+def _quote(text: str | None) -> str:
     return f"'{one_line(text or '', MAX_CHARACTERS)}'"

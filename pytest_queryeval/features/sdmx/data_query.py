@@ -39,15 +39,15 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_rest_3: b
     if "," in key and not is_rest_3:
         raise ValueError(f"a key of SDMX 2.1 separates codes by `+`, not by `,`: '{one_line(key, MAX_SHOWN)}'")
     keys = key.split(",") if is_rest_3 else [key]
-    distinct = list(
+    distinct_keys = list(
         dict.fromkeys(_parts(single_key, dataset, dimensions, may_be_short=is_rest_3) for single_key in keys)
     )
-    columns = list(zip(*distinct, strict=True))
-    varying = [column for column in columns if len(set(column)) > 1]
-    if len(varying) > 1:
-        if any(codes is None or len(codes) > 1 for codes in chain.from_iterable(varying)):
+    columns = list(zip(*distinct_keys, strict=True))
+    varying_columns = [column for column in columns if len(set(column)) > 1]
+    if len(varying_columns) > 1:
+        if any(codes is None or len(codes) > 1 for codes in chain.from_iterable(varying_columns)):
             raise ValueError("the keys differ in several dimensions and need one code in each of these: write one key")
-        if len(distinct) < prod(len(set(column)) for column in varying):
+        if len(distinct_keys) < prod(len(set(column)) for column in varying_columns):
             raise ValueError("the keys are not all combinations of their codes, so they are not a selection")
     return tuple(
         None if None in column else tuple(dict.fromkeys(chain.from_iterable(codes or () for codes in column)))
@@ -101,15 +101,15 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
     """Read a data query; its terms have the names that the structure has for their codes.
 
     Dimensions without codes in the query are absent, and time selects nothing. A filter `c[NAME]` is kept even if NAME
-    is not a dimension of the dataset. Raise `ValueError` with one sentence where the text is not a data query,
-    its dataset is not in the structure, or its key does not fit the dimensions.
+    is not a dimension of the dataset. Raise `ValueError` with one sentence if the text is not a data query, if its
+    dataset is not in the structure, or if its key does not fit the dimensions.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"a data query has {len(text):,} characters, more than {MAX_CHARACTERS:,}")
     path, parameters = _split(text)
     if not (start := _start(path)):
         raise ValueError(f"not a data query, which is {FORMS}")
-    resource = _read_path([_decoded(segment) for segment in path[start:]])
+    resource = _read_path([_decode(segment) for segment in path[start:]])
     if structure is None:
         raise ValueError("a data query can be read only with `structure`, which lists the dimensions of its key")
     dataset = _find_dataset(resource, structure)
@@ -117,20 +117,20 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
     names = [dimension.id for dimension in dataset.dimensions]
     codes = dict(zip(names, key_codes(resource.key, dataset.id, names, is_rest_3=resource.is_rest_3), strict=True))
     for name, filter_codes in filters.items():
-        keyed = codes.get(name)
-        if keyed is None or filter_codes is None:
-            codes[name] = filter_codes if keyed is None else keyed
+        key_codes_of_dimension = codes.get(name)
+        if key_codes_of_dimension is None or filter_codes is None:
+            codes[name] = filter_codes if key_codes_of_dimension is None else key_codes_of_dimension
             continue
-        allowed = set(filter_codes)
-        codes[name] = tuple(code for code in keyed if code in allowed)
+        filtered_codes = set(filter_codes)
+        codes[name] = tuple(code for code in key_codes_of_dimension if code in filtered_codes)
         if not codes[name]:
             raise ValueError(f"the key and c[{_excerpt(name)}] have no code in common: the data query selects nothing")
     codes_by_dimension = codes_of(dataset)
     dimensions = []
-    for name, selected in codes.items():
-        if selected is not None:
+    for name, selected_codes in codes.items():
+        if selected_codes is not None:
             labels = codes_by_dimension.get(name) or {}
-            terms = tuple(Term(code, labels.get(code) or None) for code in selected)
+            terms = tuple(Term(code, labels.get(code) or None) for code in selected_codes)
             dimensions.append(DimensionSelection(name, terms))
     version = "" if is_any_version(resource.version) else f"({resource.version})"
     return Selection((DatasetSelection(dataset.id + version, tuple(dimensions)),), by_id=True)
@@ -147,14 +147,14 @@ def _start(path: Sequence[str]) -> int:
     return max((place for place, segment in enumerate(path, start=1) if segment in ("data", "Data")), default=0)
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     try:
-        decoded = unquote(text, errors="strict")
+        decoded_text = unquote(text, errors="strict")
     except UnicodeDecodeError as error:
         raise ValueError(f"'{_excerpt(text)}' in the data query is not UTF-8") from error
-    if _FORBIDDEN.search(decoded):
-        raise ValueError(f"a space or a control character in the data query: '{_excerpt(decoded)}'")
-    return decoded
+    if _FORBIDDEN.search(decoded_text):
+        raise ValueError(f"a space or a control character in the data query: '{_excerpt(decoded_text)}'")
+    return decoded_text
 
 
 def _excerpt(text: str) -> str:
@@ -198,8 +198,8 @@ def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure
     if dataset is None:
         dataset_id = ids[0] if ids else resource.id
         names = datasets.ids if ids else {name.partition(":")[2] for name in datasets.ids}
-        near = did_you_mean(dataset_id, names) if len(dataset_id) <= MAX_SHOWN else ""
-        raise ValueError(f"no dataset '{_excerpt(dataset_id)}' in the structure{near}")
+        hint = did_you_mean(dataset_id, names) if len(dataset_id) <= MAX_SHOWN else ""
+        raise ValueError(f"no dataset '{_excerpt(dataset_id)}' in the structure{hint}")
     return dataset
 
 
@@ -211,12 +211,12 @@ def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
         match = _FILTER.fullmatch(unquote(name))
         if match is None or match[1] == TIME:
             continue
-        dimension = _decoded(match[1])
+        dimension = _decode(match[1])
         shown_name = _excerpt(dimension)
         if dimension in filtered_dimensions:
             raise ValueError(f"the data query filters '{shown_name}' twice: put the codes into one `c[…]`")
         filtered_dimensions.add(dimension)
-        value = _decoded(value)
+        value = _decode(value)
         if "+" in value:
             raise ValueError(f"c[{shown_name}]: no data has two codes at once (`+`): separate codes by `,`")
         codes = []

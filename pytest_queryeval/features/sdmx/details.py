@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.scores import in_target, precision_of, recall_of
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.truncation import one_line, truncate
@@ -55,8 +55,8 @@ class SelectionDetails(TypedDict):
 def selection_text(selection: Selection) -> str:
     """Return a selection for people: a line for each dataset, and below each a line for each of its dimensions.
 
-    Such as `  AREA: NO (North), SO, (East)`, where `(East)` is a term without an id. Of a dataset MAX_DIMENSIONS are
-    listed, and of a dimension MAX_TERMS.
+    The line of a dimension is `  AREA: NO (North), SO, (East)`, where `(East)` is a term without an id. Of a dataset
+    MAX_DIMENSIONS dimensions are listed, and of a dimension MAX_TERMS terms.
     """
     lines = []
     for dataset in selection.datasets:
@@ -75,21 +75,21 @@ def selection_text(selection: Selection) -> str:
     return "\n".join(lines) or NOTHING
 
 
-def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
-    """Return the details of the first MAX_DIMENSIONS dimensions, with `notes` where there are more."""
+def details_of(dimensions: Mapping[str, MatchedTerms]) -> SelectionDetails:
+    """Return the details of the first MAX_DIMENSIONS dimensions, with a note if there are more."""
     dimension_details: dict[str, DimensionDetails] = {}
-    for name, matched in islice(dimensions.items(), MAX_DIMENSIONS):
-        dimension_details[_truncated(name)] = {
-            "precision": precision_of(matched),
-            "recall": recall_of(matched),
-            "in_target": in_target(matched),
-            "counts": {key: len(getattr(matched, key)) for key in LISTS},
-            "true_positives": [_plain_term(term) for term in matched.true_positives[:MAX_TERMS]],
-            "false_negatives": [_plain_term(term) for term in matched.false_negatives[:MAX_TERMS]],
-            "false_positives": [_plain_term(term) for term in matched.false_positives[:MAX_TERMS]],
+    for name, matched_terms in islice(dimensions.items(), MAX_DIMENSIONS):
+        dimension_details[_truncate(name)] = {
+            "precision": precision_of(matched_terms),
+            "recall": recall_of(matched_terms),
+            "in_target": in_target(matched_terms),
+            "counts": {key: len(getattr(matched_terms, key)) for key in LISTS},
+            "true_positives": [_plain_term(term) for term in matched_terms.true_positives[:MAX_TERMS]],
+            "false_negatives": [_plain_term(term) for term in matched_terms.false_negatives[:MAX_TERMS]],
+            "false_positives": [_plain_term(term) for term in matched_terms.false_positives[:MAX_TERMS]],
         }
     counts = {
-        name: {short: dimension["counts"][key] for short, key in COUNTED.items()}
+        name: {short_name: dimension["counts"][key] for short_name, key in COUNTED.items()}
         for name, dimension in dimension_details.items()
     }
     details: SelectionDetails = {
@@ -103,25 +103,25 @@ def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
 
 
 def details_text(dimensions: Mapping[str, DimensionDetails]) -> str:
-    """Return the cell of a report: a block of lines for each dimension under its name, those of gold first.
+    """Return the text of a cell: a block of lines for each dimension under its name, dimensions of gold first.
 
     `dimensions` are those of `details_of`. A block starts with `[recall: 1.00, precision: 0.67]`; then the lists
     follow, each with its number of terms and a line `  * ID: name` for each of them. Blocks of dimensions without terms
     in gold follow the line `dimensions not in target:`. Empty if no dimension has terms.
     """
     blocks = ["\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if dimension["in_target"]]
-    other_blocks = [
+    extra_blocks = [
         "\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if not dimension["in_target"]
     ]
-    return "\n\n".join([*blocks, *([NOT_IN_TARGET] if other_blocks else ()), *other_blocks])
+    return "\n\n".join([*blocks, *([NOT_IN_TARGET] if extra_blocks else ()), *extra_blocks])
 
 
 def _plain_term(term: Term) -> list[str | None]:
     name = term.label if term.name is None else term.name
-    return [None if text is None else _truncated(text) for text in (term.id, name)]
+    return [None if text is None else _truncate(text) for text in (term.id, name)]
 
 
-def _truncated(text: str) -> str:
+def _truncate(text: str) -> str:
     return truncate(utf8_safe(text), TEXT_CHARACTERS)
 
 

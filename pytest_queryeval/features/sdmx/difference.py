@@ -25,14 +25,17 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
     At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
     """
     dimensions = match_dimensions(gold, predicted)
-    missing_terms = [(name, term) for name, matched in dimensions.items() for term in matched.false_negatives]
-    extra = [(name, term) for name, matched in dimensions.items() for term in matched.false_positives]
-    shared = sum(len(matched.true_positives) for matched in dimensions.values())
+    missing_terms = [
+        (name, term) for name, matched_terms in dimensions.items() for term in matched_terms.false_negatives
+    ]
+    extra_terms = [(name, term) for name, matched_terms in dimensions.items() for term in matched_terms.false_positives]
+    shared_count = sum(len(matched_terms.true_positives) for matched_terms in dimensions.values())
     parts = []
     if missing_terms:
-        parts.append(f"missing {len(missing_terms):,} of {pluralize(shared + len(missing_terms), 'term')}")
-    if extra:
-        parts.append(f"{len(extra):,} extra" if missing_terms else pluralize(len(extra), "extra term"))
+        parts.append(f"missing {len(missing_terms):,} of {pluralize(shared_count + len(missing_terms), 'term')}")
+    if extra_terms:
+        text = f"{len(extra_terms):,} extra" if missing_terms else pluralize(len(extra_terms), "extra term")
+        parts.append(text)
 
     rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     datasets = {rename(dataset): dataset for dataset in dataset_ids(predicted)}
@@ -44,8 +47,8 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
         parts.append(f"extra datasets {list_names(extra_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
     return Difference(
         missing=tuple(_rows(missing_terms[:limit])),
-        extra=tuple(_rows(extra[:limit])),
-        counts=(len(missing_terms), len(extra)),
+        extra=tuple(_rows(extra_terms[:limit])),
+        counts=(len(missing_terms), len(extra_terms)),
         summary=", ".join(parts),
         columns=COLUMNS,
     )
@@ -62,8 +65,8 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
     )
     if extra_datasets or missing_datasets:
         differences.append(("wrong-dataset", "", extra_datasets, missing_datasets))
-    for name, matched in match_dimensions(gold, predicted).items():
-        extra_terms, missing_terms = matched.false_positives, matched.false_negatives
+    for name, matched_terms in match_dimensions(gold, predicted).items():
+        extra_terms, missing_terms = matched_terms.false_positives, matched_terms.false_negatives
         # Of terms with the same id on both sides, the names differ.
         shared_ids = {term.id for term in extra_terms} & {term.id for term in missing_terms}
         extra_names, missing_names = (
@@ -72,7 +75,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         if not extra_names and not missing_names:
             continue
         label: CauseLabel = "wrong-code"
-        if not matched.true_positives and not (extra_names and missing_names):
+        if not matched_terms.true_positives and not (extra_names and missing_names):
             label = "missing-dimension" if missing_names else "extra-dimension"
         differences.append((label, name, extra_names, missing_names))
     differences.sort(key=lambda entry: _ORDER.index(entry[0]))
@@ -88,7 +91,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
 
 
 def _term_text(term: Term, shared_ids: Collection[str | None]) -> str:
-    """Return the id of a term, else its name; both where terms of the other side have the same id."""
+    """Return the id of a term, else its name; both if a term of the other side has the same id."""
     name = term.name or term.label or ""
     return f"{term.id} ({name})" if term.id and name and term.id in shared_ids else term.id or name
 

@@ -47,7 +47,7 @@ class Sdmx(Kind):
         check_options(options)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
-        """Read a selection or its JSON text; a data query is left to the case's structure."""
+        """Read a selection or its JSON text; keep a data query, which `check_gold` reads by the case's structure."""
         if not isinstance(node.value, str):
             return QueryOrAnswer(answer=read_selection(node))
         if node.empty or not node.value.strip():

@@ -1,4 +1,4 @@
-"""Looks up the datasets of a structure by their names, and the nearest of many words."""
+"""Lookup of the datasets of a structure by their names, and of the nearest of many words."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Datasets:
         return [dataset for dataset in self._versions if dataset.partition(":")[2] == id_]
 
     def get(self, dataset: str) -> DatasetStructure | None:
-        """Return the dataset `AGENCY:ID` or `AGENCY:ID(VERSION)`, in its newest version where that one is unknown."""
+        """Return the dataset `AGENCY:ID(VERSION)`; in its newest version if VERSION is missing or unknown."""
         match = _VERSIONED.fullmatch(dataset)
         versions = self._versions.get(match[1] if match else dataset, [])
-        fitting = [candidate for candidate in versions if match and candidate.version == match[2]]
-        return max(fitting or versions, key=lambda candidate: version_order(candidate.version), default=None)
+        fitting_versions = [candidate for candidate in versions if match and candidate.version == match[2]]
+        return max(fitting_versions or versions, key=lambda candidate: version_order(candidate.version), default=None)
 
 
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
@@ -49,7 +49,7 @@ def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None
 
 
 def unlisted_codes(structure: Structure) -> str:
-    """Return a sentence on the dimensions that are not checked as no message lists their codes; empty without any."""
+    """Return a sentence on the dimensions that are not checked, as no message lists their codes; empty without any."""
     unlisted_dimensions = [
         (dimension.id, dataset.id, dimension.unlisted_codes)
         for dataset in structure.datasets
@@ -65,10 +65,10 @@ def unlisted_codes(structure: Structure) -> str:
     return f"codes of {dimensions} in {datasets} are not checked: no file lists those of {codelists}"
 
 
-def list_names(names: Sequence[str], most: int, characters: int) -> str:
-    """Return the first `most` names, truncated, and the number of the others, for a message."""
-    first_names = ", ".join(one_line(name, characters) for name in names[:most])
-    return f"{first_names} and {len(names) - most:,} more" if len(names) > most else first_names
+def list_names(names: Sequence[str], limit: int, characters: int) -> str:
+    """Return the first `limit` names, truncated, and the number of the others, for a message."""
+    first_names = ", ".join(one_line(name, characters) for name in names[:limit])
+    return f"{first_names} and {len(names) - limit:,} more" if len(names) > limit else first_names
 
 
 MAX_WORD_CHARACTERS = 100  # of a word that is looked up
@@ -79,7 +79,7 @@ MAX_COMPARED = 500  # words that difflib compares with one
 class Nearest:
     """Known words, among which the nearest to a wrong one is looked up.
 
-    Only construction takes time for each known word: thousands of lookups in a codelist of 100,000 codes do not take
+    Only construction goes through all known words, so that thousands of lookups among 100,000 codes do not take
     minutes.
     """
 
@@ -95,31 +95,36 @@ class Nearest:
     def to(self, word: str) -> str | None:
         """Return the known word that differs least, None if none is near.
 
-        That is a word that differs in case, by two swapped neighbours, by one replaced letter, or by a letter more or
-        less; else the closest match of difflib among the words with the same first letters.
+        That is a word that differs in case, in two swapped neighbours, in one letter, or by one letter more or less;
+        else the closest match of difflib among the words with the same first letters.
         """
         folded_word = word.casefold()
         if len(folded_word) > MAX_WORD_CHARACTERS:
             return None
-        edits: list[Iterable[str]] = [[folded_word]]
+        candidate_groups: list[Iterable[str]] = [[folded_word]]
         # Every word of one letter would be near to any other.
         if len(folded_word) > 1 and len(folded_word) * len(self._letters) <= MAX_EDITS:
             places, letters = range(len(folded_word)), self._letters
-            swapped = (
-                folded_word[:at] + folded_word[at + 1] + folded_word[at] + folded_word[at + 2 :] for at in places[:-1]
+            swaps = (
+                folded_word[:place] + folded_word[place + 1] + folded_word[place] + folded_word[place + 2 :]
+                for place in places[:-1]
             )
-            replaced = (folded_word[:at] + letter + folded_word[at + 1 :] for at in places for letter in letters)
-            shorter = (folded_word[:at] + folded_word[at + 1 :] for at in places)
-            longer = (
-                folded_word[:at] + letter + folded_word[at:] for at in range(len(folded_word) + 1) for letter in letters
+            replacements = (
+                folded_word[:place] + letter + folded_word[place + 1 :] for place in places for letter in letters
             )
-            edits += [swapped, replaced, chain(shorter, longer)]
-        for words in edits:
+            deletions = (folded_word[:place] + folded_word[place + 1 :] for place in places)
+            insertions = (
+                folded_word[:place] + letter + folded_word[place:]
+                for place in range(len(folded_word) + 1)
+                for letter in letters
+            )
+            candidate_groups += [swaps, replacements, chain(deletions, insertions)]
+        for words in candidate_groups:
             if matches := sorted(candidate for candidate in words if candidate in self._words):
                 return self._words[matches[0]]
         candidates = self._by_start.get(self._start(folded_word), [])
-        near = difflib.get_close_matches(folded_word, candidates[:MAX_COMPARED], n=1)
-        return self._words[near[0]] if near else None
+        close_matches = difflib.get_close_matches(folded_word, candidates[:MAX_COMPARED], n=1)
+        return self._words[close_matches[0]] if close_matches else None
 
     def _start(self, word: str) -> str:
         """Return the first letters, by which words are grouped; empty if all words are few."""

@@ -1,4 +1,4 @@
-"""Matches between the terms of gold and those that are selected."""
+"""Pairs of the terms of gold and those that are selected."""
 
 from __future__ import annotations
 
@@ -11,38 +11,42 @@ from pytest_queryeval.core.selection import Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
+class MatchedTerms:
     """The terms of gold and of a prediction, each once."""
 
     true_positives: tuple[Term, ...]
-    """Terms of gold that are selected, with the id and name of gold, or of predicted where gold has none."""
+    """Terms of gold that are selected, with the id and name of gold, or of predicted if gold has none."""
     false_negatives: tuple[Term, ...]
     """Terms of gold that are not selected."""
     false_positives: tuple[Term, ...]
     """Selected terms that are not in gold."""
 
 
-def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> Matched:
+def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> MatchedTerms:
     """Match the terms of one dimension, one to one and as many as possible.
 
-    Ids and names are compared exactly, including case and spaces. Where gold has only one of the two, only that one is
-    compared; with `by_id` names are compared only where gold has no id. A name that predicted has from the structure (a
-    label, or any with `by_id`) is replaced by the one that gold has for that code. Terms that agree in all that is
-    compared are one. So are a term of predicted and another with only its id or only its name, and likewise two of
-    gold where the shorter one matches no other term: a country with id and name in one dataset and its id alone in the
-    next is not a second country.
+    Ids and names are compared exactly, including case and spaces. If a term of gold has only one of the two, only that
+    one is compared; with `by_id` names are compared only if gold has no id. A name that predicted has from the
+    structure (a label, or with `by_id` any name) is replaced by gold's name for that code.
+
+    Terms that agree in all that is compared count once. A term of predicted with only an id or only a name also counts
+    once with a term that has both, and so does a term of gold unless it matches another term: a country with an id and
+    a name in one dataset, and only its id in the next, is not a second country.
     """
-    gold_terms, predicted_terms = _distinct(gold, by_id), _distinct(_with_names_of_gold(predicted, gold, by_id), by_id)
-    predicted_terms = _without(predicted_terms, _parts(predicted_terms))
+    gold_terms, predicted_terms = (
+        _distinct_terms(gold, by_id),
+        _distinct_terms(_with_names_of_gold(predicted, gold, by_id), by_id),
+    )
+    predicted_terms = _drop(predicted_terms, _partial_terms(predicted_terms))
     pairs = {key: key for key in gold_terms if key in predicted_terms}
-    pairs |= _partial_pairs(_without(gold_terms, pairs), _without(predicted_terms, pairs.values()))
-    implied = _parts(gold_terms)
-    return Matched(
+    pairs |= _partial_pairs(_drop(gold_terms, pairs), _drop(predicted_terms, pairs.values()))
+    implied_keys = _partial_terms(gold_terms)
+    return MatchedTerms(
         true_positives=tuple(
-            _completed(gold_terms[key], predicted_terms[pairs[key]]) for key in gold_terms if key in pairs
+            _merge(gold_terms[key], predicted_terms[pairs[key]]) for key in gold_terms if key in pairs
         ),
-        false_negatives=tuple(term for key, term in _without(gold_terms, pairs).items() if key not in implied),
-        false_positives=tuple(_without(predicted_terms, pairs.values()).values()),
+        false_negatives=tuple(term for key, term in _drop(gold_terms, pairs).items() if key not in implied_keys),
+        false_positives=tuple(_drop(predicted_terms, pairs.values()).values()),
     )
 
 
@@ -56,19 +60,19 @@ def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: 
     names: Mapping[str | None, str] = {
         term.id: term.name for term in gold if term.id is not None and term.name is not None
     }
-    alone = [term.name for term in gold if term.id is None and term.name is not None]
-    fitting = {collapse_spaces(name): name for name in alone} | {name: name for name in alone}
+    names_without_ids = [term.name for term in gold if term.id is None and term.name is not None]
+    spellings = {collapse_spaces(name): name for name in names_without_ids} | {name: name for name in names_without_ids}
     for term in predicted:
-        of_structure = term.label if term.name is None else term.name if by_id else None
-        if of_structure is None:
+        structure_name = term.label if term.name is None else term.name if by_id else None
+        if structure_name is None:
             yield term
             continue
-        name = fitting.get(of_structure, fitting.get(collapse_spaces(of_structure)))
+        name = spellings.get(structure_name, spellings.get(collapse_spaces(structure_name)))
         yield replace(term, name=names.get(term.id, name) if term.name is None else name or term.name)
 
 
-def _distinct(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
-    """Return each compared key with its term: of several names for an id the first in the alphabet."""
+def _distinct_terms(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
+    """Return terms by what is compared of them; of several names for an id, keep the first in the alphabet."""
     if not by_id:
         return {term: term for term in terms}
     terms_by_key: dict[Term, Term] = {}
@@ -80,41 +84,43 @@ def _distinct(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
     return terms_by_key
 
 
-def _without(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
-    left_out = set(keys)
-    return {key: term for key, term in terms.items() if key not in left_out}
+def _drop(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
+    dropped_keys = set(keys)
+    return {key: term for key, term in terms.items() if key not in dropped_keys}
 
 
-def _parts(terms: Mapping[Term, Term]) -> set[Term]:
+def _partial_terms(terms: Mapping[Term, Term]) -> set[Term]:
     """Return the terms that have only the id, or only the name, of a term that has both."""
-    incomplete = {key: term for key, term in terms.items() if term.id is None or term.name is None}
-    if not incomplete:
+    incomplete_terms = {key: term for key, term in terms.items() if term.id is None or term.name is None}
+    if not incomplete_terms:
         return set()
-    complete = [term for term in terms.values() if term.id is not None and term.name is not None]
-    parts = {Term(term.id, None) for term in complete} | {Term(None, term.name) for term in complete}
-    return {key for key, term in incomplete.items() if term in parts}
+    complete_terms = [term for term in terms.values() if term.id is not None and term.name is not None]
+    parts = {Term(term.id, None) for term in complete_terms} | {Term(None, term.name) for term in complete_terms}
+    return {key for key, term in incomplete_terms.items() if term in parts}
 
 
 def _partial_pairs(gold_terms: Mapping[Term, Term], predicted_terms: Mapping[Term, Term]) -> dict[Term, Term]:
-    """Return as many pairs as possible of gold's terms with only an id or a name and predicted's that have it."""
+    """Pair as many terms of gold with only an id or a name as possible with terms of predicted that have it."""
     if not gold_terms:
         return {}
-    fits: dict[Term, list[Term]] = {}
+    gold_parts: dict[Term, list[Term]] = {}
     for key, term in predicted_terms.items():
-        if fitting := [part for part in (Term(term.id, None), Term(None, term.name)) if part in gold_terms]:
-            fits[key] = fitting
-    if all(len(fitting) == 1 for fitting in fits.values()):
-        first: dict[Term, Term] = {}
-        for key, fitting in fits.items():
-            first.setdefault(fitting[0], key)
-        return first
-    gold_keys, predicted_keys = list(dict.fromkeys(chain.from_iterable(fits.values()))), list(fits)
+        if parts_of_term := [part for part in (Term(term.id, None), Term(None, term.name)) if part in gold_terms]:
+            gold_parts[key] = parts_of_term
+    if all(len(parts_of_term) == 1 for parts_of_term in gold_parts.values()):
+        first_keys: dict[Term, Term] = {}
+        for key, parts_of_term in gold_parts.items():
+            first_keys.setdefault(parts_of_term[0], key)
+        return first_keys
+    gold_keys, predicted_keys = list(dict.fromkeys(chain.from_iterable(gold_parts.values()))), list(gold_parts)
     places = {key: place for place, key in enumerate(gold_keys)}
-    pairs = most_pairs([tuple(places[part] for part in fitting) for fitting in fits.values()], len(gold_keys))
+    pairs = most_pairs(
+        [tuple(places[part] for part in parts_of_term) for parts_of_term in gold_parts.values()], len(gold_keys)
+    )
     return {gold_keys[gold_place]: predicted_keys[predicted_place] for predicted_place, gold_place in pairs}
 
 
-def _completed(gold: Term, predicted: Term) -> Term:
+def _merge(gold: Term, predicted: Term) -> Term:
     return Term(
         id=predicted.id if gold.id is None else gold.id,
         name=predicted.name if gold.name is None else gold.name,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.features.sdmx.details import SelectionDetails, details_of
-from pytest_queryeval.features.sdmx.matching import Matched
+from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.scores import (
     Macro,
     Ratios,
@@ -26,9 +26,9 @@ from pytest_queryeval.text.truncation import one_line
 def dataset_precision(gold: Selection, predicted: Selection) -> float:
     """Return the share of selected datasets that gold has.
 
-    Ids are compared exactly, but gold's `A:B` is also predicted's `A:B(9.0.0)`, and all versions of it are one; gold's
-    id with a version is that version only. 0 if gold has datasets and none is selected; without datasets in gold 0
-    if any is selected, else 1. In [0, 1].
+    Ids are compared exactly, except that gold's `A:B` stands for all its versions, such as `A:B(9.0.0)`, which count
+    once; an id of gold with a version stands for that version only. 0 if gold has datasets and none is selected; if
+    gold has none, 0 if any is selected, else 1. In [0, 1].
 
     >>> from pytest_queryeval.core.selection import DatasetSelection
     >>> def selected(*ids):
@@ -52,12 +52,12 @@ def dataset_recall(gold: Selection, predicted: Selection) -> float:
 def macro_precision(
     gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union"
 ) -> Score:
-    """Return the mean over the dimensions of the share of selected terms that gold has.
+    """Return the share of selected terms that gold has, as the mean over the dimensions.
 
-    Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each
-    dataset has its own dimensions, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold's that is not
-    selected has precision 0, and so has one that is selected and not in gold, which `macro="target"` leaves out of the
-    mean. Without terms in gold 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
+    Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each dataset has
+    dimensions of its own, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold that is not selected
+    has precision 0, and so has one that is selected but not in gold; `macro="target"` leaves the latter out of the
+    mean. If gold has no terms, 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
     figures of each dimension, `details.indicator_selection` the same as text.
     Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
@@ -68,29 +68,29 @@ def macro_precision(
     >>> round(macro_precision(selected("GDP", "GDPPC"), selected("GDP", "GDPPC", "GDP_CONST")).value, 2)
     0.67
     """
-    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.precision, details=details)
 
 
 @metric(answers=Selection, check=check_options)
 def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
-    """Return the mean over gold's dimensions of the share of gold's terms that are selected.
+    """Return the share of gold's terms that are selected, as the mean over gold's dimensions.
 
-    As `macro_precision`. A dimension that is not in gold has no recall, whatever `macro` is, an option so that the
-    three metrics can be set alike. Without terms in gold 1. In [0, 1].
+    Terms are matched as in `macro_precision`. `macro` changes nothing, since a dimension that is not in gold has no
+    recall; it is accepted so that the three metrics can have the same options. 1 if gold has no terms. In [0, 1].
     """
-    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.recall, details=details)
 
 
 @metric(answers=Selection, check=check_options)
 def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
     """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 if both are 0. In [0, 1]."""
-    ratios, details = _scored(gold, predicted, by_dataset, macro)
+    ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.f1, details=details)
 
 
-def _scored(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, SelectionDetails]:
+def _score(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, SelectionDetails]:
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     return macro_ratios(dimensions, macro), details_of(dimensions)
 
@@ -104,12 +104,12 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
     """Return the share of the dimension's selected terms that gold has.
 
     As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
-    the dataset. 0 if nothing is selected and if gold has no terms of the dimension; None if neither side has
-    any. In [0, 1].
+    the dataset. 0 if only one side has terms of the dimension; None if neither side has any.
+    In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
-    matched = dimensions.get(dimension)
-    return _without(dimension, dimensions) if matched is None else Score(value=precision_of(matched))
+    matched_terms = dimensions.get(dimension)
+    return _no_score(dimension, dimensions) if matched_terms is None else Score(value=precision_of(matched_terms))
 
 
 @metric(answers=Selection, check=check_options, parameter="dimension")
@@ -119,14 +119,14 @@ def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset:
     0 if nothing is selected; None if gold has no terms of the dimension. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
-    matched = dimensions.get(dimension)
-    value = None if matched is None else recall_of(matched)
-    return _without(dimension, dimensions) if value is None else Score(value=value)
+    matched_terms = dimensions.get(dimension)
+    value = None if matched_terms is None else recall_of(matched_terms)
+    return _no_score(dimension, dimensions) if value is None else Score(value=value)
 
 
-def _without(dimension: str, dimensions: Mapping[str, Matched]) -> Score:
+def _no_score(dimension: str, dimensions: Mapping[str, MatchedTerms]) -> Score:
     gold_dimensions = sorted(
-        one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched)
+        one_line(name, NAME_CHARACTERS) for name, matched_terms in dimensions.items() if in_target(matched_terms)
     )
     dimension_list = (
         ", ".join(gold_dimensions[:MAX_NAMES]) + (", …" if len(gold_dimensions) > MAX_NAMES else "")

@@ -16,33 +16,33 @@ from pytest_queryeval.documents.values import (
     whole_text,
 )
 
-AROUND = "indicator_selection"
+WRAPPER_KEY = "indicator_selection"
 
 
 def read_selection(node: Node) -> Selection:
     """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
 
     A mapping with the list as its `indicator_selection` is read, too, whatever its other keys; an empty list selects
-    nothing. All texts are the source texts of their scalars; an `id` or a `name` that is null, blank or left out is
-    None. Raise `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; those that are null, blank or left
+    out are None. Raise `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
     """
     if isinstance(node.value, dict):
-        if "dataset_id" in node.value and AROUND not in node.value:
+        if "dataset_id" in node.value and WRAPPER_KEY not in node.value:
             raise node.problem("a selection is a list of datasets: write this one as an item of a list")
-        if AROUND not in node.value:
-            raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{AROUND}'")
-        node = node.value[AROUND]
+        if WRAPPER_KEY not in node.value:
+            raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{WRAPPER_KEY}'")
+        node = node.value[WRAPPER_KEY]
     return Selection(datasets=tuple(read_each(items(node), _dataset)))
 
 
 def _dataset(node: Node) -> DatasetSelection:
     entries = known_entries(node, _DATASET)
-    return DatasetSelection(id=_required(entries, "dataset_id", node), dimensions=entries.get("dimensions", ()))
+    return DatasetSelection(id=_required_entry(entries, "dataset_id", node), dimensions=entries.get("dimensions", ()))
 
 
 def _dimension(node: Node) -> DimensionSelection:
     entries = known_entries(node, _DIMENSION)
-    return DimensionSelection(name=_required(entries, "dimension_name", node), terms=entries.get("values", ()))
+    return DimensionSelection(name=_required_entry(entries, "dimension_name", node), terms=entries.get("values", ()))
 
 
 def _term(node: Node) -> Term:
@@ -65,7 +65,7 @@ def _text(node: Node) -> str:
     return source_text
 
 
-def _required(entries: dict[str, Any], key: str, node: Node) -> Any:
+def _required_entry(entries: dict[str, Any], key: str, node: Node) -> Any:
     if key not in entries:
         raise node.problem(f"'{key}' is missing")
     return entries[key]

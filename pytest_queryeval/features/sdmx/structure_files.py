@@ -14,7 +14,7 @@ from pytest_queryeval.features.sdmx.structure_messages import (
     ConceptReference,
     Message,
     Reference,
-    english,
+    english_name,
 )
 from pytest_queryeval.text.truncation import one_line
 
@@ -22,7 +22,7 @@ _NAMESPACE = "http://www.sdmx.org/resources/sdmxml/schemas/"
 MAX_REASON = 200  # characters
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BOOLEANS = ("true", "false", "1", "0")
-_EVALUATED = ("hasFormalLevels", "leveled")  # attributes whose values sdmx1 passes to Python's `eval`
+_EVALUATED_ATTRIBUTES = ("hasFormalLevels", "leveled")  # attributes whose values sdmx1 passes to Python's `eval`
 _DIMENSIONS = ("Dimension", "MeasureDimension")
 
 
@@ -32,7 +32,7 @@ def is_json(data: bytes) -> bool:
 
 
 def read_message(data: bytes) -> Message:
-    """Read the content of a file; raise `ValueError` with the reason where it is not a structure message."""
+    """Read the content of a file; raise `ValueError` with the reason if it is not a structure message."""
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
     document = _XmlScan(data)
@@ -46,11 +46,11 @@ def read_message(data: bytes) -> Message:
         cause = error.__cause__ or error
         reason = one_line(f"{type(cause).__name__}: {cause}", MAX_REASON)
         raise ValueError(f"sdmx1 cannot read it ({reason})") from error
-    schemes = list(_defined(message.concept_scheme))
-    codelists = [*schemes, *_defined(message.codelist), *_defined(message.valuelist)]
+    schemes = list(_definitions(message.concept_scheme))
+    codelists = [*schemes, *_definitions(message.codelist), *_definitions(message.valuelist)]
     return Message(
         codelists={
-            _name(codelist): {item.id: english(item.name.localizations) for item in codelist}
+            _name(codelist): {item.id: english_name(item.name.localizations) for item in codelist}
             for codelist in codelists
             if not getattr(codelist, "extends", None)
         },
@@ -59,9 +59,13 @@ def read_message(data: bytes) -> Message:
             for scheme in schemes
             for concept in scheme
         },
-        structures={_name(structure): _components(structure, document) for structure in _defined(message.structure)},
+        structures={
+            _name(structure): _components(structure, document) for structure in _definitions(message.structure)
+        },
         dataflows={
-            _name(dataflow): _name(dataflow.structure) for dataflow in _defined(message.dataflow) if dataflow.structure
+            _name(dataflow): _name(dataflow.structure)
+            for dataflow in _definitions(message.dataflow)
+            if dataflow.structure
         },
     )
 
@@ -69,9 +73,9 @@ def read_message(data: bytes) -> Message:
 class _XmlScan:
     """A check that a document is complete and safe for sdmx1, which also finds the order of dimensions.
 
-    sdmx1 loses that order where there are measure dimensions or positions: it groups dimensions by their type, and
-    orders them by positions only where the time dimension has one, too. Raise `ValueError` with the reason where the
-    document must not be read.
+    sdmx1 loses that order if there are measure dimensions or positions: it groups dimensions by their type, and orders
+    them by position only if the time dimension has one, too. Raise `ValueError` with the reason if the document must
+    not be read.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -94,7 +98,7 @@ class _XmlScan:
     def dimension_ids(self, structure: Reference) -> Sequence[str]:
         """Return the ids of the dimensions of a data structure, without time, in the order of the key.
 
-        That is by their positions where all have one, else as the document has them. An id is empty if the document
+        That is by their positions if all have one, else as the document has them. An id is empty if the document
         leaves it to the concept.
         """
         dimensions = self._structures.get(structure, [])
@@ -109,7 +113,7 @@ class _XmlScan:
         if not self._root:
             self._root = tag
             self._check_root()
-        for flag in _EVALUATED:
+        for flag in _EVALUATED_ATTRIBUTES:
             if attributes.get(flag, "true") not in _BOOLEANS:
                 raise ValueError(f"its '{flag}' is neither true nor false: '{one_line(attributes[flag])}'")
         name = tag.rpartition(" ")[2]
@@ -136,7 +140,7 @@ class _XmlScan:
             self._in_dimensions = False
 
 
-def _defined(artefacts: Any) -> Iterator[Any]:
+def _definitions(artefacts: Any) -> Iterator[Any]:
     """Yield the artefacts that the message defines: sdmx1 adds empty ones for all that it refers to."""
     return (artefact for artefact in artefacts.values() if not artefact.is_external_reference)
 
@@ -164,7 +168,7 @@ def _components(structure: Any, document: _XmlScan) -> Sequence[Component]:
             id=dimension.id,
             concept=None if scheme is None else ConceptReference(_name(scheme), concept.id),
             codelist=_codelist(dimension.local_representation),
-            has_own=dimension.local_representation is not None,
+            has_representation=dimension.local_representation is not None,
         )
     order = document.dimension_ids(_name(structure))
     return [components[id_] for id_ in (order if set(order) == components.keys() else components)]

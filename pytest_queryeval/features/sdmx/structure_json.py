@@ -16,7 +16,7 @@ from pytest_queryeval.features.sdmx.structure_messages import (
     ConceptReference,
     Message,
     Reference,
-    english,
+    english_name,
 )
 
 Object: TypeAlias = Mapping[str, Any]
@@ -45,17 +45,17 @@ def read_json_message(data: bytes) -> Message:
         raise ValueError("it is not an SDMX-JSON structure message")
     codelists: dict[Reference, Codes] = {}
     for key, items in _SCHEMES.items():
-        for scheme in _defined(content, key):
+        for scheme in _definitions(content, key):
             if not scheme.get("codelistExtensions"):  # else some of its codes are in other lists
                 codelists[_name(scheme)] = {_text(item, "id"): _item_name(item) for item in _items(scheme, items)}
     concepts = {
         ConceptReference(_name(scheme), _text(item, "id")): _codelist(item.get("coreRepresentation"))
-        for scheme in _defined(content, "conceptSchemes")
+        for scheme in _definitions(content, "conceptSchemes")
         for item in _items(scheme, "concepts")
     }
-    structures = {_name(structure): _components(structure) for structure in _defined(content, "dataStructures")}
+    structures = {_name(structure): _components(structure) for structure in _definitions(content, "dataStructures")}
     dataflows = {}
-    for dataflow in _defined(content, "dataflows"):
+    for dataflow in _definitions(content, "dataflows"):
         if (structure := _read_urn(dataflow.get("structure"))) is not None:
             dataflows[_name(dataflow)] = structure[0]
     return Message(codelists=codelists, concepts=concepts, structures=structures, dataflows=dataflows)
@@ -74,7 +74,7 @@ def _components(structure: Object) -> Sequence[Component]:
             id=_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
             concept=None if concept is None else ConceptReference(*concept),
             codelist=_codelist(representation),
-            has_own=bool(representation),
+            has_representation=bool(representation),
         )
         components.append(component)
     return components
@@ -98,21 +98,21 @@ def _name(artefact: Object) -> Reference:
 def _item_name(item: Object) -> str:
     names = item.get("names")
     if isinstance(names, dict) and names:
-        return english({locale: str(name) for locale, name in names.items()})
+        return english_name({locale: str(name) for locale, name in names.items()})
     return str(item.get("name") or "")
 
 
-def _defined(content: Object, key: str) -> Iterator[Object]:
+def _definitions(content: Object, key: str) -> Iterator[Object]:
     return (artefact for artefact in _objects(content, key) if artefact.get("isExternalReference") is not True)
 
 
 def _items(scheme: Object, key: str) -> Iterator[Object]:
     """Yield the items of a scheme with those below them."""
-    pending = list(reversed(_objects(scheme, key)))
-    while pending:
-        item = pending.pop()
+    pending_items = list(reversed(_objects(scheme, key)))
+    while pending_items:
+        item = pending_items.pop()
         yield item
-        pending.extend(reversed(_objects(item, key)))
+        pending_items.extend(reversed(_objects(item, key)))
 
 
 def _objects(parent: Object, key: str) -> Sequence[Object]:

@@ -54,7 +54,7 @@ def load_structure(structure_files: StructureFiles) -> Structure:
         raise structure_files.node.problem(structure)
     try:
         _warn_of_unlisted_codes(files, structure_files.node.location)
-    except QueryEvalWarning as warning:  # where filters make it an error
+    except QueryEvalWarning as warning:  # if filters make it an error
         raise structure_files.node.problem(str(warning)) from warning
     return structure
 
@@ -62,9 +62,9 @@ def load_structure(structure_files: StructureFiles) -> Structure:
 @lru_cache(maxsize=1_000)
 def _warn_of_unlisted_codes(files: tuple[tuple[Path, int], ...], place: Location) -> None:
     structure = _structure(files)
-    unchecked = "" if isinstance(structure, str) else unlisted_codes(structure)
-    if unchecked:
-        message = f"{_names(files)}: {unchecked}"
+    sentence = "" if isinstance(structure, str) else unlisted_codes(structure)
+    if sentence:
+        message = f"{_names(files)}: {sentence}"
         warnings.warn_explicit(message, QueryEvalWarning, str(place.path), place.line)
 
 

@@ -46,7 +46,7 @@ class Component:
     concept: ConceptReference | None
     codelist: Reference | None
     """The codelist of its own representation."""
-    has_own: bool
+    has_representation: bool
     """Whether it has a representation of its own, which replaces that of its concept."""
 
 
@@ -64,8 +64,8 @@ class Message:
     """The data structure of each dataflow."""
 
 
-def english(names: Mapping[str, str]) -> str:
-    """Return the English one of the names by their locales, else the first, else nothing."""
+def english_name(names: Mapping[str, str]) -> str:
+    """Return the English name among names by locale, else the first name, else an empty text."""
     locale = next((locale for locale in names if re.split("[-_]", locale.lower())[0] == "en"), None)
     return names["en"] if "en" in names else names[locale] if locale else next(iter(names.values()), "")
 
@@ -99,12 +99,12 @@ def structure_of(messages: Iterable[Message]) -> Structure:
     lookup = _CodeLookup(_Artefacts(codelists), _Artefacts(concepts))
 
     definitions: list[tuple[Reference, Sequence[Component]]] = []
-    of_dataflows = set()
+    dataflow_structures = set()
     for name, structure_name in dataflows.items():
         if structure := structures.find(structure_name):
-            of_dataflows.add(structure[0])
+            dataflow_structures.add(structure[0])
             definitions.append((name, structure[1]))
-    definitions += [(name, components) for name, components in structures.items() if name not in of_dataflows]
+    definitions += [(name, components) for name, components in structures.items() if name not in dataflow_structures]
     datasets: dict[tuple[str, str], DatasetStructure] = {}
     for name, components in definitions:
         dataset = f"{name.agency}:{name.id}"
@@ -153,7 +153,7 @@ class _CodeLookup:
         A codelist without codes counts as unknown: services leave codes out of lists that are too long.
         """
         concept, codelist = component.concept, component.codelist
-        if not component.has_own and concept is not None:
+        if not component.has_representation and concept is not None:
             scheme = self._concepts.find(concept.scheme)
             if scheme is None or concept.id not in scheme[1]:
                 codes = self._conventional_codes(concept.id)

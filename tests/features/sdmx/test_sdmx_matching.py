@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from selections import FULL_TERMS, ID_TERMS, NAME_TERMS, TERMS, terms
 
 from pytest_queryeval.core.selection import Term
-from pytest_queryeval.features.sdmx.matching import Matched, match_terms
+from pytest_queryeval.features.sdmx.matching import MatchedTerms, match_terms
 
 
-def matched(tp=(), fn=(), fp=()) -> Matched:
-    return Matched(true_positives=terms(*tp), false_negatives=terms(*fn), false_positives=terms(*fp))
+def matched(tp=(), fn=(), fp=()) -> MatchedTerms:
+    return MatchedTerms(true_positives=terms(*tp), false_negatives=terms(*fn), false_positives=terms(*fp))
 
 
 @pytest.mark.parametrize(

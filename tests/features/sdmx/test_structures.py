@@ -20,7 +20,7 @@ from pytest_queryeval.features.sdmx.lookup import Nearest, unlisted_codes
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.features.sdmx.structure_files import read_message
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
-from pytest_queryeval.features.sdmx.structure_messages import english, structure_of
+from pytest_queryeval.features.sdmx.structure_messages import english_name, structure_of
 from pytest_queryeval.suites import requirements
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
@@ -218,7 +218,7 @@ def test_a_dimension_without_an_id_has_that_of_its_concept():
     ],
 )
 def test_names_are_english_where_they_can_be(names, expected):
-    assert english(names) == expected
+    assert english_name(names) == expected
 
 
 def test_json_orders_by_positions_where_all_are_stated_and_may_nest_codes():
