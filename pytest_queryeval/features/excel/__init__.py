@@ -21,12 +21,12 @@ def render_plain_excel(report: Report) -> bytes:
 def _workbook(report: Report, *, published: bool) -> bytes:
     from pytest_queryeval.features.excel.workbook import workbook
 
-    collects = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()  # a workbook is hundreds of thousands of objects that all live until it is written
     try:
         return workbook(report, published=published)
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
 
 

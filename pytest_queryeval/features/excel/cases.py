@@ -1,4 +1,4 @@
-"""The sheet Cases: one row a case with plain headers, those that did not pass first."""
+"""The sheet Cases: a row for each case under plain headers, those that did not pass first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.core.run_metrics import reported_run_metrics
-from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, at
+from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, value_at
 from pytest_queryeval.reports.cells import abstention_columns, part
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.reports.story import causing_edits, edit_text
@@ -22,28 +22,28 @@ PRINTED_METRICS = 4  # more of them would make a printed page too small to read
 
 
 def write_cases(sheet: Sheet, report: Report) -> int:
-    """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
+    """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
-    empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
+    empty_columns = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
     columns = (*ABOUT, *abstention, *_groups(cases)), TIMES_AND_PLACE
-    about, times_and_place = ([column for column in part_ if column not in empty] for part_ in columns)
+    about, times_and_place = ([column for column in group if column not in empty_columns] for group in columns)
     run_metrics = reported_run_metrics()  # which no case has a score of
-    lower, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
+    lower_is_better_metrics, headers = lower_is_better(report["metrics"]), {column.header for column in chain(*columns)}
     metrics = [
         Column(
             header=f"score {name}" if name in headers else name,
-            read=at("scores", name),
-            style="seconds" if name in lower else "score",
+            read=value_at("scores", name),
+            style="seconds" if name in lower_is_better_metrics else "score",
         )
         for name in by_weight(report)
         if name not in run_metrics
     ]
     room = MAX_COLUMNS - len(about) - len(times_and_place)
-    sheet.left_out = max(0, len(metrics) - room)
+    sheet.metrics_left_out = max(0, len(metrics) - room)
     metrics = metrics[:room]
-    printed = len(about) + min(len(metrics), PRINTED_METRICS)
-    return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed)
+    printed_columns = len(about) + min(len(metrics), PRINTED_METRICS)
+    return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed_columns)
 
 
 def _groups(cases: Sequence[CaseReport]) -> Iterator[Column]:
@@ -59,18 +59,18 @@ def _groups(cases: Sequence[CaseReport]) -> Iterator[Column]:
 
 
 def _seconds(name: str) -> Callable[[CaseReport], Any]:
-    """Return a function that reads a time; 0 is that of what was not run."""
+    """Return a function that reads a time; 0, the time of what was not run, becomes None."""
     return lambda case: part(case, name, "seconds") or None
 
 
 CAUSE = Column(header="cause", read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30)
-ROW = Column(header="row", read=at("row"), style="count", note="The row of the table that the case is in.")
+ROW = Column(header="row", read=value_at("row"), style="count", note="The row of the table that the case is in.")
 ABOUT = (
-    Column(header="id", read=at("id"), width=24),
-    Column(header="question", read=at("question"), width=44),
-    Column(header="gold", read=at("gold", "query"), width=42, style="query"),
-    Column(header="predicted", read=at("predicted", "query"), width=42, style="query"),
-    Column(header="outcome", read=at("outcome"), style="outcome"),
+    Column(header="id", read=value_at("id"), width=24),
+    Column(header="question", read=value_at("question"), width=44),
+    Column(header="gold", read=value_at("gold", "query"), width=42, style="query"),
+    Column(header="predicted", read=value_at("predicted", "query"), width=42, style="query"),
+    Column(header="outcome", read=value_at("outcome"), style="outcome"),
     Column(
         header="what is wrong",
         read=lambda case: None if case["outcome"] == "passed" else first_line(case) or None,
@@ -82,7 +82,7 @@ TIMES_AND_PLACE = (
     Column(header="prediction (s)", read=_seconds("prediction"), style="seconds", note="How long the prediction took."),
     Column(header="gold (s)", read=_seconds("gold"), style="seconds", note="How long the gold query ran."),
     Column(header="predicted (s)", read=_seconds("predicted"), style="seconds", note="How long the predicted one ran."),
-    Column(header="file", read=at("path"), width=36),
+    Column(header="file", read=value_at("path"), width=36),
     Column(header="line", read=lambda case: case["line"] or None, style="count"),
     ROW,
 )

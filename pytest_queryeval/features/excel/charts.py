@@ -1,4 +1,4 @@
-"""Excel's own charts of tables on a sheet; their columns change with the cells."""
+"""Charts of tables on a sheet, drawn by Excel, so that they change with the cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 CHART_ROWS = 17  # what a chart of 440 x 320 pixels covers
-ACROSS = 456  # pixels from one chart to the next
+CHART_STEP = 456  # pixels from one chart to the next
 COLOURS = ("#2F6DB5", "#D9822B", "#2E8B57", "#8A4F9E")
-HIDDEN = 60  # the first of two columns with the ends of error bars, which LibreOffice reads from cells only
-TEXT, QUIET, GRID = "#1D2327", "#586069", "#DFE3E6"
+HIDDEN_COLUMN = 60  # the first of two for the ends of error bars, which LibreOffice reads from cells only
+TEXT_COLOUR, QUIET_COLOUR, GRID_COLOUR = "#1D2327", "#586069", "#DFE3E6"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charted:
-    """A table on a sheet, as charts need it."""
+class ChartTable:
+    """A table on a sheet, from which charts are drawn."""
 
     sheet: Sheet
     header_row: int
@@ -45,24 +45,26 @@ class Charted:
     columns: Mapping[str, int]
     """The positions of its columns that are not empty, by header."""
     bars: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
-    """How far each row spreads above and below its value, of columns with error bars."""
+    """For columns with error bars, how far each row spreads above and below its value."""
 
     def cells(self, place: int) -> list[Any]:
         """Return the cells of a column, as XlsxWriter names them."""
         return [self.sheet.name, self.header_row + 1, place, self.header_row + self.rows, place]
 
 
-def insert_charts(book: Workbook, charts: Iterable[tuple[Charted, Chart]], *, row: int) -> int:
-    """Insert charts of which any column has numbers, two side by side; return the first row below them."""
-    drawn = [(table, chart) for table, chart in charts if any(name in table.columns for name in chart.columns)]
-    for number, (table, chart) in enumerate(drawn):
-        place = {"x_offset": 8 + ACROSS * (number % 2), "y_offset": 4, "description": chart.title}
-        table.sheet.worksheet.insert_chart(row + number // 2 * CHART_ROWS, 0, _drawn(book, table, chart), place)
-    return row + (len(drawn) + 1) // 2 * CHART_ROWS
+def insert_charts(book: Workbook, charts: Iterable[tuple[ChartTable, Chart]], *, row: int) -> int:
+    """Insert the charts that have a column with numbers, two side by side; return the first row below them."""
+    drawable_charts = [
+        (table, chart) for table, chart in charts if any(name in table.columns for name in chart.columns)
+    ]
+    for number, (table, chart) in enumerate(drawable_charts):
+        options = {"x_offset": 8 + CHART_STEP * (number % 2), "y_offset": 4, "description": chart.title}
+        table.sheet.worksheet.insert_chart(row + number // 2 * CHART_ROWS, 0, _make_chart(book, table, chart), options)
+    return row + (len(drawable_charts) + 1) // 2 * CHART_ROWS
 
 
-def _drawn(book: Workbook, table: Charted, chart: Chart) -> Any:
-    drawn = book.add_chart({"type": "column", "subtype": "stacked"} if chart.stacked else {"type": "column"})
+def _make_chart(book: Workbook, table: ChartTable, chart: Chart) -> Any:
+    excel_chart = book.add_chart({"type": "column", "subtype": "stacked"} if chart.stacked else {"type": "column"})
     names = [name for name in chart.columns if name in table.columns]
     for number, name in enumerate(names):
         series: dict[str, Any] = {
@@ -73,25 +75,27 @@ def _drawn(book: Workbook, table: Charted, chart: Chart) -> Any:
             "gap": 80,
         }
         if name in table.bars:
-            above, below = (_hidden_cells(table, HIDDEN + side, side, table.bars[name]) for side in (0, 1))
-            line = {"color": QUIET, "width": 1.25}
+            above, below = (_hidden_cells(table, HIDDEN_COLUMN + side, side, table.bars[name]) for side in (0, 1))
+            line = {"color": QUIET_COLOUR, "width": 1.25}
             series["y_error_bars"] = {"type": "custom", "plus_values": above, "minus_values": below, "line": line}
-        drawn.add_series(series)
-    font = {"color": QUIET, "size": 9}
-    axis = {"num_font": font, "line": {"color": GRID}}
+        excel_chart.add_series(series)
+    font = {"color": QUIET_COLOUR, "size": 9}
+    axis = {"num_font": font, "line": {"color": GRID_COLOUR}}
     limit = {"max": chart.max_value} if chart.max_value else {}
     unit = {"name": chart.unit, "name_font": {**font, "bold": False}}
-    drawn.set_title({"name": chart.title, "name_font": {"size": 12, "color": TEXT}, "overlay": False})
-    drawn.set_x_axis(axis)
-    drawn.set_y_axis({**axis, **unit, "min": 0, **limit, "major_gridlines": {"visible": True, "line": {"color": GRID}}})
-    drawn.set_legend({"position": "bottom", "font": font} if len(names) > 1 else {"none": True})
-    drawn.set_chartarea({"border": {"color": GRID}})
-    drawn.show_hidden_data()
-    drawn.set_size({"width": 440, "height": 320})
-    return drawn
+    excel_chart.set_title({"name": chart.title, "name_font": {"size": 12, "color": TEXT_COLOUR}, "overlay": False})
+    excel_chart.set_x_axis(axis)
+    excel_chart.set_y_axis(
+        {**axis, **unit, "min": 0, **limit, "major_gridlines": {"visible": True, "line": {"color": GRID_COLOUR}}}
+    )
+    excel_chart.set_legend({"position": "bottom", "font": font} if len(names) > 1 else {"none": True})
+    excel_chart.set_chartarea({"border": {"color": GRID_COLOUR}})
+    excel_chart.show_hidden_data()
+    excel_chart.set_size({"width": 440, "height": 320})
+    return excel_chart
 
 
-def _hidden_cells(table: Charted, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:
+def _hidden_cells(table: ChartTable, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:
     """Write one side of error bars into a hidden column beside its table, and return a reference to the cells."""
     from xlsxwriter.utility import xl_range_abs
 
@@ -103,6 +107,6 @@ def _hidden_cells(table: Charted, column: int, side: int, bars: Sequence[tuple[f
 
 
 def axis_end(greatest: float) -> float:
-    """Return a round number that is not below a number, for the end of its axis."""
+    """Return a round number that is at least `greatest`, for the end of an axis."""
     unit = 10 ** math.floor(math.log10(greatest)) if greatest > 0 else 1
     return float(next(unit * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if unit * step >= greatest))

@@ -1,4 +1,4 @@
-"""report.csv: one row a case with all its scores, for pandas, DuckDB and spreadsheet programs."""
+"""report.csv: a row for each case with all its scores, for pandas, DuckDB and spreadsheet programs."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.core.report import BaselineReport, GateReport, Report, TotalName, Totals
-from pytest_queryeval.features.excel.charts import Chart, Charted, insert_charts
-from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Sheet, utc
+from pytest_queryeval.features.excel.charts import Chart, ChartTable, insert_charts
+from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Sheet, utc_time
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import (
     CHANGE_HEADER,
@@ -51,7 +51,7 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
     counts, metrics = baseline["cases"], baseline["metrics"]
     facts = {
         "baseline": baseline["path"],
-        "created (UTC)": utc(baseline["created"]),
+        "created (UTC)": utc_time(baseline["created"]),
         "cases in both": counts["common"],
         "fixes": len(baseline["fixes"]),
         "regressions": len(baseline["regressions"]),
@@ -105,8 +105,11 @@ METRICS = ("metric", "mean", "95 % low", "95 % high", "n", "missed")
 def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
     """Write the sheet; `notes` are at its end."""
     row = _head(sheet, report)
-    if joined := report.get("joined"):
-        rows = [[run["name"], utc(run["created"]), run["cases"], (", ".join(run["metrics"]), "text")] for run in joined]
+    if joined_runs := report.get("joined"):
+        rows = [
+            [run["name"], utc_time(run["created"]), run["cases"], (", ".join(run["metrics"]), "text")]
+            for run in joined_runs
+        ]
         row = sheet.block(row, "Joined runs", JOINED, rows)
         sheet.paragraph(row - 1, 0, JOINED_NOTE)
         row += 1
@@ -123,8 +126,8 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
     )
     row = insert_charts(book, [(metrics, means), *([(outcomes, shares)] if outcomes.rows > 1 else [])], row=row) + 1
     row = write_baseline(sheet, report.get("baseline"), row)
-    last = sheet.notes(row, filter(None, (interval_note(report), *notes)))
-    sheet.set_up_page(last, max(PAGE_COLUMNS - 1, *sheet.widths), pages=1 if last < ROWS_OF_A_PAGE else 0)
+    last_row = sheet.notes(row, filter(None, (interval_note(report), *notes)))
+    sheet.set_up_page(last_row, max(PAGE_COLUMNS - 1, *sheet.widths), pages=1 if last_row < ROWS_OF_A_PAGE else 0)
 
 
 def _head(sheet: Sheet, report: Report) -> int:
@@ -134,7 +137,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Rule", run_verdict.rule, "text"),
         ("Cases", run_verdict.counts, "text"),
         *((("Golds", reviewed, "text"),) if (reviewed := errata_text(report)) else ()),
-        ("Created (UTC)", utc(report["created"]), "time"),
+        ("Created (UTC)", utc_time(report["created"]), "time"),
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
         *(("Caution", text_sentence(caution), "text") for caution in cautions(report)),
         *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
@@ -163,19 +166,19 @@ def _gates(sheet: Sheet, gates: list[GateReport], row: int) -> int:
     return row + min(len(gates), MAX_LISTED + 1) + 2
 
 
-def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
-    """Write the table of metrics, shares from 0 to 1 first, which a chart shows; return it and the row below."""
+def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
+    """Write the table of metrics; return its shares from 0 to 1, which come first, for a chart, and the row below."""
     names = sorted(by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
     metrics = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
     rows = [
         [name, statistics["mean"], *(shown_interval(statistics) or (None, None)), statistics["n"], statistics["missed"]]
         for name, statistics in metrics
     ]
-    if more := len(report["metrics"]) - len(metrics):
-        rows.append([f"… and {more:,} more"])
+    if unlisted_count := len(report["metrics"]) - len(metrics):
+        rows.append([f"… and {unlisted_count:,} more"])
     shares = [statistics for _, statistics in metrics if statistics["mean_with_errors"] is not None][:MAX_CHARTED]
-    ends = [shown_interval(statistics) or (statistics["mean"], statistics["mean"]) for statistics in shares]
-    table = Charted(
+    intervals = [shown_interval(statistics) or (statistics["mean"], statistics["mean"]) for statistics in shares]
+    table = ChartTable(
         sheet=sheet,
         header_row=row + 1,
         rows=len(shares),
@@ -183,23 +186,23 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
         bars={
             "mean": [
                 (high - statistics["mean"], statistics["mean"] - low)
-                for statistics, (low, high) in zip(shares, ends, strict=True)
+                for statistics, (low, high) in zip(shares, intervals, strict=True)
             ]
         },
     )
     return table, sheet.block(row, "Metrics", METRICS, rows) if rows else row
 
 
-def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
-    """Write the outcomes by difficulty; return the table without its last row, the total."""
+def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
+    """Write the outcomes by difficulty; return the table without its total, for a chart, and the row below."""
     levels = list(report["groups"]["difficulty"].items())
     names = [name for name in OUTCOME_COLOURS if report["totals"][name]]
     rows = [_counts(level, member["totals"], names) for level, member in levels[:MAX_LISTED]]
-    if more := len(levels) - MAX_LISTED > 0:
-        rows.append([f"… and {more:,} more"])
+    if (unlisted_count := len(levels) - MAX_LISTED) > 0:
+        rows.append([f"… and {unlisted_count:,} more"])
     rows.append(_counts("all", report["totals"], names))
     columns = {str(name): place for place, name in enumerate(names, start=3)}
-    table = Charted(sheet=sheet, header_row=row + 1, rows=min(len(levels), MAX_CHARTED), columns=columns)
+    table = ChartTable(sheet=sheet, header_row=row + 1, rows=min(len(levels), MAX_CHARTED), columns=columns)
     return table, sheet.block(row, "Outcomes", ("difficulty", "cases", "pass rate", *names), rows)
 
 

@@ -1,4 +1,4 @@
-"""A worksheet that takes any text as text: nothing in it is a formula, a link or markup, and none is too long."""
+"""A worksheet that writes any text as text, cut to the length of a cell: never as a formula, a link or markup."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ QUERY_POINTS = 12.5  # the height of a line of a query, whose font is smaller
 FILTER_CHARACTERS = 4  # what the button of a filter covers, and the margins
 TITLE_POINTS = 24
 MIN_WIDTH = 8
-ONE_LINE = 12  # characters of a header that are not wrapped
+UNWRAPPED_CHARACTERS = 12  # the longest header that is not wrapped
 MAX_WIDTH = 40  # of a column of a block
 MAX_LINES = 8  # of a text that are visible
 PAGE_COLUMNS = 10  # that a paragraph goes over
 PAGE_CHARACTERS = 130
 A4 = 9  # Excel's number of this paper size
 DECIMALS = {"score": 3, "share": 1, "seconds": 3, "count": 0}
-TEXTS = ("wrapped", "query", "outcome")
+TEXT_STYLES = ("wrapped", "query", "outcome")
 OUTCOME_STYLES = {
     "passed": "good",
     "failed": "bad",
@@ -41,7 +41,7 @@ OUTCOME_STYLES = {
     "xfailed": "dull",
     "not_run": "dull",
 }
-LOW, MIDDLE, HIGH = "#F6C9C4", "#FAF0D9", "#C9E7D2"  # legible below black text
+LOW_COLOUR, MIDDLE_COLOUR, HIGH_COLOUR = "#F6C9C4", "#FAF0D9", "#C9E7D2"  # legible below black text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Column:
     read: Callable[[CaseReport], Any]
     """Returns its value of a case."""
     width: int = 16
-    """In characters, at most: it is as wide as its texts."""
+    """The greatest width in characters; a column is only as wide as its texts."""
     style: str = "wrapped"
     note: str = ""
     lines: int = MAX_LINES
@@ -67,9 +67,9 @@ class Sheet:
     worksheet: Worksheet
     styles: Mapping[str, Format]
     """The formats of its workbook by name."""
-    cut: int = 0
+    cut_texts: int = 0
     """How many of its texts had to be cut."""
-    left_out: int = 0
+    metrics_left_out: int = 0
     """How many metrics have no column."""
     widths: dict[int, int] = field(default_factory=dict)
     """The widths that its blocks need by column, in characters."""
@@ -83,7 +83,7 @@ class Sheet:
 
     def _write(self, row: int, column: int, value: Cell, style: str) -> None:
         if isinstance(value, str):
-            self.worksheet.write_string(row, column, self._fitting(value), self.styles[style])
+            self.worksheet.write_string(row, column, self._fit_text(value), self.styles[style])
         elif value is not None:
             self.worksheet.write_number(row, column, value, self.styles[style])
 
@@ -93,22 +93,22 @@ class Sheet:
         self.worksheet.set_row(row, TITLE_POINTS)
 
     def block(self, row: int, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-        """Write a title, a header and rows, a value of which may come with its style; return the first row below.
+        """Write a title, a header and rows; return the first row below.
 
-        Columns but the first have numbers.
+        A value may come with its style. All columns except the first have numbers.
         """
         self.title(row, title)
         for column, name in enumerate(header):
             self.heading(row + 1, column, name, style="number header" if column else "header")
-        longest = [len(name) if len(name) <= ONE_LINE else max(map(len, name.split())) for name in header]
+        lengths = [len(name) if len(name) <= UNWRAPPED_CHARACTERS else max(map(len, name.split())) for name in header]
         last = row + 1
         for last, values in enumerate(rows, start=row + 2):
             for column, value in enumerate(values):
-                of_type = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
-                content, style = value if isinstance(value, tuple) else (value, of_type)
+                default_style = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
+                content, style = value if isinstance(value, tuple) else (value, default_style)
                 self.put(last, column, content, style)
-                longest[column] = max(longest[column], len(content) if isinstance(content, str) else MIN_WIDTH)
-        for column, characters in enumerate(longest):
+                lengths[column] = max(lengths[column], len(content) if isinstance(content, str) else MIN_WIDTH)
+        for column, characters in enumerate(lengths):
             self.fit(column, characters)
         self.worksheet.set_row(row + 1, _header_points(header, [self.widths[place] for place in range(len(header))]))
         return last + 2
@@ -121,12 +121,12 @@ class Sheet:
         self.worksheet.set_row(row, LINE_POINTS * min(lines, MAX_LINES))
 
     def notes(self, row: int, notes: Iterable[str]) -> int:
-        """Write notes below each other, and a title above them where there are any; return the first row below."""
+        """Write notes below each other, with a title above them if there are any; return the first row below."""
         note_texts = list(notes)
         if note_texts:
             self.title(row, "Notes")
-        for below, note in enumerate(note_texts, start=row + 1):
-            self.paragraph(below, 0, note)
+        for note_row, note in enumerate(note_texts, start=row + 1):
+            self.paragraph(note_row, 0, note)
         return row + len(note_texts) + 1
 
     def fit(self, column: int, characters: int) -> None:
@@ -149,24 +149,24 @@ class Sheet:
                     continue
                 self._write(row, place, value, column.style)
                 if isinstance(value, str):
-                    longest = len(value)
-                    if longest > column.width or "\n" in value:
+                    length = len(value)
+                    if length > column.width or "\n" in value:
                         texts = value.rstrip("\n").split("\n", column.lines)
-                        longest = max(map(len, texts))
-                        needed = sum(len(text) // column.width + 1 for text in texts)
+                        length = max(map(len, texts))
+                        line_count = sum(len(text) // column.width + 1 for text in texts)
                         points = QUERY_POINTS if column.style == "query" else LINE_POINTS
-                        height = max(height, points * min(column.lines, needed))
+                        height = max(height, points * min(column.lines, line_count))
                 else:
-                    longest = len(f"{value:,.{DECIMALS.get(column.style, 0)}f}")
-                if longest > widths[place]:
-                    widths[place] = longest
+                    length = len(f"{value:,.{DECIMALS.get(column.style, 0)}f}")
+                if length > widths[place]:
+                    widths[place] = length
             if height > LINE_POINTS:
                 self.worksheet.set_row(row, height + 2)
         for place, column in enumerate(columns):
-            header = "header" if column.style in TEXTS else "number header"
+            header = "header" if column.style in TEXT_STYLES else "number header"
             self.heading(0, place, column.header, column.note, style=header)
-            longest = max(map(len, column.header.split())) + FILTER_CHARACTERS
-            widths[place] = max(MIN_WIDTH, longest, min(column.width, widths[place]) + 2)
+            length = max(map(len, column.header.split())) + FILTER_CHARACTERS
+            widths[place] = max(MIN_WIDTH, length, min(column.width, widths[place]) + 2)
             self.worksheet.set_column(place, place, widths[place])
         self.worksheet.set_row(
             0,
@@ -201,7 +201,7 @@ class Sheet:
                     for outcome, look in OUTCOME_STYLES.items()
                 ]
             elif style in ("score", "share"):
-                rules = [scale(1 if style == "score" else 100)]
+                rules = [colour_scale(1 if style == "score" else 100)]
             for rule in rules:
                 self.worksheet.conditional_format(1, places[0], rows, places[-1], rule)
 
@@ -211,12 +211,12 @@ class Sheet:
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
-    def _fitting(self, text: str) -> str:
+    def _fit_text(self, text: str) -> str:
         """Return the text, with a mark where it is cut, in which XlsxWriter finds no markup of its own."""
         if text.startswith("<r>") and text.endswith("</r>"):
-            text += " "  # else it is written as it is, for the parts of a rich text
+            text += " "  # else XlsxWriter takes it for a rich text
         if len(text) > MAX_CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > MAX_CHARACTERS:
-            self.cut += 1
+            self.cut_texts += 1
             mark = f" … [cut: {units:,} characters]"
             text = text.encode("utf-16-le")[: 2 * (MAX_CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
         return text
@@ -228,20 +228,20 @@ def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:
     return LINE_POINTS * min(lines, 3) + 4
 
 
-def at(*path: str) -> Callable[[CaseReport], Any]:
+def value_at(*path: str) -> Callable[[CaseReport], Any]:
     """Return a function that reads the value at a path of names in a case."""
     return lambda case: part(case, *path)
 
 
-def utc(text: str) -> datetime:
-    """Return the moment of a time in the form of ISO 8601, without its zone, which cells do not have."""
+def utc_time(text: str) -> datetime:
+    """Return a time in ISO 8601 as a datetime in UTC, without its zone, which cells cannot have."""
     moment = datetime.fromisoformat(text)
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
-def scale(best: float) -> dict[str, Any]:
+def colour_scale(best: float) -> dict[str, Any]:
     """Return a scale of three colours from 0 to the best value."""
     numbers = {"min_type": "num", "mid_type": "num", "max_type": "num"}
     values = {"min_value": 0, "mid_value": best / 2, "max_value": best}
-    colours = {"min_color": LOW, "mid_color": MIDDLE, "max_color": HIGH}
+    colours = {"min_color": LOW_COLOUR, "mid_color": MIDDLE_COLOUR, "max_color": HIGH_COLOUR}
     return {"type": "3_color_scale", **numbers, **values, **colours}

@@ -22,7 +22,7 @@ from pytest_queryeval.reports.sections import group_metrics
 from pytest_queryeval.results.aggregation import reached_count, shown_interval
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
-MEASURED = (*NUMBERS, "sum", "p95")
+MEASURE_COLUMNS = (*NUMBERS, "sum", "p95")
 HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
 SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
 DATA_QUERY = "Data Query Metrics"
@@ -47,10 +47,10 @@ def _blocks(report: Report) -> Iterator[Block]:
     if kinds.keys() != {SDMX}:
         yield "Metrics", HEADER, _metrics(report["metrics"])
     if report["measures"]:
-        measured = [
+        measure_rows = [
             [name, *_spread(spread), spread["sum"], spread["p95"]] for name, spread in report["measures"].items()
         ]
-        yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
+        yield "Times (s), tokens, costs", ("measure", *MEASURE_COLUMNS), measure_rows
     if "trials" in report:
         trials = report["trials"]
         pairs = enumerate(zip(trials["pass_at"], trials["pass_hat"], strict=False), start=1)
@@ -82,7 +82,7 @@ def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell
         for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
         if statistics is not None
     ]
-    return rows + _more(dimensions)
+    return rows + _unlisted_row(dimensions)
 
 
 def _spider_table(table: SpiderTable) -> list[list[Cell]]:
@@ -103,7 +103,7 @@ def _spider_table(table: SpiderTable) -> list[list[Cell]]:
 def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """Return the header and a row for each value of the group, with mean and n of each metric of any value."""
+    """Return the header and a row for each value of the group, with mean and n of each metric that any value has."""
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [
@@ -118,8 +118,10 @@ def _group(
         ]
         for value, member in list(members.items())[:MAX_LISTED]
     ]
-    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _more(members)
+    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _unlisted_row(
+        members
+    )
 
 
-def _more(members: Sized) -> list[list[Cell]]:
+def _unlisted_row(members: Sized) -> list[list[Cell]]:
     return [[f"… and {len(members) - MAX_LISTED:,} more"]] if len(members) > MAX_LISTED else []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.report import GroupReport, MetricStatistics, Report, TotalName
-from pytest_queryeval.features.excel.charts import Chart, Charted, axis_end, insert_charts
+from pytest_queryeval.features.excel.charts import Chart, ChartTable, axis_end, insert_charts
 from pytest_queryeval.features.excel.published import (
     DETAILS,
     OVERLAP,
@@ -15,14 +15,14 @@ from pytest_queryeval.features.excel.published import (
     SOFT_F1,
     SUBSET,
     VES,
-    Published,
+    PublishedColumn,
     details_note,
     metric_of,
     summary_note,
     time_note,
     time_of,
 )
-from pytest_queryeval.features.excel.sheet import Sheet, scale
+from pytest_queryeval.features.excel.sheet import Sheet, colour_scale
 from pytest_queryeval.reports.cells import Cell
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ MAX_LISTED = 200  # difficulties
 
 def write_summary(book: Workbook, sheet: Sheet, report: Report) -> None:
     """Write the table by difficulty, its charts, and notes on what its columns and those of Details have."""
-    below = _by_difficulty(book, sheet, report)
-    sheet.set_up_page(sheet.notes(below, _notes(report)), len(HEADER) - 1)
+    next_row = _by_difficulty(book, sheet, report)
+    sheet.set_up_page(sheet.notes(next_row, _notes(report)), len(HEADER) - 1)
 
 
 def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
@@ -74,18 +74,22 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
     rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
-    styled = [[(value, _style(header)) for header, value in zip(HEADER, values, strict=True)] for values in rows]
-    below = sheet.block(0, "By difficulty", HEADER, styled)
+    styled_rows = [[(value, _style(header)) for header, value in zip(HEADER, values, strict=True)] for values in rows]
+    next_row = sheet.block(0, "By difficulty", HEADER, styled_rows)
     for place, name in enumerate(HEADER):
         if name in notes:
             sheet.heading(HEADER_ROW, place, name, notes[name], style="number header")
         if _style(name) == "share":
-            sheet.worksheet.conditional_format(HEADER_ROW + 1, place, below - 2, place, scale(100))
-    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(row[place] is not None for row in rows)}
-    measured = [group["measures"].get(time_of(report) or "") for group in (*(member for _, member in levels), report)]
-    times = [(time["mean"], time["std"] or 0.0) if time else (0.0, 0.0) for time in measured]
+            sheet.worksheet.conditional_format(HEADER_ROW + 1, place, next_row - 2, place, colour_scale(100))
+    filled_columns = {
+        HEADER[place]: place for place in range(1, len(HEADER)) if any(row[place] is not None for row in rows)
+    }
+    time_statistics = [
+        group["measures"].get(time_of(report) or "") for group in (*(member for _, member in levels), report)
+    ]
+    times = [(time["mean"], time["std"] or 0.0) if time else (0.0, 0.0) for time in time_statistics]
     bars = {MEAN_TIME: [(std, min(mean, std)) for mean, std in times]}
-    table = Charted(sheet=sheet, header_row=HEADER_ROW, rows=len(rows), columns=filled, bars=bars)
+    table = ChartTable(sheet=sheet, header_row=HEADER_ROW, rows=len(rows), columns=filled_columns, bars=bars)
     mean_time = Chart(
         title="Mean time of a prediction",
         columns=(MEAN_TIME,),
@@ -93,7 +97,7 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
         max_value=axis_end(max(mean + std for mean, std in times)),
     )
     charts = (*CHARTS, mean_time, SIZES) if report["totals"]["cases"] else ()
-    return insert_charts(book, [(table, chart) for chart in charts], row=below) + 1
+    return insert_charts(book, [(table, chart) for chart in charts], row=next_row) + 1
 
 
 def _style(header: str) -> str:
@@ -121,7 +125,7 @@ def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
     ]
 
 
-def _mean(column: Published, report: Report, member: GroupReport | Report) -> float | None:
+def _mean(column: PublishedColumn, report: Report, member: GroupReport | Report) -> float | None:
     """Return the mean of the metric of a column, in the unit of the column."""
     statistics = _statistics_of(column, report, member)
     if statistics is None:
@@ -130,12 +134,12 @@ def _mean(column: Published, report: Report, member: GroupReport | Report) -> fl
     return None if mean is None else column.summary.scale * mean
 
 
-def _statistics_of(column: Published, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
+def _statistics_of(column: PublishedColumn, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
     return member["metrics"].get(metric_of(column, report["metrics"]) or "")
 
 
 def _notes(report: Report) -> Iterator[str]:
-    counted = sum(member["totals"]["cases"] for member in report["groups"]["difficulty"].values())
+    graded_count = sum(member["totals"]["cases"] for member in report["groups"]["difficulty"].values())
     yield "The metrics in the columns of the sheets Summary and Details, by their names in this project:"
     for column in DETAILS:
         yield summary_note(column, report)
@@ -145,7 +149,8 @@ def _notes(report: Report) -> Iterator[str]:
     yield "Number of Samples: all cases, also those skipped, not run or in error; means are over those with a score."
     percent = RESULTS_MATCH.summary.text
     yield f"{ANSWERS}: those with a score and those in error that request the metric; {percent} is of these."
-    if without := report["totals"]["cases"] - counted:
-        yield f"{without:,} of {report['totals']['cases']:,} cases have no difficulty: they count in {TOTAL} only."
+    if ungraded_count := report["totals"]["cases"] - graded_count:
+        case_count = report["totals"]["cases"]
+        yield f"{ungraded_count:,} of {case_count:,} cases have no difficulty: they count in {TOTAL} only."
     if (levels := len(report["groups"]["difficulty"])) > MAX_LISTED:
         yield f"{levels - MAX_LISTED:,} of {levels:,} difficulties are not listed above; Statistics has more of them."

@@ -1,4 +1,4 @@
-"""The workbook as a file: its formats, its sheets in their order, the same bytes whenever it is made again."""
+"""The workbook as a file: its formats and its sheets in their order; the same report gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.cases import write_cases
 from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview
 from pytest_queryeval.features.excel.run import write_run
-from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, Sheet, utc
+from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, Sheet, utc_time
 from pytest_queryeval.features.excel.statistics import write_statistics
 from pytest_queryeval.features.excel.summary import write_summary
 from pytest_queryeval.results.verdict import listed_text, with_worst_cases
 
-# Files in between would have times, and modes that the user's umask gives, so all is made in memory.
+# Made in memory: temporary files would bring in their times, and modes that depend on the user's umask.
 OPTIONS = {
     "in_memory": True,
     "strings_to_formulas": False,
@@ -58,7 +58,7 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
     """Return the report as an xlsx file, with or without the sheets of the published evaluators."""
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
-    book.set_properties({"title": "pytest-queryeval", "created": utc(report["created"])})
+    book.set_properties({"title": "pytest-queryeval", "created": utc_time(report["created"])})
     styles = {name: book.add_format(style) for name, style in STYLES.items()}
     names = ["Cases", "Run", "Statistics"]
     if published:
@@ -67,20 +67,22 @@ def workbook(report: Report, *, published: bool = True) -> bytes:
     sheets["Run"].worksheet.activate()  # so that a spreadsheet program opens on the verdict
     writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
     listed_report = with_worst_cases(report, CASES_LISTED)
-    hidden = {name: write(sheets[name], listed_report) for name, write in writers.items() if name in sheets}
+    missing_rows = {name: write(sheets[name], listed_report) for name, write in writers.items() if name in sheets}
     write_statistics(sheets["Statistics"], report)
     if published:
         write_summary(book, sheets["Summary"], report)
-    write_run(book, sheets["Run"], report, filter(None, (listed_text(listed_report, report), *_limits(sheets, hidden))))
+    write_run(
+        book, sheets["Run"], report, filter(None, (listed_text(listed_report, report), *_limits(sheets, missing_rows)))
+    )
     book.close()
     return file.getvalue()
 
 
-def _limits(sheets: dict[str, Sheet], hidden: dict[str, int]) -> Iterator[str]:
-    if cut := sum(sheet.cut for sheet in sheets.values()):
-        yield f"{cut:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
-    for name, number in hidden.items():
+def _limits(sheets: dict[str, Sheet], missing_rows: dict[str, int]) -> Iterator[str]:
+    if cut_texts := sum(sheet.cut_texts for sheet in sheets.values()):
+        yield f"{cut_texts:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
+    for name, number in missing_rows.items():
         if number:
             yield f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
-    if left_out := sheets["Cases"].left_out:
-        yield f"{left_out:,} metrics have no column in Cases, since a sheet has no more of them."
+    if metrics_left_out := sheets["Cases"].metrics_left_out:
+        yield f"{metrics_left_out:,} metrics have no column in Cases, since a sheet has no more of them."

@@ -706,6 +706,7 @@ def test_long_groups_are_cut_and_say_so():
     report = make_report(*(case(number, difficulty=f"level {number:04}") for number in range(1_100)))
 
     assert block(report, "By difficulty")[-1] == ["… and 100 more"]
+    assert block(report, "Outcomes", "Run")[-2:] == [["… and 900 more"], ["all", 1_100, 1, 1_100]]
     assert any(text.startswith("900 of 1,100 difficulties are not listed above") for text in texts(report, "Summary"))
 
 
