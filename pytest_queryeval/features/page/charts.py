@@ -15,12 +15,12 @@ from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.results.measures import MAX_SIZE
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
-# The seconds of predictions, and the score of each.
-Timed: TypeAlias = "tuple[array[float], array[float]]"
+# The seconds of predictions, and their scores in the same order.
+TimedScores: TypeAlias = "tuple[array[float], array[float]]"
 
 BINS = 10
 MIN_SECONDS = 1e-9  # a shorter time is not a measurement
-STEPS = 4  # to each power of ten of seconds
+STEPS = 4  # in each power of ten of seconds
 BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 
 METRICS_SHOWN = 48
@@ -66,7 +66,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What a system would get wrong that answered only what it is at least so sure of."""
+    """What the system would get wrong if it answered only with at least this confidence."""
 
     confidence: float | None
     """None for all answers."""
@@ -106,40 +106,42 @@ class Chart:
 def charts(report: Report) -> Iterator[Chart]:
     """Yield the charts of a report; scores with only one or two distinct values get none."""
     score_bins = distributions(report["metrics"], report["cases"])
-    spread = {name: bins for name, bins in score_bins.items() if sum(score_bin.count > 0 for score_bin in bins) > 2}
-    if spread:
-        yield _distributions(spread)
+    drawable_bins = {
+        name: bins for name, bins in score_bins.items() if sum(score_bin.count > 0 for score_bin in bins) > 2
+    }
+    if drawable_bins:
+        yield _distributions(drawable_bins)
     yield from _times(report)
     yield from _risks(report)
 
 
-def _left_out(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
+def _undrawn_text(words: str, drawn_metrics: Sized, metrics: Sized) -> str:
     """Return what a chart says about the metrics that it does not draw."""
     if len(drawn_metrics) == len(metrics):
         return ""
     return f" The {words} {len(drawn_metrics)} of {len(metrics):,} metrics are drawn; the table has all."
 
 
-def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
-    first = list(spread)[:METRICS_SHOWN]
+def _distributions(drawable_bins: Mapping[str, Sequence[Bin]]) -> Chart:
+    drawn_metrics = list(drawable_bins)[:METRICS_SHOWN]
     return Chart(
         name="distributions",
         title="Score distributions",
         description="Where the scores of each metric lie: the height of a bar is the share of its cases, up to all of"
-        f" them at the upper line.{_left_out('first', first, spread)}",
+        f" them at the upper line.{_undrawn_text('first', drawn_metrics, drawable_bins)}",
         plots=[
             Plot(
                 metric=name,
-                low=f"{spread[name][0].low:.4g}",
-                high=f"{spread[name][-1].high:.4g}",
-                bars=spread[name],
+                low=f"{drawable_bins[name][0].low:.4g}",
+                high=f"{drawable_bins[name][-1].high:.4g}",
+                bars=drawable_bins[name],
             )
-            for name in first
+            for name in drawn_metrics
         ],
         header=("metric", "scores", "cases"),
         rows=[
             (name, score_bin.text, f"{score_bin.count:,}")
-            for name, bins in spread.items()
+            for name, bins in drawable_bins.items()
             for score_bin in bins
             if score_bin.count
         ],
@@ -160,8 +162,8 @@ def _times(report: Report) -> Iterator[Chart]:
         description="A circle stands for cases with about the same score and time, a larger one for more of them; the"
         " lines are at the scores 0, 0.5 and 1, the scale of the time is logarithmic. Predictions that took no time are"
         " left out, and metrics with scores that are not between 0 and 1."
-        f"{_left_out('most frequent', drawn_metrics, timed_metrics)}",
-        plots=[_dots(name, metric_circles) for name, metric_circles in circles_of_metrics.items()],
+        f"{_undrawn_text('most frequent', drawn_metrics, timed_metrics)}",
+        plots=[_dot_plot(name, metric_circles) for name, metric_circles in circles_of_metrics.items()],
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
         rows=[(name, *row) for name, points in timed_metrics.items() for row in bands(points)],
         is_open=any(
@@ -170,9 +172,9 @@ def _times(report: Report) -> Iterator[Chart]:
     )
 
 
-def _dots(metric: str, metric_circles: Sequence[Circle]) -> Plot:
+def _dot_plot(metric: str, metric_circles: Sequence[Circle]) -> Plot:
     low, high = min(circle.seconds for circle in metric_circles), max(circle.seconds for circle in metric_circles)
-    most, width = max(circle.count for circle in metric_circles), math.log(high / low) if high > low else 1.0
+    max_count, width = max(circle.count for circle in metric_circles), math.log(high / low) if high > low else 1.0
     return Plot(
         metric=metric,
         low=f"{low:.3g} s",
@@ -181,7 +183,7 @@ def _dots(metric: str, metric_circles: Sequence[Circle]) -> Plot:
             Dot(
                 x=math.log(circle.seconds / low) / width,
                 y=1 - circle.score,
-                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(circle.count / most),
+                radius=MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * math.sqrt(circle.count / max_count),
             )
             for circle in metric_circles
         ],
@@ -224,34 +226,40 @@ def _risks(report: Report) -> Iterator[Chart]:
 
 
 def risks(cases: Iterable[CaseReport]) -> list[Risk]:
-    """Return how many answers are wrong among those of at least each confidence, the highest first.
+    """Return the risk at each confidence, the highest first; the last one is that of all answers.
 
-    The last one is that of all answers. At most POINTS are returned, about equally far apart.
+    At most POINTS are returned, evenly chosen.
     """
     if COVERAGE not in RUN_METRICS.available():
         return []
     coverage, accuracy = RUN_METRICS[COVERAGE].score, RUN_METRICS[ACCURACY].score
     answers: list[tuple[float, float, float]] = []  # confidence, share of the trials that have an answer, score
-    number = 0
+    case_count = 0
     for case in cases:
         share, score = coverage(case), accuracy(case)
-        number += share is not None
+        case_count += share is not None
         if share is not None and score is not None and case["prediction"] is not None:
             answers.append((_confidence(case["prediction"]), share, score))
     answers.sort(key=lambda answer: -answer[0])
     points: list[Risk] = []
-    answered = wrong = 0.0
+    answer_count = wrong_count = 0.0
     for place, (confidence, share, score) in enumerate(answers, start=1):
-        answered, wrong = answered + share, wrong + 1 - score
+        answer_count, wrong_count = answer_count + share, wrong_count + 1 - score
         if place == len(answers) or answers[place][0] != confidence:
-            least = None if place == len(answers) else confidence
-            points.append(Risk(confidence=least, coverage=answered / number, risk=wrong / place, answers=place))
+            points.append(
+                Risk(
+                    confidence=None if place == len(answers) else confidence,
+                    coverage=answer_count / case_count,
+                    risk=wrong_count / place,
+                    answers=place,
+                )
+            )
     step = max(1, math.ceil(len(points) / POINTS))
     return [*points[:-1:step], *points[-1:]]
 
 
 def _confidence(prediction: PredictionReport) -> float:
-    """Return how sure a system is of its answer; -inf where it states no number."""
+    """Return how sure a system is of its answer; -inf if it states no number."""
     confidence = prediction["metadata"].get("confidence")
     if not isinstance(confidence, int | float) or isinstance(confidence, bool) or not abs(confidence) < MAX_SIZE:
         return -math.inf
@@ -290,23 +298,23 @@ def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
     ]
 
 
-def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
+def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, TimedScores]:
     """Return the seconds of predictions and their scores by metric; predictions without a time are left out."""
-    timed: defaultdict[str, Timed] = defaultdict(lambda: (array("d"), array("d")))
+    scores_by_metric: defaultdict[str, TimedScores] = defaultdict(lambda: (array("d"), array("d")))
     for case in cases:
         seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
         if seconds >= MIN_SECONDS:
             for name, score in case["scores"].items():
                 if score is not None:
-                    timed[name][0].append(seconds)
-                    timed[name][1].append(score)
-    return timed
+                    scores_by_metric[name][0].append(seconds)
+                    scores_by_metric[name][1].append(score)
+    return scores_by_metric
 
 
-def circles(timed: Timed) -> list[Circle]:
+def circles(points: TimedScores) -> list[Circle]:
     """Return the scores of a metric, those with about the same score and time together."""
     counts = Counter(
-        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in zip(*timed, strict=True)
+        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in zip(*points, strict=True)
     )
     return [
         Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
@@ -314,10 +322,10 @@ def circles(timed: Timed) -> list[Circle]:
     ]
 
 
-def bands(timed: Timed) -> Iterator[tuple[str, ...]]:
+def bands(points: TimedScores) -> Iterator[tuple[str, ...]]:
     """Yield a row for each power of ten of the seconds of predictions: how many scores of a metric are in each band."""
     counts: Counter[tuple[int, str]] = Counter()
-    for seconds, score in zip(*timed, strict=True):
+    for seconds, score in zip(*points, strict=True):
         place = 0 if score == 0 else 3 if score == 1 else 1 if score < 0.5 else 2
         counts[math.floor(math.log10(seconds)), BANDS[place]] += 1
     for power in sorted({power for power, _ in counts}):

@@ -62,7 +62,7 @@ VIEWS = {
     "all": "All",
 }
 # The page begins with the first of these that has cases, else with all.
-FIRST = ("regressions", "new-errors", "faults", "failed", "error", "missed")
+FIRST_VIEWS = ("regressions", "new-errors", "faults", "failed", "error", "missed")
 
 
 def page(report: Report) -> str:
@@ -121,11 +121,11 @@ def _views(report: Report) -> list[View]:
     fault_count = faults(totals)
     counts: dict[str, int] = {
         **{name: len(places) for name, places in views(report).items()},
-        # the same as one of the next three where the others have no cases
+        # left out if it equals one of the next three
         "faults": fault_count if fault_count not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
         "all": len(cases),
     } | {str(outcome): totals[total] for outcome, total in TOTAL_OF.items()}
-    first = next((name for name in FIRST if counts[name]), "all")
+    first = next((name for name in FIRST_VIEWS if counts[name]), "all")
     return [
         View(name=name, words=words, count=counts[name], is_first=name == first)
         for name, words in VIEWS.items()
@@ -134,7 +134,7 @@ def _views(report: Report) -> list[View]:
 
 
 def _groups(report: Report) -> Iterator[dict[str, object]]:
-    """Yield the groups with several values; of many values those with the most cases, of many metrics the first."""
+    """Yield the groups with several values: the values with the most cases, and the first metrics."""
     for name in groups_in_tables():
         members = report["groups"].get(name, {})
         largest_values = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
