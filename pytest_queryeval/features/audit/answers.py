@@ -35,7 +35,7 @@ class Answer:
     is_in_doubt: bool
     """Whether it passes by a choice among rows that tie, or is refuted by a small database."""
     is_right: bool | None
-    """What needs no judgement: a failed prediction is wrong, an abstention is what the verdict says. Else None."""
+    """Known without a judgement: a failed prediction is wrong, an abstention is what the verdict says. Else None."""
     prediction: DrawnPrediction
     digest: str
     """The name of the prediction in audit files."""
@@ -59,7 +59,7 @@ class AnsweredCase:
 
     @property
     def predictions(self) -> dict[str, DrawnPrediction]:
-        """The different predictions to be judged, by digest, which does not tell whose they are."""
+        """The distinct predictions to be judged, by digest, which does not show whose they are."""
         return {
             answer.digest: answer.prediction
             for answer in sorted(self.answers, key=lambda answer: answer.digest)
@@ -68,7 +68,7 @@ class AnsweredCase:
 
 
 def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], Counter[str]]:
-    """Return by node id the cases with a verdict in all reports, and how many others there are for which reason."""
+    """Return the cases with a verdict in all reports by node id, and the number of the others by reason."""
     ids: dict[str, str] = {}
     answers: defaultdict[str, list[Answer]] = defaultdict(list)
     reasons: dict[str, str] = {}

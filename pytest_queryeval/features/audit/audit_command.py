@@ -1,7 +1,7 @@
 """Estimates how many answers of a system are right, and how often the verdict on them is wrong, from a few judgements.
 
 First `--draw` draws cases at random. People judge the answers to them without seeing gold or verdict. Then `--judged`
-says what follows for all cases of the run; for two reports, how far the second is better.
+prints what follows for all cases of the run; for two reports, by how much the second is better.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _draw_size(text: str) -> DrawSize:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Write a draw, or print what the judgements say; always 0.
+    """Write a draw, or print what follows from the judgements; the status is always 0.
 
     Raise `ReportError` for a report or a draw that cannot be used, and `CaseError` for a damaged line of an audit file.
     """
@@ -79,26 +79,26 @@ def run(arguments: argparse.Namespace) -> Result:
     if output is not None and output.exists():
         raise ReportError(f"{output}: already exists, and may have judgements: name a new file")
     reports = [read_report(path) for path in paths]
-    cases, left_out = answered_cases(reports)
+    cases, left_out_counts = answered_cases(reports)
     if output is not None:
-        return _draw(cases, left_out, arguments.draw, output)
+        return _draw(cases, left_out_counts, arguments.draw, output)
     names = [one_line(report["name"]) for report in reports]
     if len({*names}) < len(names) or not all(names):
         names = [one_line(str(path)) for path in paths]
     audit = read_audit(arguments.judged)
-    report = audit_report(cases, audit, names, left_out)
-    counted = len(audit.cases) - sum(report["not_counted"].values()) + audit.undrawn
+    report = audit_report(cases, audit, names, left_out_counts)
+    counted_number = len(audit.cases) - sum(report["not_counted"].values()) + audit.undrawn
     lines = [*report_lines(report)]
-    if counted < len(audit.cases) / 2:
+    if counted_number < len(audit.cases) / 2:
         lines.insert(
             0,
-            f"only {counted:,} of the {pluralize(len(audit.cases), 'drawn case')} could be counted: "
+            f"only {counted_number:,} of the {pluralize(len(audit.cases), 'drawn case')} could be counted: "
             "give the report that the draw was made from, or draw again",
         )
     return Result(status=OK, lines=lines, data=report)
 
 
-def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawSize, output: Path) -> Result:
+def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size: DrawSize, output: Path) -> Result:
     """Write a draw to a new file; return what was drawn from which strata."""
     drawn_cases = draw(cases, size.number, size.seed)
     with writing(output):
@@ -115,18 +115,18 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out: Counter[str], size: DrawS
         f"{output}: {pluralize(len(drawn_cases), 'case')} to judge{answers_text}: {strata_text}",
         f"judge them: queryeval review --audit {output} --serve",
     ]
-    if unjudged := sum(answer.is_right is not None for case in cases.values() for answer in case.answers):
-        lines.insert(1, f"not to judge: {pluralize(unjudged, 'answer')} that failed or abstained")
+    if unjudged_count := sum(answer.is_right is not None for case in cases.values() for answer in case.answers):
+        lines.insert(1, f"not to judge: {pluralize(unjudged_count, 'answer')} that failed or abstained")
     return Result(
         status=OK,
-        lines=[*lines, *_left_out_lines(left_out)],
+        lines=[*lines, *_left_out_lines(left_out_counts)],
         data={
             "file": str(output),
             "seed": size.seed,
             "drawn": len(drawn_cases),
             "answers": answers,
             "strata": strata,
-            "left_out": left_out,
+            "left_out": left_out_counts,
         },
     )
 
@@ -143,7 +143,7 @@ def _line(case: DrawnCase) -> bytes:
 
 
 def report_lines(report: AuditReport) -> Iterable[str]:
-    """Yield what an audit says, as text; the first line has its meaning."""
+    """Yield the lines of an audit, the main result first."""
     if "systems" in report:
         yield _comparison_line(report, report["systems"])
         for system in report["systems"]:
@@ -213,9 +213,9 @@ def _verdict_lines(system: SystemReport | AuditReport) -> Iterable[str]:
             yield f"  {name}: {_percent(share['value'])} % ({_percent(low)} to {_percent(high)})"
 
 
-def _left_out_lines(left_out: Mapping[str, int]) -> Iterable[str]:
-    if left_out:
-        yield f"left out: {', '.join(f'{number:,} {reason}' for reason, number in left_out.items())}"
+def _left_out_lines(left_out_counts: Mapping[str, int]) -> Iterable[str]:
+    if left_out_counts:
+        yield f"left out: {', '.join(f'{number:,} {reason}' for reason, number in left_out_counts.items())}"
 
 
 def _percent(share: float) -> str:

@@ -15,7 +15,7 @@ POWER = 0.75
 
 
 def strata_of(cases: Mapping[str, AnsweredCase]) -> dict[str, list[str]]:
-    """Return the node ids of the cases with an answer to be judged by stratum, all in the order of their names."""
+    """Return the node ids of the cases that have an answer to be judged, by stratum; both are sorted by name."""
     strata: defaultdict[str, list[str]] = defaultdict(list)
     for nodeid in sorted(cases):
         if cases[nodeid].predictions:
@@ -32,11 +32,11 @@ def draw(cases: Mapping[str, AnsweredCase], number: int, seed: int) -> list[Draw
     if not strata:
         raise ReportError("there is nothing to judge: no case has an answer with a verdict")
     sizes = [len(nodeids) for nodeids in strata.values()]
-    least = sum(min(MINIMUM, size) for size in sizes)
-    if number < least:
+    least_number = sum(min(MINIMUM, size) for size in sizes)
+    if number < least_number:
         parts = (f"{min(MINIMUM, len(nodeids))} of {len(nodeids):,} {stratum}" for stratum, nodeids in strata.items())
-        raise ReportError(f"--draw {number}: draw at least {least}: {', '.join(parts)}")
-    chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated
+        raise ReportError(f"--draw {number}: draw at least {least_number}: {', '.join(parts)}")
+    generator = random.Random(seed)  # noqa: S311 - a draw that can be repeated
     drawn_cases = []
     for (stratum, nodeids), count in zip(strata.items(), allocate(sizes, number), strict=True):
         drawn_cases += [
@@ -47,18 +47,18 @@ def draw(cases: Mapping[str, AnsweredCase], number: int, seed: int) -> list[Draw
                 probability=count / len(nodeids),
                 predictions=cases[nodeid].predictions,
             )
-            for nodeid in chance.sample(nodeids, count)
+            for nodeid in generator.sample(nodeids, count)
         ]
-    chance.shuffle(drawn_cases)  # so that those that are judged first are a random part of each stratum
+    generator.shuffle(drawn_cases)  # so that those that are judged first are a random part of each stratum
     return drawn_cases
 
 
 def allocate(sizes: Sequence[int], number: int) -> list[int]:
-    """Return how many of `number` cases to draw from strata of these sizes: from each `MINIMUM`, if it has as many.
+    """Return how many of `number` cases to draw from strata of these sizes: at least `MINIMUM`, if it has as many.
 
-    The rest is shared by size ** 0.75. In proportion to their sizes, small strata would widen the interval by the few
-    cases that are judged in them, and equal parts would leave too few to large ones. In simulations of two strata,
-    as in `benchmarks/bench_audit.py`, 0.75 gave the shortest intervals where the larger has 70 to 90 % of the cases.
+    The others are shared in proportion to size ** 0.75. In proportion to the sizes, too few cases would be judged in
+    small strata, which widens the interval, and with equal shares too few in large ones. In simulations of two strata,
+    as in `benchmarks/bench_audit.py`, 0.75 gave the shortest intervals if the larger one has 70 to 90 % of the cases.
     """
     counts = [min(MINIMUM, size) for size in sizes]
     weights = [size**POWER for size in sizes]

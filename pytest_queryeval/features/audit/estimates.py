@@ -1,4 +1,4 @@
-"""What the judged answers of an audit say about all answers of one or two systems, and about the verdict on them."""
+"""Estimates from the judged answers of an audit: how many answers are right, and how often the verdict is wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_queryeval.text.formatting import pluralize
 
 
 class ShareReport(TypedDict):
-    """A share of the answers, as it is estimated."""
+    """The estimate of a share of the answers."""
 
     value: float
     ci95: list[float]
@@ -38,7 +38,7 @@ class AuditedReport(ShareReport):
     """The share of right answers, or the difference between two."""
 
     bounds: list[float] | None
-    """The least and the greatest value with the unclear answers as wrong or right; None without unclear ones."""
+    """The least and the greatest value if unclear answers are wrong or right; None without unclear ones."""
 
 
 class SystemReport(TypedDict):
@@ -69,21 +69,21 @@ class AuditReport(TypedDict):
     measured: float
     audited: AuditedReport
     wrongly_passed: ShareReport | None
-    """None of two systems, which have their own."""
+    """None for two systems, which have their own."""
     wrongly_missed: ShareReport | None
     judged: int
     """The number of answers that were judged, the unclear ones included."""
     unclear: int
     """The number of judged answers that nobody calls right or wrong, or on which reviewers contradict each other."""
     contradictory: int
-    """The number of the latter."""
+    """The number of answers on which reviewers contradict each other."""
     agreement: AgreementReport | None
     to_halve: int | None
     """How many more cases have to be judged until the interval is half as wide; None if it is a single value, or all
     cases are judged.
     """
     cases: int
-    """The number of cases that all of this is about."""
+    """The number of cases with a verdict, drawn or not."""
     pending: int
     """The number of drawn answers that nobody has judged."""
     not_counted: dict[str, int]
@@ -96,7 +96,7 @@ class AuditReport(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What is known of a sum over all cases: of one property, or of one less another in the same cases."""
+    """The judged part of a sum over all cases: of one property, or of the difference of two in the same cases."""
 
     counts: Mapping[str, tuple[Count, ...]]
     """One or two counts for each stratum."""
@@ -113,8 +113,8 @@ class Tally:
         )
         return Estimate(*(number + self.constant for number in estimate))
 
-    def enlarged(self, judged: Mapping[str, int], numbers: Mapping[str, int]) -> Tally:
-        """Return the tally as it would be with other numbers of judged cases by stratum, and the same shares."""
+    def with_judged_numbers(self, judged: Mapping[str, int], numbers: Mapping[str, int]) -> Tally:
+        """Return the tally with other numbers of judged cases by stratum, and the same shares."""
 
         def enlarge(count: Count, stratum: str) -> Count:
             number = numbers[stratum]
@@ -151,14 +151,14 @@ class JudgedCases:
         counts = {}
         for stratum, nodeids in self.strata.items():
             answers = {nodeid: self.cases[nodeid].answers[system] for nodeid in nodeids}
-            drawable = [nodeid for nodeid, answer in answers.items() if answer.is_right is None]
+            nodeids_to_judge = [nodeid for nodeid, answer in answers.items() if answer.is_right is None]
             judgements = [
                 is_right
-                for nodeid in drawable
+                for nodeid in nodeids_to_judge
                 if (is_right := self.is_right(nodeid, system, unclear=unclear)) is not None
             ]
             expected_share = float(answers[nodeids[0]].passed)  # the verdict is the same in a whole stratum
-            counts[stratum] = (Count(len(drawable), len(judgements), sum(judgements), expected_share),)
+            counts[stratum] = (Count(len(nodeids_to_judge), len(judgements), sum(judgements), expected_share),)
         return Tally(counts, sum(case.answers[system].is_right is True for case in self.cases.values()))
 
     def improvement(self, *, unclear: tuple[bool | None, bool | None] = (None, None)) -> Tally:
@@ -184,7 +184,7 @@ class JudgedCases:
         return Tally(counts, constant)
 
     def wrong_verdicts(self, system: int) -> tuple[Estimate | None, Estimate | None]:
-        """Return the share of the wrong answers that pass, and of the right ones that miss; None of none."""
+        """Return the share of wrong answers that pass, and of right ones that miss; None if there are none."""
         right_numbers: dict[bool, list[Estimate]] = {True: [], False: []}  # by the verdict
         wrong_numbers: dict[bool, list[Estimate]] = {True: [], False: []}
         for stratum, (count,) in self.right_answers(system).counts.items():
@@ -208,18 +208,18 @@ def _differ(first: Answer, second: Answer) -> bool:
 
 
 def audit_report(
-    cases: Mapping[str, AnsweredCase], audit: Audit, names: Sequence[str], left_out: Mapping[str, int]
+    cases: Mapping[str, AnsweredCase], audit: Audit, names: Sequence[str], left_out_counts: Mapping[str, int]
 ) -> AuditReport:
     """Return what an audit says of one system or two, by their names; raise `ReportError` if no judgement counts."""
-    reasons = {nodeid: _why_not_counted(drawn, cases) for nodeid, drawn in audit.cases.items()}
+    reasons = {nodeid: _why_not_counted(drawn_case, cases) for nodeid, drawn_case in audit.cases.items()}
     answers = [
         AnswerName(nodeid, digest)
-        for nodeid, drawn in audit.cases.items()
+        for nodeid, drawn_case in audit.cases.items()
         if not reasons[nodeid]
-        for digest in drawn.predictions
+        for digest in drawn_case.predictions
     ]
     reviews = {answer: list(audit.judgements[answer].values()) for answer in answers if answer in audit.judgements}
-    judgements = {answer: _common(judgements_of_answer) for answer, judgements_of_answer in reviews.items()}
+    judgements = {answer: _joint_judgement(judgements_of_answer) for answer, judgements_of_answer in reviews.items()}
     judged_cases = JudgedCases(cases, strata_of(cases), judgements)
     not_counted = Counter(filter(None, reasons.values()))
     if audit.undrawn:
@@ -244,7 +244,7 @@ def audit_report(
         "cases": len(cases),
         "pending": len(answers) - len(judgements),
         "not_counted": dict(not_counted),
-        "left_out": dict(left_out),
+        "left_out": dict(left_out_counts),
     }
     if len(names) == 2:
         extremes = [judged_cases.improvement(unclear=pair) for pair in ((True, False), (False, True))]
@@ -254,16 +254,16 @@ def audit_report(
     return report
 
 
-def _why_not_counted(drawn: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str:
+def _why_not_counted(drawn_case: DrawnCase, cases: Mapping[str, AnsweredCase]) -> str:
     """Return why the judgements on a drawn case say nothing about these cases; empty if they do."""
-    case = cases.get(drawn.nodeid)
+    case = cases.get(drawn_case.nodeid)
     if case is None:
         return "cases without a verdict now"
-    if case.predictions.keys() != drawn.predictions.keys():
+    if case.predictions.keys() != drawn_case.predictions.keys():
         return "predictions that changed since the draw"
-    if SWAPPED_STRATA.get(drawn.stratum) == case.stratum:
+    if SWAPPED_STRATA.get(drawn_case.stratum) == case.stratum:
         return "cases with the verdicts of the two reports swapped: give them in the order of the draw"
-    return "" if case.stratum == drawn.stratum else "verdicts that changed since the draw"
+    return "" if case.stratum == drawn_case.stratum else "verdicts that changed since the draw"
 
 
 def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
@@ -280,11 +280,11 @@ def not_counted_text(not_counted: Mapping[str, int]) -> str:
     '1 verdict that changed since the draw, 2 cases without a verdict now'
     """
     parts = ((number, reason.partition("s ")) for reason, number in not_counted.items())
-    return ", ".join(f"{pluralize(number, noun)} {rest}" for number, (noun, _, rest) in parts)
+    return ", ".join(f"{pluralize(number, noun)} {clause}" for number, (noun, _, clause) in parts)
 
 
-def _common(judgements: Sequence[Judgement]) -> Judgement:
-    """Return what all reviewers of an answer judge who find it clear; unclear where they contradict each other."""
+def _joint_judgement(judgements: Sequence[Judgement]) -> Judgement:
+    """Return what the reviewers who find an answer clear agree on; unclear if they contradict each other."""
     clear_judgements = {*judgements} - {"unclear"}
     return clear_judgements.pop() if len(clear_judgements) == 1 else "unclear"
 
@@ -320,21 +320,21 @@ def _share(estimate: Estimate | None) -> ShareReport | None:
 
 
 def _to_halve(tally: Tally, judged_cases: JudgedCases) -> int | None:
-    """Return how many more cases have to be judged, and drawn as before, until the interval is half as wide."""
+    """Return how many more cases, drawn as before, have to be judged until the interval is half as wide."""
     nodeids = {answer.nodeid for answer in judged_cases.judgements}
     judged_numbers = {
-        stratum: len(nodeids.intersection(of_stratum)) for stratum, of_stratum in judged_cases.strata.items()
+        stratum: len(nodeids.intersection(stratum_nodeids)) for stratum, stratum_nodeids in judged_cases.strata.items()
     }
-    sizes = [len(of_stratum) for of_stratum in judged_cases.strata.values()]
+    sizes = [len(stratum_nodeids) for stratum_nodeids in judged_cases.strata.values()]
     width = tally.estimate().high - tally.estimate().low
     more_cases = range(1, sum(sizes) - len(nodeids) + 1)
     if width <= 0 or not more_cases:
         return None
 
-    def is_half(more: int) -> bool:
-        allocated_numbers = zip(judged_numbers.items(), allocate(sizes, len(nodeids) + more), strict=True)
-        numbers = {stratum: max(number, allocated) for (stratum, number), allocated in allocated_numbers}
-        estimate = tally.enlarged(judged_numbers, numbers).estimate()
+    def is_half(added_number: int) -> bool:
+        allocated_numbers = zip(judged_numbers.items(), allocate(sizes, len(nodeids) + added_number), strict=True)
+        numbers = {stratum: max(number, allocated_number) for (stratum, number), allocated_number in allocated_numbers}
+        estimate = tally.with_judged_numbers(judged_numbers, numbers).estimate()
         return estimate.high - estimate.low <= width / 2
 
     return more_cases[min(bisect_left(more_cases, True, key=is_half), len(more_cases) - 1)]

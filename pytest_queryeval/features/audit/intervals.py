@@ -1,4 +1,4 @@
-"""How many cases have a property, by those of a stratified draw that were judged, with limits of 95 %.
+"""Estimates of how many cases have a property, from the judged cases of a stratified draw, with limits of 95 %.
 
 Limits of one stratum are hypergeometric, since a draw is without replacement from finitely many cases. Those of sums
 and differences follow from them by MOVER, the method of variance estimates recovery: Zou and Donner, "Construction of
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
     high: float
 
     def complement(self, size: int) -> Estimate:
-        """Return the number of the others of so many cases."""
+        """Return the number of the other ones among `size` cases."""
         return Estimate(size - self.value, size - self.high, size - self.low)
 
 
@@ -38,22 +38,22 @@ class Count(NamedTuple):
     """How many cases the stratum has."""
     judged: int
     hits: int
-    """How many of the judged ones have the property."""
+    """How many of the judged cases have the property."""
     expected: float = 0.0
-    """The share that has it by the verdict, which counts as long as no case is judged."""
+    """The share that the verdict implies, which counts as long as no case is judged."""
 
     @property
     def share(self) -> float:
-        """The share of the judged ones that have it."""
+        """The share of the judged cases that have the property."""
         return self.hits / self.judged if self.judged else self.expected
 
 
 def estimate_count(count: Count, weight: float = LONE_WEIGHT) -> Estimate:
     """Return how many cases of a stratum have the property; without any judged case, each number is within the limits.
 
-    `weight` is that of the judged hits themselves, which the tails leave out: `SUM_WEIGHT` where the estimate is added
-    to those of other strata, since the level of one of many possible sums is hardly ever below 0.94; `LONE_WEIGHT`
-    keeps the level for a stratum by itself.
+    `weight` is the share of the probability of exactly these hits that the tails leave out: `SUM_WEIGHT` if the
+    estimate is added to those of other strata, since a sum has so many possible values that its level is hardly ever
+    below 0.94; `LONE_WEIGHT` keeps the level for a stratum by itself.
     """
     size, judged, hits, expected = count
     if not judged:
@@ -64,7 +64,7 @@ def estimate_count(count: Count, weight: float = LONE_WEIGHT) -> Estimate:
 
 @lru_cache(maxsize=_CACHED_LIMITS)
 def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
-    """Return the greatest number K of cases with the property by which so few hits are not too unlikely.
+    """Return the greatest number K of cases with the property for which so few hits are not too unlikely.
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
     is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
@@ -72,7 +72,7 @@ def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
     the more is judged, the fewer values K can have, and the nearer the limits are to the exact ones.
     """
     weight *= 1 - judged / size
-    low, high = size * hits // judged, size - judged + hits  # the limit is not below the first
+    low, high = size * hits // judged, size - judged + hits  # the limit is at least `low`
     while low < high:
         middle = (low + high + 1) // 2
         if _tail(size, judged, hits, middle, weight) > TAIL:
@@ -82,15 +82,15 @@ def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
     return low
 
 
-def _tail(size: int, judged: int, hits: int, matching: int, weight: float) -> float:
+def _tail(size: int, judged: int, hits: int, matching_number: int, weight: float) -> float:
     """Return P(X < hits) + (1 - weight) P(X = hits) for X hits among the judged ones, of `matching` in the stratum."""
-    non_matching = size - matching
+    other_number = size - matching_number
     term = math.exp(
-        _log_choices(matching, hits) + _log_choices(non_matching, judged - hits) - _log_choices(size, judged)
+        _log_choices(matching_number, hits) + _log_choices(other_number, judged - hits) - _log_choices(size, judged)
     )  # P(X = hits)
     total = (1 - weight) * term
-    for fewer in range(hits, max(0, judged - non_matching), -1):
-        term *= fewer * (non_matching - judged + fewer) / ((matching - fewer + 1) * (judged - fewer + 1))
+    for fewer in range(hits, max(0, judged - other_number), -1):
+        term *= fewer * (other_number - judged + fewer) / ((matching_number - fewer + 1) * (judged - fewer + 1))
         total += term
     return total
 
@@ -114,7 +114,7 @@ def difference(more: Count, fewer: Count, weight: float = LONE_WEIGHT) -> Estima
     """Return by how many cases one property is more frequent in a stratum than another that excludes it.
 
     Both are counted in the same judged cases, so they are correlated: MOVER with r = -sqrt(p q / ((1 - p) (1 - q))) for
-    shares p and q, and with -1 where each case has one of them, as in method 10 of Newcombe, "Improved confidence
+    shares p and q, and with -1 if each case has one of them, as in method 10 of Newcombe, "Improved confidence
     intervals for the difference between binomial proportions based on paired data", Statistics in Medicine 17 (1998).
     """
     first, second = estimate_count(more, weight), estimate_count(fewer, weight)
@@ -129,15 +129,15 @@ def difference(more: Count, fewer: Count, weight: float = LONE_WEIGHT) -> Estima
 
 
 def _distance(first: float, second: float, correlation: float) -> float:
-    """Return the distance of a limit of a difference, by those of its two parts."""
+    """Return the distance of a limit of a difference from its value, by the distances of its two parts."""
     return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
 
 
 def share(part: Estimate, remainder: Estimate) -> Estimate | None:
-    """Return the share of one number of cases in it and an independent other one; None if both are 0.
+    """Return the share of `part` in the sum of two independent numbers of cases; None if both are 0.
 
-    Its limits are those that both numbers have at once, so that they hold also where one of them can hardly be lower:
-    square and add would be too short there. Where both may be 0, any share is possible.
+    Its limits follow from the limits of both numbers, so that they also hold if one of these can hardly be lower, for
+    which MOVER gives too short an interval. If both may be 0, any share is possible.
     """
     if part.value + remainder.value <= 0:
         return None
