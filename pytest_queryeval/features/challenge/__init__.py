@@ -1,1 +1,1 @@
-"""Every pass challenged: whether small databases tell a predicted query, whose answer is right, from gold."""
+"""Challenges of passes: whether a small database tells a predicted query with a right answer from gold."""

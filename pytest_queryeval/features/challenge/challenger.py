@@ -1,4 +1,4 @@
-"""Challenges a predicted query whose answer is right: looks for a small database in which it is not."""
+"""Challenges a predicted query whose answer is right: looks for a small database in which it is wrong."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pytest_queryeval.languages.sql.parsed_query import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
 NO_QUERY = "one of the answers is stored, without a query"
-# The verdict on several golds is the first of these that one of them has: each has to be refuted.
+# With several golds, the verdict is the first of these that any of them has: for `refuted` all have to be refuted.
 _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
 
 
 def challenge_answer(case: Case, gold: Execution, predicted: Execution, session: Session) -> Challenge:
     """Return whether small databases tell a predicted query from `gold`, and from each other gold that accepts it.
 
-    With several golds, the challenge is that by the gold that the query is most surely the same as.
+    With several golds, return the challenge by the gold that the query is most surely the same as.
     """
     challenges = []
     for accepting_gold in chain([gold], _other_golds(case, gold, predicted, session)):
@@ -38,7 +38,7 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
 
 
 def _other_golds(case: Case, gold: Execution, predicted: Execution, session: Session) -> Sequence[Execution]:
-    """Return the golds besides the one that counts for which the prediction is right, too."""
+    """Return the other golds by which the prediction is right as well."""
     contents = [content for content in case.golds if len(case.golds) > 1 and content.query != gold.query]
     golds = (session.execute_cached(content, case) for content in contents)
     prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="")
@@ -118,7 +118,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
 
 
 def _proof(case: Case, gold: str, predicted: str, constraints: Sequence[Constraints]) -> Challenge | None:
-    """Return that two SQL queries are proved to be the same; None without a proof."""
+    """Return the challenge of two SQL queries that a proof shows to be the same; None without a proof."""
     if case.settings.kind != "sql":
         return None
     from pytest_queryeval.features.challenge.proof.proof import prove

@@ -13,7 +13,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 def challenged_accuracy(
     gold: Execution, predicted: Execution, *, policy: Policy, challenge: RunChallenge
 ) -> float | None:
-    """Return `execution_accuracy`, but 0 if a small database refutes that the queries are the same."""
+    """Return `execution_accuracy`, but 0 if a small database shows that the queries are not the same."""
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return None
     accuracy = execution_accuracy(gold.answer, predicted.answer, policy=policy)

@@ -1,1 +1,1 @@
-"""Proofs that two SQL queries answer alike on all data that keeps the constraints: rules bring both to one form."""
+"""Proofs that two SQL queries give the same answer on all data that keeps the constraints."""

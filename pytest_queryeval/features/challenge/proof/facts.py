@@ -20,8 +20,8 @@ from pytest_queryeval.features.challenge.proof.query import (
 
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
 _STRICT = frozenset(("add", "sub", "mul", "Div", "Lower", "Upper", "Length", "Abs", "Neg"))
-# Sorts of columns in which equal values are the same, by words of declared types in SQLite; which constants determine
-# them. Elsewhere by types: equal values of two types, such as DATE and TIMESTAMP, may look different.
+# Families of columns in which equal values look the same: in SQLite by words of the declared type, elsewhere by the
+# type itself, since equal values of two types, such as DATE and TIMESTAMP, may look different.
 _FAMILIES = (
     *(("INT", "integer"), ("CHAR", "text"), ("CLOB", "text"), ("TEXT", "text")),
     *(("REAL", "real"), ("FLOA", "real"), ("DOUB", "real"), ("DATE", "time"), ("TIME", "time")),
@@ -33,6 +33,7 @@ _FAMILIES_OF_TYPES = {
     "DATE": "time DATE",
     "TIMESTAMP": "time TIMESTAMP",
 }
+# By family, the constants that determine the value of an equal column.
 _CONSTANTS = {"integer": "number", "real": "number", "text": "text", "time": "text"}
 
 
@@ -68,7 +69,7 @@ class Facts:
                     yield set(key)
 
     def closure(self, names: Iterable[Name]) -> set[Name]:
-        """Return all columns that have one value in rows with the same values of these."""
+        """Return all columns that have the same value in all rows with the same values of these."""
         determined, size = {*names, *self._constants}, -1
         while len(determined) != size:
             size = len(determined)
@@ -100,7 +101,7 @@ class Facts:
         return name_of(term) in self._rejected or self.is_declared_not_null(term)
 
     def is_declared_not_null(self, column: Term) -> bool:
-        """Return whether a column is declared NOT NULL, and of an inner join."""
+        """Return whether a column is declared NOT NULL, and belongs to an inner join."""
         alias, name = name_of(column)
         table = self.definition(alias) if alias in self._block.inner_tables else None
         return table is not None and any(of.not_null and of.name.lower() == name for of in table.columns)
@@ -128,7 +129,7 @@ class Facts:
         return block.group is None and (block.has_aggregates or self.determine_rows(()))
 
     def is_determined(self, term: Term, names: Iterable[Name]) -> bool:
-        """Return whether an expression has one value in rows, or groups, with the same values of these columns."""
+        """Return whether an expression has one value in all rows, or groups, with the same values of these columns."""
         determined = self.closure(names)
         if self._block.group is not None and all(
             key[0] == "column" and name_of(key) in determined for key in self._block.group
@@ -148,7 +149,7 @@ class Facts:
 
 
 def family_of(declared: str, dialect: str) -> str:
-    """Return the sort of the values of a column by its declared type; empty where equal values may look different."""
+    """Return the family of a column by its declared type; empty if equal values may look different."""
     if dialect != "sqlite":
         return _FAMILIES_OF_TYPES.get(declared.upper().partition("(")[0], "")
     return next((family for word, family in _FAMILIES if word in declared.upper()), "")
@@ -181,7 +182,7 @@ def rejected(condition: Term) -> set[Name]:
 
 
 def strict_columns(term: Term) -> set[Name]:
-    """Return the columns that make an expression NULL where one of them is NULL."""
+    """Return the columns of which a NULL makes an expression NULL."""
     if term[0] == "column":
         return {name_of(term)}
     return set().union(*map(strict_columns, operands(term))) if term[0] in _STRICT else set()

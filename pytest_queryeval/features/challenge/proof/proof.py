@@ -1,4 +1,4 @@
-"""Proves that two queries answer alike: rules bring both to one form, and their texts are compared."""
+"""Proves that two queries give the same answer: rules bring both to one form, and their texts are compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-wi
 
 
 def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Policy) -> tuple[str, ...]:
-    """Return the rules by which two queries answer alike on all data that keeps the constraints; none without a proof.
+    """Return the rules that prove two queries to have the same answer on all data that keeps the constraints.
+
+    They are empty without a proof.
 
     Every proof has the rule `aliases`: names of tables and of columns, the order of operands, of conditions and of
     inner joins do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves out
@@ -58,7 +60,7 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
 
 
 def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
-    """Return a table with those columns of its primary key as nullable that SQLite lets be NULL."""
+    """Return a table whose columns of the primary key are nullable where SQLite allows NULL in them."""
     columns = (
         column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
         for column in table.columns
@@ -112,7 +114,7 @@ class _Normal:
         return block
 
     def _step(self, block: Block) -> Block | None:
-        """Return a SELECT after the first rule that changes it; None where none does."""
+        """Return a SELECT after the first rule that changes it; None if none does."""
         for name, rule in RULES.items():
             result = rule(block, self._tables)
             if result is not None:
@@ -164,14 +166,14 @@ class _Normal:
         return Facts(block, self._tables).has_one_row() or block.limit == 1
 
     def _is_cut_determined(self, block: Block) -> bool:
-        """Return whether the values of the rows that LIMIT leaves do not depend on which rows that tie it leaves."""
+        """Return whether the rows that LIMIT keeps have the same values whichever of tied rows it keeps."""
         facts = Facts(block, self._tables)
         keys = [name_of(key) for key, _ in block.order if key[0] == "column"]
         ordered = [key for key, _ in block.order]
         return all(term in ordered or facts.is_determined(term, keys) for term in block.select)
 
     def _require_determined(self, block: Block) -> None:
-        """Raise `UnprovableError` where values depend on the order in which rows are read."""
+        """Raise `UnprovableError` if values depend on the order in which rows are read."""
         facts = Facts(block, self._tables)
         for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
             names = {*columns_of(aggregate)}
@@ -204,7 +206,7 @@ def _bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
 
 
 def rendered(query: Query, tables: Tables) -> str:
-    """Return a text that is the same for queries that differ in names, and in orders that do not matter.
+    """Return a text that is the same for queries that differ only in names, and in orders that do not matter.
 
     Raise `UnprovableError` for a query that uses tables too often.
     """
@@ -304,7 +306,7 @@ class _Renderer:
         return f"{term[0]}{sorted(texts) if term[0] in _COMMUTATIVE else texts}"
 
     def _column_text(self, column: Name, aliases: Mapping[str, str]) -> str:
-        """Return the name of a column; of a nested query in FROM, here or further out, by its place there."""
+        """Return the name of a column; of a nested query in FROM, here or further out, by its place in that query."""
         alias, name = column
         source = self._sources[alias]
         if isinstance(source, SetOperation):
@@ -314,7 +316,7 @@ class _Renderer:
     def _with_equal_columns(
         self, pairs: Sequence[tuple[Term, Term]], aliases: Mapping[str, str], equal: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the first of the columns that are equal to each column, by the names that they are rendered with."""
+        """Return for each column the first one that is equal to it, by the names with which they are rendered."""
         first_of = dict(equal)
         for pair in pairs:
             names = [self._column_text(name_of(column), aliases) for column in pair]

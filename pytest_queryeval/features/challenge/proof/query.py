@@ -1,7 +1,7 @@
-"""Queries in the form that rules of proofs rewrite: tables, conditions one by one, and expressions as tuples.
+"""Queries in the form that the rules of proofs rewrite: tables, single conditions, and expressions as tuples.
 
 An expression is a tuple: its operator, then its operands, which are expressions, queries, or texts. Columns are
-`("column", alias, name, family)`, with an alias that is unique in the whole query and the sort of their values, and
+`("column", alias, name, family)`, with an alias that is unique in the whole query and the family of their values, and
 literals `("number", "1")` and `("text", "a")`.
 """
 
@@ -20,7 +20,7 @@ MAX_EXPANDED_NODES = 2_000  # of a query in which the queries of WITH stand in t
 
 
 class UnprovableError(Exception):
-    """A query has something that no rule understands."""
+    """A query contains something that no rule understands."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,7 +38,7 @@ class Block:
     tables: Mapping[str, str | Query]
     """The tables and nested queries of FROM, by alias."""
     outer_joins: tuple[OuterJoin, ...] = ()
-    """The joins of those `tables` that may be without a match."""
+    """The joins of those `tables` that may have no row to match."""
     where: tuple[Term, ...] = ()
     select: tuple[Term, ...]
     names: tuple[str, ...]
@@ -111,7 +111,7 @@ def only_joins(query: Query) -> bool:
 
 
 def without_columns(query: Query) -> Query:
-    """Return a query that has rows where the given one has some, for EXISTS."""
+    """Return a query that has rows exactly if the given one has, for EXISTS."""
     if not isinstance(query, Block) or not only_joins(query):
         return query
     return replace(query, select=(), names=(), is_distinct=False, order=())

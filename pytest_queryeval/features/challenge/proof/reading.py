@@ -30,7 +30,7 @@ from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 
 MAX_NODES = 400
 MAX_TABLES = 8
-# Types that sqlglot reads as another one, of which SQLite makes other values.
+# Types that sqlglot takes for others, with which SQLite makes other values.
 _AMBIGUOUS_TYPES = re.compile(r"\b(STR|STRING|LONG|SHORT|BYTE|BYTEA|VARBINARY|BLOB)\b", re.IGNORECASE)
 _SELECT_ARGUMENTS = {
     *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
@@ -75,7 +75,7 @@ _OPERAND_ENDS = frozenset(
 def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Query:
     """Return a query, and add the rules that reading it needs to `used`.
 
-    Raise `UnprovableError` where something of it is not understood.
+    Raise `UnprovableError` if a part of it is not understood.
     """
     shared_tree = parse_query(text, dialect).whole_tree
     if shared_tree is None:
@@ -94,7 +94,7 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
 
 
 def _check_reading(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Raise `UnprovableError` where the engine may read a query otherwise than the parser.
+    """Raise `UnprovableError` if the engine may read a query differently from the parser.
 
     The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
     `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`. `=`, `IN`, `LIKE`, `BETWEEN` and `IS` bind
@@ -314,7 +314,7 @@ class _Reader:
         return "column", self._alias(names, alias), name, family_of(declared, self._dialect)
 
     def _count(self) -> None:
-        """Raise `UnprovableError` where too much has been read: queries of WITH are read at each use."""
+        """Raise `UnprovableError` if too much has been read: queries of WITH are read at each use."""
         if next(self._sizes) >= MAX_EXPANDED_NODES:
             raise UnprovableError("it is too long")
 
@@ -407,7 +407,7 @@ class _Reader:
 
 
 def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
-    """Raise `UnprovableError` unless to compare with all items at once is to compare with each by itself.
+    """Raise `UnprovableError` unless comparing with all items at once equals comparing with each of them alone.
 
     DuckDB compares IN and BETWEEN by the common type of all operands, SQLite without affinities of columns in lists.
     """
@@ -420,7 +420,7 @@ def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
 
 
 def _with_distinct_names(query: Query) -> Query:
-    """Return a query of FROM; raise `UnprovableError` where two of its columns have one name."""
+    """Return a query of FROM; raise `UnprovableError` if two of its columns have the same name."""
     if isinstance(query, Block) and len({*query.names}) < len(query.names):
         raise UnprovableError("columns with one name")
     return query

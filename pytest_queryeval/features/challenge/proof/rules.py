@@ -1,6 +1,6 @@
 """The rules of proofs: each rewrites a SELECT into one with the same answer, on all data that keeps the constraints.
 
-A rule returns None where its condition does not hold. Sources:
+A rule returns None if its condition does not hold. Sources:
 [1] Elmasri and Navathe, Fundamentals of Database Systems, on equivalent expressions of relational algebra.
 [2] Chu, Murphy, Roesch, Cheung and Suciu (2018), Axiomatic foundations and algorithms for deciding semantic
 equivalences of SQL queries.
@@ -99,7 +99,7 @@ def constants(block: Block, tables: Tables) -> Block | None:
 def not_null_tests(block: Block, tables: Tables) -> Block | None:
     """Leave out a test that a column is not NULL, and write one for `x = x`.
 
-    Condition: it is declared NOT NULL and of an inner join, or another condition is not true where it is NULL [1].
+    Condition: it is declared NOT NULL and belongs to an inner join, or another condition is not true if it is NULL [1].
     """
     for place, condition in enumerate(block.where):
         if condition[0] == "eq" and condition[1] == condition[2] and condition[1][0] == "column":
@@ -181,8 +181,8 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 def outer_joins(block: Block, tables: Tables) -> Block | None:
     """Write an inner join for a LEFT JOIN.
 
-    Condition: WHERE has a condition that is not true where a column of the joined table is NULL, and this table is the
-    first that is joined so [4].
+    Condition: WHERE has a condition that is not true if a column of the joined table is NULL, and this table is the
+    first one of a LEFT JOIN [4].
     """
     for place, join in enumerate(block.outer_joins[:1]):
         names = {name for condition in block.where for name in rejected(condition)}
@@ -363,7 +363,7 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def key_self_joins(block: Block, tables: Tables) -> Block | None:
-    """Make one of two uses of a table.
+    """Merge two uses of a table into one.
 
     Condition: both are inner joins, and a key of one is equated with the same key of the other, so that both are the
     same row [2], [3].
@@ -472,7 +472,7 @@ def union_as_or(query: SetOperation, tables: Tables) -> Query | None:
 def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | None:
     """Write IN for INTERSECT, and NOT IN for EXCEPT, of DISTINCT rows.
 
-    Condition: both return one column, of one sort of values, which is never NULL in either, and only join and filter
+    Condition: both return one column, of the same family, which is never NULL in either, and only join and filter
     rows [1].
     """
     left, right = query.left, query.right
@@ -499,7 +499,7 @@ SET_RULES: dict[str, Callable[[SetOperation, Tables], Query | None]] = {
 
 
 def _with_terms(block: Block, function: Callable[[Term], Term]) -> Block | None:
-    """Return a SELECT with a function applied to all parts of its expressions; None where nothing changes."""
+    """Return a SELECT with a function applied to all parts of its expressions; None if nothing changes."""
     result = block.mapped(lambda term: rewritten(term, function))
     where = tuple(part for term in result.where for part in conjuncts(term))
     having = tuple(part for term in result.having for part in conjuncts(term))
