@@ -162,7 +162,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
 
 
 def _accepted_golds(case: Case, suite: Suite, reviewer: str) -> Sequence[QueryOrAnswer]:
-    """Return the right answers in the decision that counts of a reviewer."""
+    """Return the right answers in the current decision of a reviewer."""
     digest = gold_digest(case.without_review)
     decisions = [
         decision
@@ -196,7 +196,7 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
 
 
 def _line(acceptance: Acceptance, reviewer: str) -> dict[str, JsonValue]:
-    """Return the decision as a line; what the reviewer answered before stays, since only the last line counts."""
+    """Return the decision as a line, with the answers of the reviewer's last line, since only the last one counts."""
     digest = gold_digest(acceptance.case.without_review)
     name = CaseName(acceptance.suite.path, acceptance.case.id)
     earlier: dict[str, JsonValue] = {}

@@ -24,7 +24,7 @@ class Agreement(TypedDict):
     agreement: float
     """The share of the same decisions."""
     kappa: float | None
-    """Cohen's kappa: the agreement beyond what is expected by chance, None where chance alone gives all of it."""
+    """Cohen's kappa: the agreement beyond what is expected by chance; None if chance alone explains all of it."""
 
 
 class ReviewSummary(TypedDict):
@@ -46,7 +46,7 @@ class ReviewSummary(TypedDict):
 def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
     """Return what reviewers decided on the cases of suites; raise `SuiteError` as their review files do.
 
-    Of each reviewer the last decision on a case counts that settles no conflict: that is made in view of the others.
+    Of each reviewer, the last decision on a case counts, other than one that settles a conflict in view of the others.
     """
     cases = 0
     by_decision: Counter[DecisionWord] = Counter()

@@ -1,4 +1,4 @@
-"""Groups golds and the answers of systems: those that are equal by the comparison of the case are one answer."""
+"""Groups golds and the answers of systems: answers that the comparison of the case calls equal are one group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AnswerGroup:
     queries: list[str] = field(default_factory=list)
     """The distinct queries of the systems."""
     tied_systems: list[str] = field(default_factory=list)
-    """The systems whose answers are equal only since a LIMIT cuts through rows that tie."""
+    """The systems whose answers are equal only because a LIMIT cuts through rows that tie."""
     ordering_systems: list[str] = field(default_factory=list)
     """The systems whose queries order rows that gold, to which they are equal, leaves in any order."""
 
@@ -69,7 +69,7 @@ def group_answers(
 
     Groups are in the order of their first answers, golds before systems; systems whose queries fail are in none.
     An answer belongs to the first group whose first answer it equals by the comparison of the case; the order of rows
-    counts where it does for gold. Raise `SourceError` where the source does not answer, and `PredictorError` for an
+    counts if it does for gold. Raise `SourceError` if the source does not answer, and `PredictorError` for an
     answer of another kind.
     """
     golds = [session.execute_cached(gold, case) for gold in case.golds] or [ABSTAINED]
@@ -112,8 +112,8 @@ def _orders(plan: OrderPlan | None) -> bool:
 def _between_systems(case: Case, *, is_ordered: bool, orders: bool) -> Case:
     """Return a case for the comparison of a predicted answer with others: it has all of its columns.
 
-    `is_ordered` says whether gold orders its rows, `orders` whether the query of the answer does. Where only gold does,
-    the rows of the answer are in exactly their order.
+    `is_ordered` says whether gold orders its rows, `orders` whether the query of the answer does. If only gold does,
+    rows have to be in exactly the order of the answer.
     """
     policy = replace(case.settings.policy, gold_columns=())
     if policy.row_order == "auto" and not (is_ordered and orders):

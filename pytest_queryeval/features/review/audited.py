@@ -1,4 +1,4 @@
-"""What people judged in an audit against the verdict: the first reason to look at a gold."""
+"""Judgements in an audit that contradict the verdict: the strongest reason to look at a gold."""
 
 from __future__ import annotations
 

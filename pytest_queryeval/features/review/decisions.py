@@ -198,7 +198,7 @@ def decision_line(
     compare: JsonValue = None,
     note: str = "",
 ) -> dict[str, JsonValue]:
-    """Return a decision of this second as a line of a review file; the other arguments are what the line has."""
+    """Return a decision that is made now as a line of a review file; the arguments are the values of its keys."""
     return {
         "suite": Path(os.path.relpath(case.suite, file.parent)).as_posix(),
         "case": case.id,
@@ -213,7 +213,7 @@ def decision_line(
 
 
 def now() -> str:
-    """Return the time as lines have it, to the second."""
+    """Return the time in the form of review files, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

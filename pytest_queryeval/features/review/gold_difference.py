@@ -16,9 +16,9 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.languages import KINDS
 
-MAX_QUERIES = 3  # of an answer, to which edits are looked for
+MAX_QUERIES = 3  # of an answer, for which edits are looked for
 DifferenceKind: TypeAlias = Literal["duplicates", "order", "columns", "letter case"]
-# What a comparison ignores under which two answers are equal that differ in nothing else.
+# The settings of a comparison by which two answers that differ in nothing else are equal.
 _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
     ("order", {"row_order": "ignore"}),
     ("duplicates", {"duplicates": "ignore", "row_order": "ignore"}),
@@ -30,7 +30,7 @@ _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:
     """Return the fewest edits of gold's query after which it answers as the systems of a group do.
 
-    They are what is the cause of a wrong answer, with gold in the place of the prediction. None if none is found.
+    They are found as the cause of a wrong answer is, with gold in place of the prediction. None if none is found.
     """
     causes = sorted(_causes(gold, group, session), key=lambda cause: cause.size)
     return causes[0] if causes else None
@@ -59,7 +59,7 @@ def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator
 
 
 def difference_kind(gold: AnswerGroup, group: AnswerGroup) -> DifferenceKind | None:
-    """Return in what alone two answers differ; None if in more, or in something else."""
+    """Return the only thing in which two answers differ; None if they differ in more, or in something else."""
     answer, other_answer = gold.execution.answer, group.execution.answer
     if not isinstance(answer, Table) or not isinstance(other_answer, Table):
         return None

@@ -1,4 +1,4 @@
-"""The digest by which a decision on golds is known to be about them still."""
+"""The digest that shows whether a decision is still about the golds that a case has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_queryeval.core.table import Table
 def gold_digest(case: Case) -> str:
     """Return `sha256:` and the SHA-256 digest of a case's question, evidence and golds, in hexadecimal digits.
 
-    They are an object in canonical JSON: sorted keys, no blanks, UTF-8. How they are written in a suite does not
-    matter: texts are without blanks around them and with line feeds only, and files are what they hold.
+    They are an object in canonical JSON: sorted keys, no blanks, UTF-8. How a suite writes them does not matter: texts
+    have no blanks around them and only line feeds, and a file counts by its content.
     """
     content: JsonValue = {
         "question": _text(case.question),

@@ -26,7 +26,7 @@ def find_reported(report: Report, name: str) -> CaseReport:
 def read_reported(path: Path, name: str) -> CaseReport:
     """Return the case with this name of the report in a file; raise `ReportError` as `find_reported` and `read_report`.
 
-    Where cases are in separate files, only those that contain the name are parsed, unless none of them is the case.
+    If cases are in separate files, only those that contain the name are parsed, unless none of them is the case.
     """
     try:
         return find_reported(read_report(path, naming=name), name)

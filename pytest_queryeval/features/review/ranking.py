@@ -30,7 +30,7 @@ EvidenceKind: TypeAlias = Literal["audit", "challenge", "systems", "edit", "chec
 MESSAGE_CHARACTERS = 1_000
 WEIGHT_OF_AUDIT = 1_000.0  # before all other evidence
 WEIGHT_WITH_GOLD = -2.0  # of a system
-WEIGHT_OF_OTHERS = 0.5  # of a system with an answer that is neither gold's nor the commonest other one
+WEIGHT_OF_OTHERS = 0.5  # of a system with an answer that is neither gold's nor the most common other one
 WEIGHT_OF_ORDER = 1.0  # of a system that orders rows that gold leaves in any order
 WEIGHT_OF_REFUTATION = 1.0
 WEIGHT_OF_TIES = 0.1
@@ -62,11 +62,11 @@ class Evidence(TypedDict):
     kind: EvidenceKind
     text: str
     rule: NotRequired[str]
-    """The rule of `queryeval check`, of evidence of the kind `check`."""
+    """For the kind `check`, the rule of `queryeval check`."""
     edits: NotRequired[list[CausingEditReport]]
-    """Those that lead from gold to the query, of evidence of the kind `edit`."""
+    """For the kind `edit`, those that lead from gold to the query."""
     difference: NotRequired[DifferenceKind]
-    """In what alone the answers differ, of evidence of the kind `edit`."""
+    """For the kind `edit`, the only thing in which the answers differ."""
 
 
 class RankedAnswer(TypedDict):
@@ -101,11 +101,11 @@ class RankedCase:
     nodeid: str
     evidence: Sequence[Evidence]
     answers: Sequence[AnswerGroup]
-    """Golds first, then the answers that most systems give, without rows; empty where they could not be compared."""
+    """Golds first, then the answers that most systems give, without rows; empty if they could not be compared."""
     doubt: float
     """How likely the gold is wrong, on a scale of its own."""
     problem: str = ""
-    """Why answers could not be compared; empty where they were."""
+    """Why answers could not be compared; empty if they were."""
     review: Review | None = None
     """What was decided on the golds."""
 
@@ -181,7 +181,7 @@ def _groups(case: Case, answers: Mapping[str, SystemAnswer], session: Session) -
 
 
 def _support(golds: Sequence[AnswerGroup]) -> float:
-    """Return the weight of the systems that answer as gold does, and leave the order of rows open where gold does."""
+    """Return the weight of the systems that answer as gold does, and leave the order of rows open if gold does."""
     return WEIGHT_WITH_GOLD * sum(len(gold.systems) - len(gold.ordering_systems) for gold in golds)
 
 
@@ -198,7 +198,7 @@ def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[W
 def _evidence_of_systems(
     gold: AnswerGroup, other_answers: Sequence[AnswerGroup], systems: int, session: Session
 ) -> Iterator[WeighedEvidence]:
-    """Yield what speaks against gold in other answers of `systems`, of which the first is the commonest one."""
+    """Yield what speaks against gold in the other answers of `systems`, the most common one first."""
     agreeing, *differing = (len(group.systems) for group in other_answers)
     text = f"{_count(agreeing, systems)} {_contradiction(gold, other_answers[0])}"
     yield agreeing + WEIGHT_OF_OTHERS * sum(differing), {"kind": "systems", "text": text}

@@ -57,7 +57,7 @@ def ranking_summary(
 
 
 def summary_lines(summary: RankingSummary) -> Iterator[str]:
-    """Yield what a reader of the ranking should know of all of it."""
+    """Yield what a reader should know about the ranking as a whole."""
     for system in summary["systems"]:
         if system["without_query"]:
             yield f"{system['name']}: without a whole query in {pluralize(system['without_query'], 'case')}"

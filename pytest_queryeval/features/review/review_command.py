@@ -72,7 +72,7 @@ def _port(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return the cases, the most doubtful first; always 0.
+    """Return the cases, the most doubtful first; the status is always 0.
 
     Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for a report or a recording that cannot be
     used, and for a page that cannot be written.
@@ -139,7 +139,7 @@ def _serve(review: Review, title: str, port: int) -> Result:
 
 
 def _recording(folder: Path | None, root: Path) -> Recording | None:
-    """Return the recording to replay; raise `QueryEvalError` where there is none in the folder."""
+    """Return the recording to replay; raise `QueryEvalError` if there is none in the folder."""
     if folder is None:
         return None
     recording = RECORDINGS[DEFAULT_RECORDING](Path.cwd() / folder, replay=True, root=root)

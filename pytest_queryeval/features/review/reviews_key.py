@@ -103,7 +103,7 @@ class Reviews:
     def of_case(self, name: CaseName, digest: str) -> Sequence[GoldDecision]:
         """Return the decisions on a case: those that name it, and those on its golds that name no case that exists.
 
-        The latter only where no other case below the folder has the same question and golds.
+        The latter count only if no other case below the folder has the same question and golds.
         """
         former_names = [
             other_name
@@ -133,7 +133,7 @@ class NoReviewFileError(ReportError):
 
 
 def reviews_of(suite: Suite) -> Reviews:
-    """Return the review files of a suite; raise `NoReviewFileError` with the line to add where it names none."""
+    """Return the review files of a suite; raise `NoReviewFileError` with the line to add if it names none."""
     reviews = suite.values.get("reviews")
     if not isinstance(reviews, Reviews):
         place = file_at(suite.path).shown
@@ -153,7 +153,7 @@ def read_reviews(node: Node) -> Reviews:
 def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     """Return a suite with the decisions on its cases applied, and a finding for each that is not.
 
-    Raise `CaseError` and `SuiteError` for review files that cannot be read, and for answers that are none of the case.
+    Raise `CaseError` and `SuiteError` for review files that cannot be read, and for answers that a case cannot have.
     """
     ignored = suite.cases[0].settings.ignored_rules
     findings = [
@@ -206,7 +206,7 @@ def _shown_decision(decision: GoldDecision) -> str:
 
 
 def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldDecision], list[GoldDecision]]:
-    """Return the decisions that count, the last one of each reviewer, without and with those on other golds."""
+    """Return the last decision of each reviewer: those that count, and stale ones, which are on other golds."""
     settling = [place for place, decision in enumerate(decisions) if decision.settles]
     latest: dict[str, GoldDecision] = {}
     for decision in decisions[settling[-1] if settling else 0 :]:
@@ -219,7 +219,7 @@ def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldD
 def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:
     """Return a case of a suite with these values of keys, with decisions that agree applied.
 
-    Those of `unsure` count only where there are no others. Raise `CaseError` for an answer that is none of the case.
+    `unsure` counts only if there is no other decision. Raise `CaseError` for an answer that the case cannot have.
     """
     effective = [decision for decision in decisions if decision.decision != "unsure"]
     words = {decision.decision for decision in effective or decisions}

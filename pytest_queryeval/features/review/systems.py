@@ -23,13 +23,13 @@ class SystemAnswer:
     """What a system answered to a case, in the first of several trials."""
 
     prediction: QueryOrAnswer | Abstention | None
-    """None where the report does not have the whole query."""
+    """None if the report does not have the whole query."""
     is_right: bool = False
     """Whether the case was passed then."""
     is_wrong: bool = False
     """Whether the case was not passed then."""
     refuted_gold: str | None = None
-    """The gold by which the answer was right, but which a small database tells from it; None for other answers."""
+    """The gold by which the answer was right, though a small database tells it from gold; None for other answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

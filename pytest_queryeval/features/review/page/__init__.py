@@ -11,12 +11,12 @@ from pytest_queryeval.features.review.reviewer import git_user
 from pytest_queryeval.reports.html import SCRIPTS, assets, template
 
 HERE = Path(__file__).parent
-# But for what is about lists of cases in the page itself.
+# Except the scripts for a list of cases that the page itself contains.
 SHARED_SCRIPTS = tuple(path for path in SCRIPTS if path.stem not in ("cases", "start"))
 
 
 def serve_review(review: Review, *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C; `tell` gets its address. Without a port it is a usual one, or any that is free.
+    """Serve the page until Ctrl-C; `tell` gets its address. Without a port, the usual one or any free one is taken.
 
     Raise `ReportError` if the port is taken, and if an extra is not installed.
     """

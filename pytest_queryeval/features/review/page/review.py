@@ -29,7 +29,7 @@ class Review(Protocol):
         ...
 
     def case(self, place: int) -> JsonObject:
-        """Return all of a case but the answers of its queries."""
+        """Return everything about a case except the answers of its queries."""
         ...
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:

@@ -72,7 +72,7 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Return what a request is answered that goes no further; None for one from the page."""
+        """Return the response to a request that must not pass; None for a request from the page."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name_of(host) not in LOOPBACK_NAMES:
             return PlainTextResponse("Host must be a name of this machine.", status_code=403)
@@ -164,7 +164,7 @@ def serve(review: Review, page: str, *, port: int | None, tell: Callable[[str], 
     with _listener(port) as listener:
         port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
         app = application(review, page, token=token, port=port)
-        # What is not needed is off: any log of requests, too, since the token stands in an address.
+        # What is not needed is off; so is any log of requests, since an address contains the token.
         config = uvicorn.Config(
             app,
             http="h11",

@@ -1,4 +1,4 @@
-"""What the page shows of a case whoever is asked about it: question, evidence, schema."""
+"""What the page shows of a case, for golds and for audits: question, evidence, schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def listed_case(case: Case, nodeid: str) -> Mapping[str, Any]:
 
 
 def case_facts(case: Case, nodeid: str, runner: Runner) -> Mapping[str, Any]:
-    """Return what is asked, and of what; the schema of a source that cannot list it is why."""
+    """Return the question, and what it is about; in place of a schema that cannot be listed, the reason."""
     try:
         schema = runner.schema_text(case)
     except QueryEvalError as error:
