@@ -144,6 +144,8 @@ INSERT INTO address VALUES (1, 'Haiti', 'Jacmel', 7), (2, 'Haiti', 'Les Cayes', 
         ("country = 'Switzerlnd'", "'Switzerlnd' is not in address.country, 'Switzerland' is, 1 time"),
         ("id IN (SELECT id FROM address WHERE country = 'HAITI')", "'HAITI' is not in address.country, 'Haiti' is"),
         ("country = 'Haiti'", None),
+        ("country = 'haiti' OR country = 'Haiti'", None),
+        ("country = 'haiti' AND city <> 'Haiti'", "'haiti' is not in address.country, 'Haiti' is, 2 times"),
         ("city = 'basel'", None),  # equal by the rules of the column
         ("zip = '7'", None),
         ("lower(country) = 'haiti'", None),
