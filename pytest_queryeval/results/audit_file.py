@@ -168,7 +168,7 @@ def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> AnswerJudgement:
     return AnswerJudgement(
         answer=AnswerName(nodeid, prediction),
         judgement=values["judgement"],
-        reviewer=values["reviewer"],
+        reviewer=values["reviewer"].strip(" "),
         at=values["at"],
     )
 

@@ -95,6 +95,8 @@ def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, r
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
+        if content.lstrip()[:1] == b"<":
+            raise ValueError(f"it is HTML or XML: name the file of the run that is JSON: {remedy}")
         document = _JSON.read(content)
         problem = problem_of(document)
     if problem:

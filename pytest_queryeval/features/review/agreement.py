@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TypedDict
 
 from pytest_queryeval.core.findings import Finding
-from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.model import Decision as DecisionWord
 from pytest_queryeval.features.review.decisions import DECISIONS, CaseName
 from pytest_queryeval.features.review.gold_digest import gold_digest
@@ -36,6 +35,8 @@ class ReviewSummary(TypedDict):
     """The number of cases to which each decision applies."""
     conflicts: int
     """The number of cases on which reviewers disagree."""
+    settled: int
+    """The number of cases on which a decision settles what reviewers disagreed on."""
     stale: int
     """The number of decisions on questions or golds that have changed since."""
     by_reviewer: dict[str, int]
@@ -48,7 +49,7 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
 
     Of each reviewer, the last decision on a case counts, other than one that settles a conflict in view of the others.
     """
-    cases = 0
+    cases = settled = 0
     by_decision: Counter[DecisionWord] = Counter()
     findings: set[Finding] = set()
     decisions: defaultdict[str, dict[CaseName, DecisionWord]] = defaultdict(dict)
@@ -60,14 +61,18 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
             if case.review is not None:
                 by_decision[case.review.decision] += 1
             if isinstance(reviews, Reviews):
-                name = CaseName(suite.path, case.id)
-                for reviewer, word in _words(case, name, reviews).items():
-                    decisions[reviewer][name] = word
+                name, digest = CaseName(suite.path, case.id), gold_digest(case.without_review)
+                on_gold = [decision for decision in reviews.of_case(name, digest) if decision.digest in (None, digest)]
+                settled += any(decision.settles for decision in on_gold)
+                for decision in on_gold:
+                    if not decision.settles:
+                        decisions[decision.reviewer][name] = decision.decision
     rules = Counter(finding.rule for finding in findings)
     return {
         "cases": cases,
         "by_decision": {word: by_decision[word] for word in DECISIONS if by_decision[word]},
         "conflicts": rules["review-conflict"],
+        "settled": settled,
         "stale": rules["review-stale"],
         "by_reviewer": {reviewer: len(words) for reviewer, words in sorted(decisions.items())},
         "agreements": [
@@ -75,15 +80,6 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
             for first, second in combinations(sorted(decisions), 2)
             if (agreement := _agreement((first, second), [decisions[first], decisions[second]])) is not None
         ],
-    }
-
-
-def _words(case: Case, name: CaseName, reviews: Reviews) -> dict[str, DecisionWord]:
-    digest = gold_digest(case.without_review)
-    return {
-        decision.reviewer: decision.decision
-        for decision in reviews.of_case(name, digest)
-        if not decision.settles and decision.digest in (None, digest)
     }
 
 

@@ -79,6 +79,8 @@ def review_lines(reviews: ReviewSummary) -> Iterator[str]:
     yield f"decisions on {sum(reviews['by_decision'].values()):,} of {pluralize(reviews['cases'], 'case')}: {decisions}"
     if reviews["conflicts"]:
         yield f"reviewers disagree on {pluralize(reviews['conflicts'], 'case')}"
+    if reviews["settled"]:
+        yield f"settled: {pluralize(reviews['settled'], 'case')} on which reviewers disagreed"
     if reviews["stale"]:
         yield f"{pluralize(reviews['stale'], 'decision')} on questions or golds that have changed since"
     for reviewer, number in reviews["by_reviewer"].items():

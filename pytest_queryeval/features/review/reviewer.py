@@ -12,8 +12,9 @@ GIT_SECONDS = 10.0
 
 
 def check_reviewer(name: str, problem: Callable[[str], Exception]) -> str:
-    """Return the name of a reviewer; raise a `problem` for one that reports cannot show in a line."""
-    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
+    """Return a reviewer's name without outer blanks; raise a `problem` for one that reports cannot show in a line."""
+    name = name.strip(" ")
+    if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
         raise problem(f"the name of a reviewer has 1 to {MAX_NAME_CHARACTERS} characters that can be printed")
     return name
 

@@ -302,10 +302,11 @@ def test_the_summary_has_decisions_conflicts_and_agreement(review):
         {"reviewers": ["anna", "ben"], "cases": 5, "agreement": 0.6, "kappa": pytest.approx((0.6 - 0.36) / 0.64)}
     ]
     assert reviews["by_decision"] == {"right": 3, "wrong": 1, "ambiguous": 1}
-    assert (reviews["conflicts"], reviews["stale"]) == (1, 1)
+    assert (reviews["conflicts"], reviews["settled"], reviews["stale"]) == (1, 1, 1)
     assert lines == [
         "decisions on 5 of 6 cases: 3 right, 1 wrong, 1 ambiguous",
         "reviewers disagree on 1 case",
+        "settled: 1 case on which reviewers disagreed",
         "1 decision on questions or golds that have changed since",
         "anna: 6 cases",
         "ben: 6 cases",
