@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def test_golds_are_reviewed_by_keyboard_alone(browser, shop, server):
 
     press(browser, "z")
     wait_for(browser, "cheapest")
-    assert browser.text("#status") == "Undone: cheapest is unsure now."
+    assert browser.text("#status") == "Undone: cheapest is unsure now, which has no effect."
     assert browser.text("#marked") == "Marked right: 1"
 
     press(browser, "q", "SELECT name FROM product WHERE price < 3 rw12", Keys.CONTROL + Keys.ENTER)
@@ -156,6 +157,39 @@ def test_golds_are_reviewed_by_keyboard_alone(browser, shop, server):
     begin(browser, server, "ben")
     assert browser.text("#progress") == "0 of 5 decided"
     assert browser.texts(".answer.is-right") == []
+
+
+def test_a_conflict_is_settled_by_keyboard(browser, shop, tmp_path):
+    folder = shutil.copytree(shop, tmp_path / "shop", ignore=shutil.ignore_patterns("reviews"))
+    with served(folder) as (url, _):
+        for reviewer, keys in (
+            ("ida", ["r"]),
+            ("jon", ["q", "SELECT 'fig'", Keys.CONTROL + Keys.ENTER, Keys.ESCAPE, "5", "w"]),
+        ):
+            begin(browser, url, reviewer)
+            assert not browser.run("return Boolean(document.querySelector('.conflict'))")
+            for key in keys:
+                press(browser, key)
+                browser.until(lambda: browser.text("#status") != "Running …")
+            wait_for(browser, "markup")
+
+        begin(browser, url, "kim")
+        assert "ida" not in browser.text("#case")
+        press(browser, "z")
+        assert browser.text("#status") == "Nothing to undo: you have decided nothing since the page was loaded."
+        press(browser, "c")
+        browser.until(lambda: browser.texts(".conflict li") == ["ida: right", "jon: wrong, right: 5"])
+        assert browser.text("#marked") == "Your decision settles the case"
+        press(browser, "5", "w")
+        wait_for(browser, "markup")
+        assert browser.text("#status") == "cheapest: wrong, 1 right answer, settled."
+        (line,) = lines_of(folder, "kim")
+        assert (line["settles"], line["answers"]) == (True, [{"query": "SELECT 'fig'"}])
+
+        press(browser, "z")
+        wait_for(browser, "cheapest")
+        assert browser.text("#status") == "cheapest is settled, which is not undone: decide again."
+        assert len(lines_of(folder, "kim")) == 1
 
 
 @pytest.mark.parametrize("width", [1200, 500])

@@ -197,6 +197,7 @@ def decision_line(
     reviewer: str,
     compare: JsonValue = None,
     note: str = "",
+    settles: bool = False,
 ) -> dict[str, JsonValue]:
     """Return a decision that is made now as a line of a review file; the arguments are the values of its keys."""
     return {
@@ -209,6 +210,7 @@ def decision_line(
         "reviewer": reviewer,
         "at": now(),
         **({"note": note} if note else {}),
+        **({"settles": settles} if settles else {}),
     }
 
 

@@ -159,10 +159,9 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     findings = [
         Finding(
             rule="review-stale",
-            location=reviews.node.location,
+            location=decision.location,
             message=(
-                f"{decision.location} is not applied: {_shown(decision.case)} does not exist: "
-                f"{_remedy(decision.case, suite)}"
+                f"the decision is not applied, {_shown(decision.case)} does not exist: {_remedy(decision.case, suite)}"
             ),
             silenced=ignored.get("review-stale", ""),
         )
@@ -172,17 +171,16 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     for case in suite.cases:
         digest = gold_digest(case)
         decisions = reviews.of_case(CaseName(suite.path, case.id), digest)
-        current, stale = _current(decisions, digest)
+        current, stale = current_decisions(decisions, digest)
         for decision in stale:
             message = f"question or gold has changed since {_shown_decision(decision)}: review it again"
             findings.append(_finding("review-stale", case, message))
-        verdicts = {"right" if decision.decision == "ambiguous" else decision.decision for decision in current}
-        verdicts.discard("unsure")
-        if len(verdicts) > 1:
+        if disagree(current):
             text = ", ".join(map(_shown_decision, current))
             message = f'reviewers disagree: {text}: settle it by a line with "settles": true'
             findings.append(_finding("review-conflict", case, message))
-        cases.append(_reviewed(case, current, suite.values) if len(verdicts) <= 1 and current else case)
+            current = []
+        cases.append(_reviewed(case, current, suite.values) if current else case)
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
 
 
@@ -205,8 +203,13 @@ def _shown_decision(decision: GoldDecision) -> str:
     return f"{decision.reviewer} decided '{decision.decision}' ({decision.location})"
 
 
-def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldDecision], list[GoldDecision]]:
-    """Return the last decision of each reviewer: those that count, and stale ones, which are on other golds."""
+def current_decisions(
+    decisions: Sequence[GoldDecision], digest: str
+) -> tuple[Sequence[GoldDecision], Sequence[GoldDecision]]:
+    """Return the last decision of each reviewer on a case with this digest: those that count, and stale ones.
+
+    Decisions before one that settles the case do not count; stale ones are on other golds.
+    """
     settling = [place for place, decision in enumerate(decisions) if decision.settles]
     latest: dict[str, GoldDecision] = {}
     for decision in decisions[settling[-1] if settling else 0 :]:
@@ -214,6 +217,12 @@ def _current(decisions: Sequence[GoldDecision], digest: str) -> tuple[list[GoldD
         latest[decision.reviewer] = decision
     stale = [decision for decision in latest.values() if decision.digest not in (None, digest)]
     return [decision for decision in latest.values() if decision not in stale], stale
+
+
+def disagree(decisions: Iterable[GoldDecision]) -> bool:
+    """Return whether decisions conflict: `right` and `ambiguous` agree, and `unsure` agrees with everything."""
+    words = {"right" if decision.decision == "ambiguous" else decision.decision for decision in decisions}
+    return len(words - {"unsure"}) > 1
 
 
 def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:

@@ -148,6 +148,7 @@ def test_a_case_has_its_question_schema_golds_and_the_answers_of_systems(client)
         "reasons": [],
         "decision": None,
         "stale": None,
+        "conflict": False,
     }
     assert case["schema"] == "CREATE TABLE product (name TEXT, price REAL);"
     assert case["golds"] == [DEAREST]
@@ -255,6 +256,39 @@ def test_each_reviewer_sees_only_what_they_decided(client):
     assert "of ben" not in json.dumps([responses["anna"], responses["cleo"], client.get("/cases/0").json()])
 
 
+def test_where_reviewers_disagree_somebody_sees_why_and_settles_it(client):
+    def conflicts():
+        listed = [client.get("/cases", params={"reviewer": name}).json()["cases"][0] for name in ("anna", "cleo")]
+        return [item["conflict"] for item in listed]
+
+    client.post("/cases/0/decision", json=WRONG)
+    alone = conflicts(), client.get("/cases/0/decisions").json()
+    client.post("/cases/0/decision", json={"decision": "right", "reviewer": "ben", "note": "of ben"})
+    disputed = conflicts(), client.get("/cases/0/decisions").json()
+    client.post("/cases/0/decision", json={**WRONG, "reviewer": "cleo", "settles": True})
+
+    assert alone == ([False, False], {"decisions": []})
+    assert disputed == (
+        [True, True],
+        {
+            "decisions": [
+                {"decision": "wrong", "answers": [{"query": CHEAPEST}], "reviewer": "anna"},
+                {"decision": "right", "answers": [], "note": "of ben", "reviewer": "ben"},
+            ]
+        },
+    )
+    assert conflicts() == [False, False]
+    assert [line.get("settles") for line in decisions("reviews/cleo.jsonl")] == [True]
+    assert load_cases(".", require_prediction=False)[0].review.reviewers == ("cleo",)
+
+
+def test_blanks_around_a_name_are_no_part_of_it(client):
+    for reviewer in ("anna", " anna "):
+        client.post("/cases/0/decision", json={**WRONG, "reviewer": reviewer})
+
+    assert [line["reviewer"] for line in decisions()] == ["anna", "anna"]
+
+
 def test_the_last_decision_counts_and_what_stood_before_stays_in_the_file(client):
     for decision in (WRONG, {"decision": "unsure", "reviewer": "anna"}):
         client.post("/cases/0/decision", json=decision)
@@ -297,6 +331,7 @@ def test_settings_of_the_comparison_that_a_line_has_stay(client):
         ({"decision": "unanswerable"}, "what is unanswerable has no `answers`"),
         ({"compare": {"case": "maybe"}}, "case"),
         ({"note": 5}, "note"),
+        ({"settles": "yes"}, "settles"),
     ],
     ids=str,
 )
@@ -323,7 +358,8 @@ def test_a_body_that_is_too_large_is_refused(client):
 
 def test_a_case_that_there_is_not_is_a_problem(client):
     assert client.get("/cases/1").json() == {"problem": "there is no such case"}
-    assert client.get("/cases/-1").status_code == 404
+    for place in ("-1", "one", "1" * 5_000, "\u0661"):
+        assert client.get(f"/cases/{place}").status_code == 404
 
 
 @pytest.mark.parametrize("reviewer", ["../../etc/anna", "/anna", "anna/../../x", "..", "a*b", "Anna B"])

@@ -261,8 +261,9 @@ def test_a_stale_decision_that_its_reviewer_has_replaced_is_not_told():
 def test_a_decision_on_a_case_that_does_not_exist_names_the_nearest_one():
     only = loaded(line("right", case="cheapst"), text=CASE.replace("id: a", "id: cheapest"))
 
-    message = "reviews.jsonl:1 is not applied: s.queryeval.yaml::cheapst does not exist: did you mean 'cheapest'?"
+    message = "the decision is not applied, s.queryeval.yaml::cheapst does not exist: did you mean 'cheapest'?"
     assert findings(only) == [("review-stale", None, message)]
+    assert str(only.findings[0].location) == "reviews.jsonl:1"
 
 
 FORMATS = {
@@ -302,7 +303,7 @@ def test_a_case_in_another_suite_or_under_another_id_keeps_its_decision():
     write(moved, "u.queryeval.jsonl")  # now two cases have the same question and gold
     first, second = load_suites(".")
     assert [golds(case) for case in (*first.cases, *second.cases)] == [["SELECT 2"], ["SELECT 9"], ["SELECT 2"]]
-    message = "reviews.jsonl:1 is not applied: s.queryeval.yaml::a does not exist: correct the line, or remove it"
+    message = "the decision is not applied, s.queryeval.yaml::a does not exist: correct the line, or remove it"
     stale = ("review-stale", None, message)
     assert findings(first) == findings(second) == [stale]
 

@@ -32,7 +32,7 @@ from pytest_queryeval.features.review.page.runner import Runner, shown_answer
 from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviewer import check_reviewer
-from pytest_queryeval.features.review.reviews_key import Reviews, reviews_of
+from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
@@ -88,7 +88,7 @@ class GoldReview:
         self._runner.close()
 
     def overview(self, reviewer: str) -> JsonObject:
-        """Return all cases with the last decision of this reviewer; those of others are not shown.
+        """Return all cases with the last decision of this reviewer, and of the others only whether all disagree.
 
         Raise `CaseError` for a damaged line of a review file.
         """
@@ -99,12 +99,14 @@ class GoldReview:
             decisions = reviews_now[gold_case.reviews].of_case(gold_case.name, gold_case.digest)
             last = next((decision for decision in reversed(decisions) if decision.reviewer == reviewer), None)
             is_stale = last is not None and last.digest not in (None, gold_case.digest)
+            current, _ = current_decisions(decisions, gold_case.digest)
             cases.append(
                 {
                     **listed_case(gold_case.case, gold_case.ranked.nodeid),
                     "reasons": list(dict.fromkeys(evidence["kind"] for evidence in gold_case.ranked.evidence)),
                     "decision": _shown_decision(last) if last is not None and not is_stale else None,
                     "stale": last.decision if last is not None and is_stale else None,
+                    "conflict": disagree(current),
                 }
             )
         return {"choices": CHOICES, "cases": cases}
@@ -121,6 +123,14 @@ class GoldReview:
             "agreeing": [system for group in ranked.answers if group.is_gold for system in group.systems],
             "answers": [_shown_group(group, case) for group in ranked.answers if not group.is_gold],
         }
+
+    def decisions(self, place: int) -> JsonObject:
+        """Return the decisions that count of all reviewers, none where they agree; raise as `overview` does."""
+        gold_case = self._at(place)
+        decisions = replace(gold_case.reviews).of_case(gold_case.name, gold_case.digest)
+        current, _ = current_decisions(decisions, gold_case.digest)
+        shown = [{**_shown_decision(decision), "reviewer": decision.reviewer} for decision in current]
+        return {"decisions": shown if disagree(current) else []}
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
         """Run a `gold` by its place, an `item` of `answers`, or a `query` that was written."""
@@ -158,6 +168,7 @@ class GoldReview:
             compare=decision.get("compare"),
             reviewer=reviewer,
             note=cast("Any", decision.get("note", "")),
+            settles=cast("Any", decision.get("settles", False)),
         )
         try:
             json.dumps(line, ensure_ascii=False).encode()

@@ -56,6 +56,7 @@ function matches(item) {
   const [show, reason, search] = ["show", "reason", "search"].map((id) => at(id).value);
   if (show === "open" && item.decision) return false;
   if (show === "decided" && !item.decision) return false;
+  if (show === "conflict" && !item.conflict) return false;
   if (show === "unsure" && item.decision?.decision !== page.choices.at(-1).name) return false;
   if (reason && !item.reasons?.includes(reason)) return false;
   return `${item.nodeid} ${item.question}`.toLowerCase().includes(search.toLowerCase());
@@ -260,6 +261,43 @@ function schemaOf({ schema, kind }) {
   return folded;
 }
 
+// What all reviewers decided is shown to whoever settles a conflict, and to nobody else.
+function conflictOf({ conflict }) {
+  if (!conflict) return null;
+  const folded = make("details", { class: "conflict" }, make("summary", { "aria-keyshortcuts": "c" }, make("kbd", {}, "c"), " Reviewers disagree on this case: settle it"));
+  folded.addEventListener("toggle", () => {
+    showDecision();
+    if (folded.open && !folded.querySelector("ul")) attempt(() => showConflict(folded));
+  });
+  return folded;
+}
+
+async function showConflict(folded) {
+  const place = page.place;
+  const { decisions } = await ask(`cases/${place}/decisions`);
+  if (place !== page.place) return;
+  const placeOf = (item) => markable().findIndex((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
+  for (const { reviewer, answers = [] } of decisions) {
+    for (const item of answers.filter((item) => placeOf(item) < 0)) {
+      const answer = answerOf("Another answer", { who: `of ${reviewer}`, query: item.query ?? null, item, request: { item } });
+      page.answers.push(answer);
+      at("written").append(answer.element);
+      showAnswer(answer);
+    }
+  }
+  const entries = decisions.map(({ reviewer, decision, answers = [], note }) => {
+    const digits = answers.map((item) => placeOf(item) + 1).join(", ");
+    return make("li", {}, make("strong", {}, reviewer), ": ", chip(decision), digits ? `, right: ${digits}` : "", note ? `, “${note}”` : "");
+  });
+  const words = entries.length ? "As long as this is open, your decision settles the case: earlier decisions no longer count." : "It was settled meanwhile: load the page again.";
+  folded.append(make("ul", {}, entries), make("p", {}, words));
+  runAll(place);
+}
+
+function settles() {
+  return Boolean(document.querySelector(".conflict")?.open);
+}
+
 async function showPlace(place) {
   page.wanted = place;
   const details = await ask(`cases/${place}`);
@@ -276,6 +314,7 @@ async function showPlace(place) {
       details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
       conversation(details.conversation),
       item.stale ? make("p", { class: "fault" }, `You decided “${item.stale}”, but the question or gold has changed since: decide again.`) : null,
+      conflictOf(item),
       details.reasons?.length ? make("ul", { class: "reasons", "aria-label": "Why this gold is looked at" }, details.reasons.map((text) => make("li", {}, withCode(text)))) : null,
       details.problem ? make("p", { class: "fault" }, details.problem) : null,
       schemaOf(details),
@@ -298,7 +337,7 @@ async function showPlace(place) {
 function showDecision() {
   const { decision } = page.cases[page.place] ?? {};
   const numbers = markable().flatMap(({ isRight }, place) => (isRight ? [place + 1] : []));
-  at("marked").textContent = numbers.length ? `Marked right: ${numbers.join(", ")}` : "";
+  at("marked").textContent = [numbers.length ? `Marked right: ${numbers.join(", ")}` : "", settles() ? "Your decision settles the case" : ""].filter(Boolean).join(". ");
   for (const button of at("choices").children) button.setAttribute("aria-pressed", String(button.name === decision?.decision));
   at("undo").disabled = !page.decided.length;
 }
@@ -309,9 +348,10 @@ async function decide(name) {
   const decision = page.isAudit ? { decision: name } : { decision: name, note: at("note").value.trim() };
   if (!page.isAudit) decision.answers = markable().filter(({ isRight }) => isRight).map(({ item }) => item);
   if (before?.compare) decision.compare = before.compare;
-  if (!(await append(place, decision))) return;
-  page.decided.push([place, before]);
-  const words = `${page.cases[place].id}: ${name}${decision.answers?.length ? `, ${plural(decision.answers.length, "right answer")}` : name === "wrong" && !page.isAudit ? ", no right answer is known" : ""}.`;
+  const isSettled = settles();
+  if (!(await append(place, decision, isSettled))) return;
+  page.decided.push([place, before, isSettled]);
+  const words = `${page.cases[place].id}: ${name}${decision.answers?.length ? `, ${plural(decision.answers.length, "right answer")}` : name === "wrong" && !page.isAudit ? ", no right answer is known" : ""}${isSettled ? ", settled" : ""}.`;
   const next = nextPlace(place);
   if (next === null) {
     showList();
@@ -324,25 +364,31 @@ async function decide(name) {
 function nextPlace(place) {
   const places = listed();
   const inTurn = [...places.filter((later) => later > place), ...places.filter((earlier) => earlier < place)];
-  return inTurn.find((candidate) => !page.cases[candidate].decision) ?? null;
+  const isOpen = ({ decision, conflict }) => (at("show").value === "conflict" ? conflict : !decision);
+  return inTurn.find((candidate) => isOpen(page.cases[candidate])) ?? null;
 }
 
-function append(place, decision) {
+function append(place, decision, settles = false) {
   return attempt(async () => {
-    await ask(`cases/${place}/decision`, { ...decision, reviewer: page.reviewer });
-    Object.assign(page.cases[place], { decision, stale: null });
+    await ask(`cases/${place}/decision`, { ...decision, settles, reviewer: page.reviewer });
+    Object.assign(page.cases[place], { decision, stale: null }, settles && { conflict: false });
   });
 }
 
 // One more line: the decision that stood before; without one, that this reviewer is not sure.
 async function undo() {
-  if (!page.decided.length) return;
-  const [place, before] = page.decided.at(-1);
+  if (!page.decided.length) return say("Nothing to undo: you have decided nothing since the page was loaded.");
+  const [place, before, isSettled] = page.decided.at(-1);
+  if (isSettled) {
+    page.decided.pop(); // earlier decisions of others would not count again
+    if (await attempt(() => open(place))) say(`${page.cases[place].id} is settled, which is not undone: decide again.`);
+    return;
+  }
   const unsure = page.choices.at(-1).name;
   // What was marked and noted stays on the page.
   if (!(await append(place, before ?? { ...page.cases[place].decision, decision: unsure }))) return;
   page.decided.pop();
-  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now`}.`);
+  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now, which has no effect`}.`);
 }
 
 // Moving and keys
@@ -371,6 +417,7 @@ const KEYS = [
   ["q", "write a query", () => at("query")?.focus()],
   ["o", "open or fold all answers", () => unfold()],
   ["s", "show or hide the schema", () => toggle(".schema")],
+  ["c", "see what reviewers decided who disagree, and settle it", () => toggle(".conflict")],
   ["z", "undo the last decision", undo],
   ["/", "search the cases", () => at("search").focus()],
   ["?", "this list", () => at("keys").showModal()],
@@ -441,10 +488,11 @@ async function load(reviewer) {
       return button;
     }),
   );
+  at("show").querySelector("[value=conflict]").hidden = !cases.some(({ conflict }) => conflict);
   const reasons = [...new Set(cases.flatMap((item) => item.reasons ?? []))];
   at("reason").replaceChildren(make("option", { value: "" }, "Any reason"), ...reasons.map((reason) => make("option", { value: reason }, reason)));
   at("reason").hidden = !reasons.length;
-  const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"gqno".includes(key))];
+  const entries = [...choices.map(({ key, words, hint }) => [key, hint]), ...(audit ? [] : [["1 … 9", "mark an answer as right, or take the mark back"]]), ...KEYS.filter(([key]) => !audit || !"gqnoc".includes(key))];
   at("key-list").replaceChildren(...entries.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words))));
   const wanted = Number(stateOf(location.hash).get("case"));
   const first = Math.max(0, cases.findIndex((item) => !item.decision));

@@ -32,6 +32,10 @@ class Review(Protocol):
         """Return everything about a case except the answers of its queries."""
         ...
 
+    def decisions(self, place: int) -> JsonObject:
+        """Return what all reviewers decided on a case on which they disagree, for somebody who settles it."""
+        ...
+
     def answer(self, place: int, request: JsonObject) -> JsonObject:
         """Run the query that a request names or holds, and return its answer."""
         ...

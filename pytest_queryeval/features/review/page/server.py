@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable
@@ -36,6 +37,7 @@ USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer
 LOOPBACK_NAMES = frozenset({ADDRESS, "localhost", "::1"})
 MAX_BODY_BYTES = 4 * 2**20
 PROBLEM_CHARACTERS = 2_000
+_PLACE = re.compile(r"[0-9]{1,9}")
 NO_TOKEN = "Open the address that `queryeval review` printed: it ends in a token."  # noqa: S105 - it is none
 HEADERS = (
     ("cache-control", "no-store"),
@@ -106,26 +108,38 @@ def application(review: Review, page: str, *, token: str, port: int) -> Starlett
         return await _json(review.overview, request.query_params.get("reviewer", ""))
 
     async def show_case(request: Request) -> Response:
-        return await _json(review.case, request.path_params["place"])
+        return await _json(review.case, _place(request))
+
+    async def show_decisions(request: Request) -> Response:
+        return await _json(review.decisions, _place(request))
 
     async def run_query(request: Request) -> Response:
-        return await _json(review.answer, request.path_params["place"], await _body(request))
+        return await _json(review.answer, _place(request), await _body(request))
 
     async def decide(request: Request) -> Response:
-        return await _json(review.append, request.path_params["place"], await _body(request))
+        return await _json(review.append, _place(request), await _body(request))
 
     return Starlette(
         routes=[
             Route("/", show_page),
             Route("/cases", list_cases),
-            Route("/cases/{place:int}", show_case),
-            Route("/cases/{place:int}/answer", run_query, methods=["POST"]),
-            Route("/cases/{place:int}/decision", decide, methods=["POST"]),
+            Route("/cases/{place}", show_case),
+            Route("/cases/{place}/decisions", show_decisions),
+            Route("/cases/{place}/answer", run_query, methods=["POST"]),
+            Route("/cases/{place}/decision", decide, methods=["POST"]),
         ],
         # A cookie belongs to all ports of a name.
         middleware=[Middleware(Guard, token=token, cookie=f"queryeval-review-{port}")],
         exception_handlers={QueryEvalError: _problem, OSError: _problem},
     )
+
+
+def _place(request: Request) -> int:
+    """Return the place of the case that a path names; a path of which it is no number has no page."""
+    place = request.path_params["place"]
+    if not _PLACE.fullmatch(place):
+        raise HTTPException(404)
+    return int(place)
 
 
 async def _json(function: Callable[..., JsonObject | None], *arguments: object) -> Response:
@@ -152,7 +166,10 @@ async def _body(request: Request) -> JsonObject:
 async def _problem(_: Request, error: Exception) -> Response:
     """Return the message of an error, as the page shows it."""
     problems = error.problems if isinstance(error, SuiteError) else (error,)
-    text = one_line("; ".join(map(str, problems)), PROBLEM_CHARACTERS)
+    text = "; ".join(map(str, problems))
+    if isinstance(error, OSError):
+        text = f"the file of decisions cannot be written: {error.strerror or error}"
+    text = one_line(text, PROBLEM_CHARACTERS)
     return JSONResponse({"problem": text}, status_code=409)
 
 
