@@ -1,4 +1,4 @@
-"""Golds for `queryeval check`: rewritten over empty tables, or in one layout; whether they read a table, or a clock."""
+"""Queries rewritten over empty tables, or in one layout; whether they read a table, a clock, or what is no data."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ _CLOCK = re.compile(
 )
 _CLOCK_WITHOUT_ARGUMENTS = frozenset(("date", "time", "datetime", "julianday", "unixepoch", "unix_timestamp"))
 _MOMENTS = frozenset(("now", "today", "yesterday", "tomorrow"))
+_INDEPENDENT_OF_DATA = frozenset(
+    (
+        *("changes", "last_insert_rowid", "total_changes", "txid_current"),
+        *("rand", "random", "randomblob", "gen_random_uuid", "uuid"),
+    )
+)
 
 
 def clock_reading(tree: exp.Expr, dialect: str) -> str:
@@ -35,6 +41,20 @@ def clock_reading(tree: exp.Expr, dialect: str) -> str:
         operands = [operand for operand in node.iter_expressions() if not isinstance(operand, exp.DataType)]
         states_moment = any(_is_text(operand) and operand.name.lower() in _MOMENTS for operand in operands)
         if _CLOCK.fullmatch(name) or states_moment or (name.lower() in _CLOCK_WITHOUT_ARGUMENTS and not operands):
+            return node.sql(dialect=dialect)
+    return ""
+
+
+def call_independent_of_data(tree: exp.Expr, dialect: str) -> str:
+    """Return the first call in a query that gives a random value, or the state of the connection; empty for none.
+
+    >>> from sqlglot import parse_one
+    >>> call_independent_of_data(parse_one("SELECT last_insert_rowid() FROM loan", dialect="sqlite"), "sqlite")
+    'LAST_INSERT_ROWID()'
+    """
+    for node in tree.find_all(exp.Func):
+        name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        if name.lower() in _INDEPENDENT_OF_DATA:
             return node.sql(dialect=dialect)
     return ""
 

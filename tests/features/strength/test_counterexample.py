@@ -1,5 +1,6 @@
 """Counterexamples: small databases in which two queries differ that agree on the source."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -124,6 +125,42 @@ def test_a_difference_that_depends_on_the_order_of_rows_does_not_count(counterex
 
     any_row = "SELECT max(b) FROM (SELECT b FROM t LIMIT 1)"
     assert counterexample_to(any_row, "SELECT max(b) FROM (SELECT b FROM t ORDER BY a LIMIT 1)", script=script) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "held", "wanted"),
+    [
+        ("DATE", "'2019-12-31'", r"2020-\d\d-\d\d"),
+        ("DATETIME", "'2019-12-31 10:30:00'", r"2020-\d\d-\d\d \d\d:\d\d:\d\d"),
+        ("TIMESTAMP", "NULL", r"2020-\d\d-\d\d \d\d:\d\d:\d\d"),
+        ("DATE", "'31 December 2019'", "2020.*"),
+    ],
+)
+def test_columns_of_times_hold_times_as_the_source_writes_them(counterexample_to, declared, held, wanted):
+    script = f"CREATE TABLE t (id INTEGER PRIMARY KEY, d {declared}); INSERT INTO t VALUES (1, {held});"
+    found = counterexample_to("SELECT id FROM t WHERE d LIKE '2020%'", "SELECT 0 FROM t WHERE 1 = 0", script=script)
+
+    assert all(re.fullmatch(wanted, str(row[1])) for row in found.tables["t"].rows)
+
+
+def test_no_date_tells_two_ways_to_ask_for_a_year_apart(counterexample_to):
+    script = "CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE NOT NULL); INSERT INTO t VALUES (1, '2020-05-01');"
+    pair = ("SELECT id FROM t WHERE strftime('%Y', d) = '2020'", "SELECT id FROM t WHERE d LIKE '2020%'")
+
+    assert counterexample_to(*pair, script=script) is None
+
+
+@pytest.mark.feature("duckdb")
+def test_keys_of_times_are_times_in_duckdb(counterexample_to):
+    script = "CREATE TABLE t (d DATE PRIMARY KEY, n INTEGER);"
+
+    assert counterexample_to("SELECT n FROM t", "SELECT DISTINCT n FROM t", script=script, engine="duckdb") is not None
+
+
+@pytest.mark.parametrize("function", ["last_insert_rowid", "changes", "total_changes", "random"])
+def test_what_is_not_read_from_tables_is_no_difference(counterexample_to, function):
+    with pytest.raises(SourceError, match=rf"the value of {function.upper()}\(\) does not depend on data"):
+        counterexample_to(f"SELECT {function}()", "SELECT 0 FROM singer")
 
 
 def test_queries_are_compared_by_the_policy_of_the_case(counterexample_to):

@@ -157,7 +157,13 @@ def test_tables_follow_those_that_they_refer_to_also_in_a_circle():
 @pytest.mark.parametrize(
     ("value", "declared", "expected"),
     [
-        ("2020-01-05", "DATE", ["2020-01-05 00:00:00"]),
+        ("2020-01-05 10:30:00", "DATE", ["2020-01-05"]),
+        ("2020-01-05", "DATETIME", ["2020-01-05 00:00:00"]),
+        ("10:30", "TIME", ["10:30:00"]),
+        ("2020-01-05", "TIME", ["00:00:00"]),
+        ("2020", "DATE", ["2020-01-01"]),
+        ("2020a", "DATE", []),
+        (20200105, "DATE", []),
         ("soon", "TIMESTAMP", []),
         (1.5, "INTEGER", []),
         (2.0, "BIGINT", [2.0]),

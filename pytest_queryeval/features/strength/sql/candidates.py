@@ -9,6 +9,7 @@ from random import Random
 
 from sqlglot import exp
 
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import Tables
@@ -29,6 +30,7 @@ from pytest_queryeval.features.strength.sql.rows import (
 from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_figures, select_rows
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
 from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql.rewriting import call_independent_of_data
 
 SAMPLED_ROWS = 60  # of each table of the source
 OBSERVED_ROWS = 10_000  # of each table of the source
@@ -45,10 +47,14 @@ class CandidateDatabases:
 
     They keep the constraints that the rows of the source keep. With `read_by`, they keep all that it declares, too, and
     only the tables that these queries read, or that such tables refer to, have rows. Raise `SourceError` if the
-    source cannot list its tables.
+    source cannot list its tables, and if one of these queries does not depend on data alone.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:
+        for query in read_by:
+            tree = parse_query(query, case.settings.dialect).whole_tree
+            if tree is not None and (call := call_independent_of_data(tree, case.settings.dialect)):
+                raise SourceError(f"the value of {call} does not depend on data")
         self._case = case
         self._session = session
         listing = source_tables(case, session)

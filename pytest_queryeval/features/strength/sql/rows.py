@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import cycle, islice
@@ -31,6 +32,8 @@ MAX_COMPARED = 12  # values of one column that queries compare it with
 # Shares of the rows: copies of another row with one or two cells changed, and copies of rows of the source.
 RESEMBLING, FROM_SOURCE = 0.25, 0.1
 REPEATING = 0.3  # share of the tables that get a group of rows as large as a number in a query
+_FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
+_PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +88,10 @@ class RowGenerator:
     """Makes rows for `tables` that keep primary keys, foreign keys, UNIQUE and NOT NULL.
 
     A column takes its values from those that queries compare it with, their neighbours, and the source's `samples`
-    (rows by table). Columns that are compared with each other, or refer to each other, share their values. With
-    `is_strict`, a column takes values of its type only; with `only_read`, a column that no query reads mostly has the
-    same value. Columns with `ranges` have no values outside of them.
+    (rows by table). Columns that are compared with each other, or refer to each other, share their values. Columns of
+    numbers and of times take values of their type only, with `is_strict` all columns; times of SQLite are written as
+    the source does. With `only_read`, a column that no query reads mostly has the same value. Columns with `ranges`
+    have no values outside of them.
     """
 
     def __init__(
@@ -102,7 +106,13 @@ class RowGenerator:
     ) -> None:
         self._constraints = constraints_of(tables)
         self._columns: dict[str, list[tuple[Column, str]]] = {
-            name: [((name, column.name.lower()), column.type) for column in tables[name].columns]
+            name: [
+                (
+                    (name, column.name.lower()),
+                    column.type if is_strict else type_held(column.type, [row[at] for row in samples.get(name, ())]),
+                )
+                for at, column in enumerate(tables[name].columns)
+            ]
             for name in insertion_order(tables)
         }
         self._samples = samples
@@ -183,7 +193,7 @@ class RowGenerator:
         if column in self._ranges:
             limits = self._ranges[column]
             cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-        return cells or [cell for number in (1, 2, 3) for cell in fitted(number, declared_type, is_strict=False)]
+        return cells or _numbers(declared_type, is_strict=False)[:3]
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -350,10 +360,36 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
             return valid_rows
 
 
+def type_held(declared: str, cells: Iterable[Cell]) -> str:
+    """Return the type of the values that a column of SQLite holds: of a column of times, that of how they are written.
+
+    It is empty, for any type, where the values are neither times nor numbers.
+
+    >>> type_held("DATETIME", ["2020-01-31", None]), type_held("DATE", [20200131]), type_held("DATE", ["31/01/2020"])
+    ('DATE', 'NUMERIC', '')
+    """
+    values = [cell for cell in cells if cell is not None]
+    if not values or not _is_of_times(declared):
+        return declared
+    if all(isinstance(value, int | float) for value in values):
+        return "NUMERIC"
+    for name in ("DATE", "TIME", "TIMESTAMP"):
+        if all([*fitted(value, name, is_strict=True)] == [value] for value in values):
+            return name
+    return ""
+
+
+def _is_of_times(declared: str) -> bool:
+    return "DATE" in declared.upper() or "TIME" in declared.upper()
+
+
 @lru_cache(maxsize=256)
 def _numbers(declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return a number for each row that is tried, as the declared type stores it; none where it refuses numbers."""
-    return [cell for number in range(2 * MAX_ROWS) for cell in fitted(number + 1, declared, is_strict=is_strict)]
+    """Return a number, or a time, for each row that is tried, as the type stores it; none where it refuses numbers."""
+    values: Iterable[Cell] = range(1, 2 * MAX_ROWS + 1)
+    if _is_of_times(declared):
+        values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(2 * MAX_ROWS)]
+    return [cell for value in values for cell in fitted(value, declared, is_strict=is_strict)]
 
 
 @lru_cache(maxsize=8_192, typed=True)
@@ -362,6 +398,8 @@ def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
 
     >>> fitted("31", "INTEGER", is_strict=True), fitted(31, "TEXT", is_strict=True), fitted("x", "DATE", is_strict=True)
     ([31], ['31'], [])
+    >>> fitted("2020-02", "DATE", is_strict=False), fitted("2020-02-29", "TIMESTAMP", is_strict=False)
+    (['2020-02-01'], ['2020-02-29 00:00:00'])
     """
     name = declared.upper()
     if "INT" in name or "SERIAL" in name or any(word in name for word in ("REAL", "FLOA", "DOUB", "DEC", "NUM")):
@@ -375,10 +413,23 @@ def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
         return [] if "INT" in name and isinstance(number, float) and not number.is_integer() else [number]
     if any(word in name for word in ("CHAR", "TEXT", "CLOB", "STRING")):
         return [value if isinstance(value, str) else str(value)]
-    if "DATE" in name or "TIME" in name:
-        if isinstance(value, str) and is_strict:
-            with suppress(ValueError):
-                return [datetime.fromisoformat(value).isoformat(" ")]
-            return []
-        return [value] if not is_strict or not isinstance(value, int | float) else []
+    if _is_of_times(name):
+        if isinstance(value, str):
+            return _fitted_time(value, name)
+        return [] if isinstance(value, int | float) else [value]
     return [value] if not is_strict or not name or not isinstance(value, str) else []
+
+
+def _fitted_time(text: str, name: str) -> Sequence[Cell]:
+    """Return a text as a date, a time of day or both, by the name of the type; a year or a month as its first day."""
+    if _PART_OF_DATE.fullmatch(text):
+        text = f"{text}-01-01"[:10]
+    has_date = "DATE" in name or "STAMP" in name
+    with suppress(ValueError):
+        if not has_date and ":" in text[:3]:
+            return [time.fromisoformat(text).isoformat()]
+        moment = datetime.fromisoformat(text)
+        if not has_date:
+            return [moment.time().isoformat()]
+        return [moment.isoformat(" ") if "TIME" in name else moment.date().isoformat()]
+    return []
