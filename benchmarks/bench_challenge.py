@@ -1,49 +1,68 @@
 """Challenges of the right predictions of three systems for Spider: their verdicts, counterexamples and CPU time.
 
-Needs QUERYEVAL_CONFORMANCE. `python benchmarks/bench_challenge.py [COUNT] [FOLDER]` challenges COUNT different predictions
-that are right with another text than gold, chosen at random (all by default), and challenges them once more with the cache.
-Each counterexample is made again by its script with sqlite3 alone, where it should differ and break no constraint. With a
-FOLDER of variants, which `queryeval strengthen` made of Spider's golds as `DATABASE-01.sql`, those are counted that they
-expose. Times are of the processor, of this process and the children of the session.
+Needs QUERYEVAL_CONFORMANCE. `python benchmarks/bench_challenge.py` challenges all different predictions that are right with
+another text than gold, or `--count N` of them chosen at random, and challenges them once more with the cache; with
+`--engine duckdb` on copies of the databases in DuckDB. Each counterexample is made again by its script with sqlite3 or
+duckdb alone, where it should differ and break no constraint. With `--variants FOLDER`, of what `queryeval strengthen` made
+of Spider's golds as `DATABASE-01.sql`, those are counted that they expose. `--databases N` runs all that is proved on N
+random databases each instead, and prints after each round how many differ. Times are of the processor, of this process
+and the children of the session.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sqlite3
-import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
 
+import duckdb
 from bench_counterexamples import SYSTEMS, pairs_of, right_predictions
 from bench_strength import load, spider_suite
+from bench_strengthen import spider_in_duckdb
+from random_databases import Pair, PairsOfSource
 
 from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table_definition import TableDefinition
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength.counterexample import constraints
+from pytest_queryeval.features.strength.sql.scripts import select_rows
+from pytest_queryeval.features.strength.sql.source_tables import source_tables
 
 SEED = 30
+ROUND = 100  # random databases between two lines of figures
+SAMPLED_ROWS = 60  # of each table of a source
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--engine", choices=("sqlite", "duckdb"), default="sqlite")
+    parser.add_argument("--variants", type=Path)
+    parser.add_argument("--databases", type=int)
+    options = parser.parse_args()
     spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
-    variants = Path(arguments[1]).resolve() if len(arguments) > 1 else None
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
+        is_sqlite = options.engine == "sqlite"
+        suite = spider_suite(spider) if is_sqlite else spider_in_duckdb(spider, Path(folder))
         with Session() as session:
-            cases = load(Path(folder), spider_suite(spider))
+            cases = load(Path(folder), suite)
             pairs = list(
                 dict.fromkeys(
                     (number, predicted)
@@ -51,14 +70,17 @@ def main() -> None:
                     for number, predicted in right_predictions(cases, pairs_of(spider, system), session)
                 )
             )
-        if arguments and int(arguments[0]) < len(pairs):
-            pairs = sorted(Random(SEED).sample(pairs, int(arguments[0])))
+        if options.count is not None and options.count < len(pairs):
+            pairs = sorted(Random(SEED).sample(pairs, options.count))
         predictions = [challenged(cases[number], predicted) for number, predicted in pairs]
         results = challenge_all(predictions, "new")
         show(predictions, results)
+        if options.databases is not None:
+            run_proved(predictions, results, options.databases)
+            return
         challenge_all(predictions, "cached")
-        if variants is not None:
-            show_exposed(predictions, results, variants)
+        if options.variants is not None:
+            show_exposed(predictions, results, options.variants.resolve())
 
 
 def challenged(case: Case, predicted: str) -> Case:
@@ -121,12 +143,17 @@ def text_of(case: Case) -> str:
 
 
 def faults_of(case: Case, script: str, verbose: bool) -> Iterator[str]:
-    """Yield what is wrong with a counterexample that sqlite3 makes alone."""
+    """Yield what is wrong with a counterexample that its engine makes alone."""
+    assert case.settings.source is not None
+    queries = (case.golds[0].query or "", text_of(case))
+    if case.settings.source.engine == "duckdb":
+        yield from faults_in_duckdb(script, queries)
+        return
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.text_factory = lambda data: data.decode(errors="replace")
         try:
             connection.executescript(script)
-            answers = [connection.execute(query).fetchall() for query in (case.golds[0].query or "", text_of(case))]
+            answers = [connection.execute(query).fetchall() for query in queries]
         except sqlite3.Error as error:
             yield f"error: {error}"
             return
@@ -139,11 +166,69 @@ def faults_of(case: Case, script: str, verbose: bool) -> Iterator[str]:
                     print(case.id, broken[:3])
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             for _, name, declared, *_ in connection.execute(f'PRAGMA table_info("{table}")').fetchall():
-                if (
-                    "INT" in declared.upper()
-                    and connection.execute(f'SELECT 1 FROM "{table}" WHERE typeof("{name}") = \'text\'').fetchall()
-                ):
+                texts = connection.execute(
+                    f'SELECT "{name}" FROM "{table}" WHERE typeof("{name}") = \'text\''
+                ).fetchall()
+                if texts and "INT" in declared.upper():
                     yield "a text in a column of numbers"
+                if "DATE" in declared.upper() and not all(is_date(text) for (text,) in texts):
+                    yield "a text that is no date in a column of dates"
+
+
+def faults_in_duckdb(script: str, queries: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with a counterexample: duckdb itself refuses rows that break a constraint or a type."""
+    with duckdb.connect(":memory:") as connection:
+        try:
+            connection.execute(script)
+            answers = [connection.execute(query).fetchall() for query in queries]
+        except duckdb.Error as error:
+            yield f"error: {error}"
+            return
+        if answers[0] == answers[1]:
+            yield "equal"
+
+
+def is_date(text: str) -> bool:
+    with suppress(ValueError):
+        datetime.fromisoformat(text)
+        return True
+    return False
+
+
+def run_proved(cases: Sequence[Case], results: Sequence[Challenge | None], count: int) -> None:
+    """Run all proved predictions and their golds on so many random databases each, and print the pairs that differ."""
+    by_source: defaultdict[str, list[Pair]] = defaultdict(list)
+    for case, result in zip(cases, results, strict=True):
+        if result is not None and result.verdict == "proved":
+            assert case.settings.source is not None
+            pair = Pair(case, case.golds[0].query or "", text_of(case), f"{case.id}: {', '.join(result.rules)}")
+            by_source[case.settings.source.key].append(pair)
+    with Session() as session:
+        sources = [prepared(pairs, session) for pairs in by_source.values()]
+    print(f"{sum(map(len, by_source.values()))} proved pairs on {len(sources)} sources", flush=True)
+    for done in range(0, count, ROUND):
+        for source in sources:
+            for text in source.check(min(ROUND, count - done)):
+                print(f"    {text}")
+        outcomes = sum((source.counts for source in sources), Counter[str]())
+        differing = sum(len(source.differing) for source in sources)
+        print(
+            f"  {done + ROUND:,} databases each: {differing} differ; {dict(outcomes)}; CPU {used():.0f} s", flush=True
+        )
+
+
+def prepared(pairs: Sequence[Pair], session: Session) -> PairsOfSource:
+    """Return pairs of one source with the tables that they read, the constraints of the proofs, and sampled rows."""
+    case = pairs[0].case
+    tables: dict[str, TableDefinition] = {}
+    for pair in pairs:
+        tables |= constraints(pair.case, pair.gold, pair.predicted, session).tables
+    samples: dict[str, Sequence[Row]] = {}
+    for name in tables:
+        query = select_rows(name, SAMPLED_ROWS, case.settings.dialect)
+        answer = session.execute(QueryOrAnswer(query=query), case).answer
+        samples[name] = answer.rows if isinstance(answer, Table) else ()
+    return PairsOfSource(pairs, source_tables(case, session).script, tables, samples)
 
 
 def show_exposed(cases: Sequence[Case], results: Sequence[Challenge | None], folder: Path) -> None:
