@@ -96,6 +96,7 @@ OWNERS = {
         "languages.sql.order",
         "languages.sql.parsed_query",
         "languages.sql.rewriting",
+        "languages.sql.translation",
         "features.strength.sql.table_definitions",
         "features.strength.sql",
         "features.strength.sql.candidates",

@@ -23,7 +23,7 @@ def structure(code):
 
 def schemas_of(**schemas):
     extra = {name: schemas.pop(name) for name in ("structure", "json_schema") if name in schemas}
-    return case_fingerprint(make_case(**schemas, extra=extra), None)["schemas"]
+    return case_fingerprint(make_case(**schemas, extra=extra))["schemas"]
 
 
 @pytest.mark.parametrize(
@@ -59,22 +59,22 @@ def test_a_case_without_schemas_has_no_digest_of_one():
 def test_the_metrics_that_a_case_requests_are_kept_also_where_it_is_in_error():
     known = {"metrics": ("soft_f1",), "thresholds": {"valid_query": Threshold(minimum=1.0)}}
 
-    assert case_fingerprint(make_case(**known), None)["metrics"] == ["soft_f1", "valid_query"]
-    assert case_fingerprint(make_case(**known, trials=3), None)["metrics"][2:] == ["pass_at_k", "pass_hat_k"]
+    assert case_fingerprint(make_case(**known))["metrics"] == ["soft_f1", "valid_query"]
+    assert case_fingerprint(make_case(**known, trials=3))["metrics"][2:] == ["pass_at_k", "pass_hat_k"]
 
 
 def test_limits_of_queries_are_kept():
-    assert case_fingerprint(make_case(timeout=3.0, max_rows=7), None)["limits"] == {"timeout": 3.0, "max_rows": 7}
+    assert case_fingerprint(make_case(timeout=3.0, max_rows=7))["limits"] == {"timeout": 3.0, "max_rows": 7}
 
 
 def test_a_case_tells_whether_it_states_its_answer_or_asks_for_it():
-    assert case_fingerprint(make_case(), None)["answers"] == "stated"
-    assert case_fingerprint(make_case(predicted=None), None)["answers"] == "asked"
+    assert case_fingerprint(make_case())["answers"] == "stated"
+    assert case_fingerprint(make_case(predicted=None))["answers"] == "asked"
 
 
 def context_of(*said, **metadata):
     messages = tuple(Message(role=role, content=content) for role, content in said)
-    return case_fingerprint(make_case(metadata=metadata, conversation=messages), None)["context"]
+    return case_fingerprint(make_case(metadata=metadata, conversation=messages))["context"]
 
 
 def test_a_digest_tells_metadata_and_what_was_said_before():

@@ -22,6 +22,7 @@ from pytest_queryeval.core.model import (
     ThresholdViolation,
 )
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.evaluation.session import SourceStates
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, redacted, result_json
 from pytest_queryeval.text.redaction import MARK
@@ -366,7 +367,9 @@ def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
             )
             for each in (shown, failed)
         ]
-        written.append(case_json(case, **PLACE, outcome="error", message=f"m {secret}", source_state=f"s {secret}"))
+        written.append(
+            case_json(case, **PLACE, outcome="error", message=f"m {secret}", source_states=SourceStates(f"s {secret}"))
+        )
 
     for data in written:
         assert secret not in json.dumps(data, ensure_ascii=False)

@@ -372,7 +372,7 @@ def test_options_of_a_registered_metric_are_those_of_its_function(monkeypatch):
 # What the schema cannot see: which files, functions and extras there are, whether a query suits its kind, and which
 # metrics do. So the kind is sql, the query is given, and all that names something outside of the file is left out.
 OUTSIDE = {
-    *("kind", "source", "sources", "predictor", "requires", "cases", "conversation", "answerable"),
+    *("kind", "source", "gold_source", "sources", "predictor", "requires", "cases", "conversation", "answerable"),
     *("db_schema", "json_schema", "structure", "predicted_table"),
     *(form for form in (*GOLD_FORMS, *PREDICTED_FORMS) if form not in ("gold", "predicted")),
 }

@@ -110,8 +110,8 @@ def test_merge_keys_are_not_read():
 
 def test_every_key_of_the_contract_is_in_the_table():
     contract = (
-        "env_file kind source sources predictor metrics options thresholds on_miss compare timeout max_rows "
-        "trials trials_rule check tags requires reviews report_rows gates cases id question evidence "
+        "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
+        "max_rows trials trials_rule check tags requires reviews report_rows gates cases id question evidence "
         "difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
         "predicted_table predicted_file db_schema json_schema structure conversation"
     )

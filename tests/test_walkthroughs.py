@@ -18,6 +18,7 @@ pytestmark = [
         "causes",
         "ci",
         "command_predictor",
+        "duckdb",
         "evaluate",
         "excel",
         "history",

@@ -265,6 +265,8 @@ class CaseFingerprint(TypedDict):
     options: dict[str, dict[str, JsonValue]]
     source: str | None
     """The state of the source, None if unknown."""
+    gold_source: NotRequired[str | None]
+    """The state of the source that gold ran on; present if it is another one."""
     review: NotRequired[str]
     """A digest of the decision on gold and of its answers; absent where none has an effect."""
 
@@ -316,6 +318,8 @@ class CaseReport(TypedDict):
     features: NotRequired[list[str]]
     """What the first gold is made of; present if it is a query that has any features."""
     source: str | None
+    gold_source: NotRequired[str]
+    """Where gold ran; present if it is not `source`."""
     groups: NotRequired[dict[str, list[str]]]
     """The values of the case by group, of those in which it has any; older reports lack it."""
     question: str

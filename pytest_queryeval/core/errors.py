@@ -29,7 +29,12 @@ class QueryEvalWarning(UserWarning):
 
 
 class SourceError(QueryEvalError):
-    """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query."""
+    """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query.
+
+    `location` is the place of the source in a suite, set if it is not the `source` of the case.
+    """
+
+    location: Location | None = None
 
 
 class UnresponsiveSourceError(SourceError):
@@ -48,8 +53,8 @@ class PredictorError(QueryEvalError):
     """The system under test raised, timed out, or has no answer for a case.
 
     If it is `temporary`, another call may succeed, after a `pause` in seconds if the system named one. It is
-    `unreachable` if nothing answers at its address. `location` is the place of the predictor in a suite, set if it
-    cannot be called for any case.
+    `unreachable` if nothing answers at its address. `location` is the place in a suite that is at fault: of a predictor
+    that cannot be called for any case, or of a prediction that is stated there.
     """
 
     def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0, unreachable: bool = False) -> None:

@@ -32,7 +32,12 @@ UnknownTerms: TypeAlias = Callable[[str], Sequence[str] | None]
 # What came of challenging the predicted query, whose answer is right.
 RunChallenge: TypeAlias = Callable[[], Challenge]
 # Arguments of metrics that the evaluation passes and suites do not set.
-INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states", "unknown_terms", "challenge"})
+INJECTED = frozenset(
+    {
+        *("policy", "dialect", "gold_dialect", "schema", "timer"),
+        *("similarity", "states", "unknown_terms", "challenge"),
+    }
+)
 
 
 def unchecked(_: Mapping[str, JsonValue]) -> None:
@@ -80,9 +85,9 @@ class Metric:
     injected: frozenset[str] = frozenset()
     """The keyword-only arguments that the evaluation passes, out of INJECTED.
 
-    They are the comparison `policy`, sqlglot's name of the `dialect` of the queries, the `schema` of the database, a
-    `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the `States` of the database, and a
-    `RunChallenge`. A metric with `states` also decides what a failed prediction scores.
+    They are the comparison `policy`, sqlglot's names of the `dialect` of predicted and of that of gold, `gold_dialect`,
+    the `schema` of the database of predicted, a `Timer`, the `Similarity` of texts, the `UnknownTerms` of queries, the
+    `States` of the database, and a `RunChallenge`. A metric with `states` also decides what a failed prediction scores.
     """
     extra: str = ""
     """The extra of this package that it needs; empty for none."""

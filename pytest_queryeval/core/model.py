@@ -120,6 +120,13 @@ class Abstention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GoldTranslation:
+    """A prediction that is stated as gold, translated into the language of the source; `location` is where it is."""
+
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
 
@@ -138,6 +145,8 @@ class Settings:
     kind: str
     source: Source | None
     """Where its queries run; None if no level names a source."""
+    gold_source: Source | None = None
+    """Where its golds run; None if that is `source`."""
     predictor: PredictorSpec | None = None
     """None if no level names a predictor, and for a case that states what is predicted."""
     metrics: tuple[str, ...]
@@ -147,6 +156,8 @@ class Settings:
     policy: Policy
     dialect: str
     """What sqlglot calls the language of the queries; empty if it has no name for it."""
+    gold_dialect: str = ""
+    """What sqlglot calls the language of golds; only with `gold_source`."""
     on_miss: Literal["fail", "xfail"] = "fail"
     on_miss_location: Location | None = field(default=None, compare=False)
     """Where a suite states `on_miss`."""
@@ -165,6 +176,18 @@ class Settings:
     trials_rule: TrialsRule = "mean"
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
     """Rules of `queryeval check` that are ignored, each with the reason."""
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources that queries run on: that of predictions, then that of golds if it is another one."""
+        return tuple(filter(None, (self.source, self.gold_source)))
+
+    @cached_property
+    def of_golds(self) -> Settings:
+        """The settings by which golds run: those with `gold_source` as the source."""
+        if self.gold_source is None:
+            return self
+        return replace(self, source=self.gold_source, dialect=self.gold_dialect, gold_source=None, gold_dialect="")
 
     @cached_property
     def requested_metrics(self) -> tuple[str, ...]:
@@ -214,7 +237,7 @@ class Case:
     evidence: str
     golds: tuple[QueryOrAnswer, ...]
     """The right answers; none of a case that is not `answerable`."""
-    predicted: QueryOrAnswer | Abstention | None
+    predicted: QueryOrAnswer | Abstention | GoldTranslation | None
     tags: tuple[str, ...]
     difficulty: str | None
     metadata: Mapping[str, JsonValue]
@@ -240,6 +263,13 @@ class Case:
     def withdrawal(self) -> str:
         """Why the outcome is `skipped` whatever is predicted, by a decision on gold; else empty."""
         return self.review.withdrawal if self.review is not None else ""
+
+    @property
+    def on_gold_source(self) -> Case:
+        """The case as its golds run: with `gold_source` as its source, and the tables of that; else the case itself."""
+        if self.settings.gold_source is None:
+            return self
+        return replace(self, settings=self.settings.of_golds, db_schema=None)
 
     @property
     def without_review(self) -> Case:

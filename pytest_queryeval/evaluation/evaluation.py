@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Protocol
@@ -130,7 +131,8 @@ def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> Unrevi
     """Score the trials of a case by the golds of its suite, without the decision on them."""
     unreviewed_case = case.without_review
     try:
-        golds = [session.execute_cached(content, unreviewed_case, is_derived=True) for content in unreviewed_case.golds]
+        gold_case = unreviewed_case.on_gold_source
+        golds = [session.execute_cached(content, gold_case, is_derived=True) for content in gold_case.golds]
         if any(gold.error is not None for gold in golds):
             return UnreviewedResult(outcome="error")
         unreviewed_trials = [
@@ -151,7 +153,7 @@ def fault_location(case: Case, fault: Exception) -> Location:
     if isinstance(fault, GoldError):
         place = fault.location
     elif isinstance(fault, SourceError) and case.settings.source is not None:
-        place = case.settings.source.location
+        place = fault.location or case.settings.source.location
     elif isinstance(fault, GoldColumnError):
         place = case.settings.gold_columns_location
     elif isinstance(fault, PredictorError):
@@ -177,22 +179,27 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
     if not case.answerable:
         return [Execution(query=None)]
     golds: list[Execution] = []
+    gold_case = case.on_gold_source
     try:
         for index, content in enumerate(case.golds):
             progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
-            golds.append(session.execute_cached(content, case))
+            golds.append(session.execute_cached(content, gold_case))
             if (failure := golds[index].error) is not None:
                 progress.gold = replace(progress.gold, seconds=golds[index].seconds)
-                raise gold_error(failure, case, index, session)
+                raise gold_error(failure, gold_case, index, session)
     except GoldError as error:
         try:
             progress.prediction = _predict(case, session)
         except QueryEvalError as prediction_error:
             raise GoldError(f"{error}; and there is no prediction: {prediction_error}", error.location) from error
         raise
-    except SourceError:
+    except SourceError as error:
         progress.prediction = session.prediction_at_hand(case)
-        raise
+        if case.settings.gold_source is None:
+            raise
+        located_error = copy(error)  # other cases may name the source in another place
+        located_error.location = case.settings.gold_source.location
+        raise located_error from error
     progress.gold, progress.gold_index = golds[0], 0
     return golds
 

@@ -23,6 +23,8 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
+TWO_SOURCES = "gold and predicted run on different sources"
+OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
 DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
 
 
@@ -45,6 +47,7 @@ class Scoring:
         self.reasons: dict[str, str] = {}
         self.challenge: Challenge | None = None
         self._case = case
+        self._gold_case = case.on_gold_source
         gold, self.predicted = self._convert_to_form_of(predicted, gold), self._convert_to_form_of(gold, predicted)
         self._prediction = prediction
         self._session = session
@@ -63,6 +66,9 @@ class Scoring:
         again and cannot.
         """
         metric = self._session.metric_of(self._case.settings, name).metric
+        if self._case.settings.gold_source is not None and metric.injected & OF_ONE_SOURCE:
+            self.reasons[name] = TWO_SOURCES
+            return None
         if metric.input == "predictions":
             return self._score(name, self.predicted, self._prediction)
         if "states" in metric.injected:
@@ -117,6 +123,8 @@ class Scoring:
                 return self._case.settings.policy
             case "dialect":
                 return self._case.settings.dialect
+            case "gold_dialect":
+                return self._case.settings.of_golds.dialect
             case "schema":
                 try:
                     return self._session.schema(self._case)
@@ -178,16 +186,19 @@ class Scoring:
     ) -> tuple[Execution, Execution]:
         if self.predicted.error is not None and self.predicted.query and note is not None:
             self._note(list(filter(None, [note(self.predicted.query)])))
-        return self._run_again(gold, rewrite[0]), self._run_again(self.predicted, rewrite[1])
+        return (
+            self._run_again(gold, rewrite[0], self._gold_case),
+            self._run_again(self.predicted, rewrite[1], self._case),
+        )
 
-    def _run_again(self, execution: Execution, rewrite: Rewrite) -> Execution:
+    def _run_again(self, execution: Execution, rewrite: Rewrite, case: Case) -> Execution:
         if execution.query is None:
             return execution
         query = rewrite(execution.query)
         return (
             execution
             if query == execution.query
-            else self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
+            else self._session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
         )
 
     def _convert_to_form_of(self, reference: Execution, execution: Execution) -> Execution:
@@ -205,8 +216,8 @@ class Scoring:
             answer,
             predicted,
             self._case.settings.policy,
-            read_plan=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._case),
-            run=self._table_of,
+            read_plan=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._gold_case),
+            run=self._table_of_gold,
         )
         self._note(notes)
         self.depends_on_tie = depends_on_tie(table, predicted, self._case.settings.policy)
@@ -214,9 +225,9 @@ class Scoring:
             self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
 
-    def _table_of(self, query: str) -> Table | str:
+    def _table_of_gold(self, query: str) -> Table | str:
         try:
-            execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case, is_derived=True)
+            execution = self._session.execute_cached(QueryOrAnswer(query=query), self._gold_case, is_derived=True)
         except UnresponsiveSourceError as error:  # to queries that are not those of the case
             return str(error)
         if isinstance(execution.answer, Table):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, TypeVar, cast
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
@@ -55,6 +55,16 @@ class ExecutionLimits(TypedDict):
 
     timeout: float
     max_rows: int
+
+
+class SourceStates(NamedTuple):
+    """The states of the sources of a case, as `Session.source_state` returns them."""
+
+    source: str | None = None
+    gold_source: str | None = None
+
+
+UNKNOWN_STATES = SourceStates()
 
 
 class Session:
@@ -129,9 +139,7 @@ class Session:
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Register the secrets of all sources, opened or not, and pass the cases to the predictors."""
-        for source in {
-            case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
-        }.values():
+        for source in {source.key: source for case in cases for source in case.settings.sources}.values():
             register_secrets(source.settings)
         self.predictors.register_cases(cases)
 
@@ -353,6 +361,10 @@ class Session:
         if self.recording is not None:
             self.recording.save_ddl(source, ddl)
         return ddl
+
+    def source_states(self, case: Case) -> SourceStates:
+        """Return the fingerprints of the contents of a case's sources."""
+        return SourceStates(self.source_state(case.settings.source), self.source_state(case.settings.gold_source))
 
     def source_state(self, source: Source | None) -> str | None:
         """Return the fingerprint of a source's contents, as it was at the first call.

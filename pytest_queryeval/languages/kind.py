@@ -77,6 +77,13 @@ class Kind(ABC):
         Raise `PredictorError` for an answer of another kind.
         """
 
+    def translate(self, query: str, dialect: str, target: str) -> str:
+        """Return a query of one dialect in another one; languages without dialects return it as it is.
+
+        Raise `ValueError` where it cannot be translated.
+        """
+        return query
+
     def extract_query(self, answer: str) -> tuple[str, str]:
         """Return the query in the answer of a model, and a note on the text around it.
 

@@ -14,11 +14,14 @@ NO_SCHEMA = Schema()
 
 
 @metric(kinds=SQL, input="queries")
-def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score:
+def exact_set_match(
+    gold: str, predicted: str, *, dialect: str = "", gold_dialect: str | None = None, schema: Schema = NO_SCHEMA
+) -> Score:
     """Return 1 if two queries agree in every clause apart from values, aliases and spelling, else 0.
 
-    Both are parsed in the source's dialect. Literal values are one placeholder, DISTINCT is ignored, aliases are
-    resolved scope by scope, columns that a join makes equal count as one. SELECT items, tables, joins with their
+    Each is parsed in the dialect of its source; that of gold is `dialect`, too, without `gold_dialect`. Literal values
+    are one placeholder, DISTINCT is ignored, aliases are resolved scope by scope, columns that a join makes equal count
+    as one. SELECT items, tables, joins with their
     conditions, WHERE, GROUP BY and HAVING are compared as multisets, ORDER BY as a list with directions, LIMIT by its
     presence, set operations arm by arm. A text that cannot be parsed scores 0, and `details.exact_set_match` says why,
     or in which clauses the queries differ; `details.partial_match` has the components. None if gold cannot be parsed
@@ -30,9 +33,9 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     """
     from pytest_queryeval.languages.sql.match import match_queries
 
-    match = match_queries(gold, predicted, dialect, schema)
+    match = match_queries(gold, predicted, dialect, schema, gold_dialect)
     if match is None:
-        return _unreadable_gold(gold, dialect)
+        return _unreadable_gold(gold, dialect if gold_dialect is None else gold_dialect)
     details: dict[str, object] = {
         "partial_match": {
             name: [part.gold_total, part.pred_total, part.count] for name, part in match.components.items()
@@ -75,10 +78,12 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
 def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score], ...]:
     """Return F1, precision and recall of one component of the exact set match as metrics."""
 
-    def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
+    def counts(
+        gold: str, predicted: str, *, dialect: str = "", gold_dialect: str | None = None, schema: Schema = NO_SCHEMA
+    ) -> dict[str, float]:
         from pytest_queryeval.languages.sql.match import match_queries
 
-        match = match_queries(gold, predicted, dialect, schema)
+        match = match_queries(gold, predicted, dialect, schema, gold_dialect)
         if match is None:
             return {}
         part = match.components[name]
@@ -86,7 +91,9 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
 
     def component_metric(figure: str) -> Callable[..., float | Score]:
         @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))
-        def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | Score:
+        def component(
+            gold: str, predicted: str, *, dialect: str = "", gold_dialect: str | None = None, schema: Schema = NO_SCHEMA
+        ) -> float | Score:
             """Return how many items of one component are right.
 
             The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
@@ -95,9 +102,9 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
             """
             from pytest_queryeval.languages.sql.match import match_queries
 
-            match = match_queries(gold, predicted, dialect, schema)
+            match = match_queries(gold, predicted, dialect, schema, gold_dialect)
             if match is None:
-                return _unreadable_gold(gold, dialect)
+                return _unreadable_gold(gold, dialect if gold_dialect is None else gold_dialect)
             return 0.0 if match.unread else float(getattr(match.components[name], figure))
 
         return component

@@ -13,6 +13,7 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
+from pytest_queryeval.evaluation.session import UNKNOWN_STATES
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.folding import error_key
 from pytest_queryeval.plugin.secrets import hide_secrets
@@ -163,7 +164,7 @@ class CaseItem(pytest.Item):
             outcome=outcome,
             message=message,
             progress=self.progress,
-            source_state=None if outcome == "skipped" else run.session.source_state(self.case.settings.source),
+            source_states=UNKNOWN_STATES if outcome == "skipped" else run.session.source_states(self.case),
         )
 
     def _case_report(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
@@ -176,7 +177,7 @@ class CaseItem(pytest.Item):
                 path=run.suites.relative(self.case.location.path),
                 outcome=outcome,
                 message=message,
-                source_state=run.session.source_state(self.case.settings.source),
+                source_states=run.session.source_states(self.case),
             )
         return {**self.scored, "outcome": outcome}
 

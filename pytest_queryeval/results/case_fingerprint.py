@@ -17,6 +17,7 @@ from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
@@ -26,13 +27,13 @@ _CACHED_SETTINGS = 256
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
-def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
+def case_fingerprint(case: Case, source_states: SourceStates = UNKNOWN_STATES) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
     All of it is as the suite states it, and `review` is what was decided on its golds.
 
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
-    `source_state` is a digest of what the answers of the source depend on, None if unknown.
+    `source_states` are digests of what the answers of its sources depend on.
     """
     review, reviewed_case, case = case.review, case, case.without_review
     settings, shared = case.settings, _settings_fingerprint(case.settings)
@@ -53,8 +54,10 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
         },
         "compare": shared.compare,
         "options": shared.options,
-        "source": source_state,
+        "source": source_states.source,
     }
+    if settings.gold_source is not None:
+        fingerprint["gold_source"] = source_states.gold_source
     if review is not None and review.decision != "unsure":
         golds = [_gold_content(gold) for gold in reviewed_case.golds]
         fingerprint["review"] = _digest([review.decision, golds, _compare(reviewed_case.settings)])

@@ -36,6 +36,7 @@ from pytest_queryeval.core.model import (
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
+from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
@@ -110,15 +111,15 @@ def case_json(
     outcome: Outcome,
     message: str = "",
     progress: CaseProgress | None = None,
-    source_state: str | None = None,
+    source_states: SourceStates = UNKNOWN_STATES,
 ) -> CaseReport:
     """Return a case that has no result: skipped, or in error; `progress` is how far its evaluation came.
 
-    `nodeid` and `path` are as pytest names the test and its file; `source_state` is what `Session.source_state`
-    returns.
+    `nodeid` and `path` are as pytest names the test and its file; `source_states` is what
+    `Session.source_states` returns.
     """
     progress = progress or CaseProgress()
-    case_report = _without_answers(case, nodeid, path, outcome, message, source_state)
+    case_report = _without_answers(case, nodeid, path, outcome, message, source_states)
     if (gold := progress.gold) is not None:
         case_report["gold"] = {**_query_report(gold, case, ShortLabels()), "index": progress.gold_index}
     if (prediction := progress.prediction) is not None:
@@ -134,7 +135,7 @@ def case_json(
 
 
 def _without_answers(
-    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_state: str | None
+    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_states: SourceStates
 ) -> CaseReport:
     case_report, groups = _blank(nodeid, message), stored_groups(case, path)
     case_report.update(
@@ -150,9 +151,11 @@ def _without_answers(
             "question": case.question,
             "evidence": case.evidence,
             "outcome": outcome,
-            "fingerprint": case_fingerprint(case, source_state),
+            "fingerprint": case_fingerprint(case, source_states),
         }
     )
+    if case.settings.gold_source is not None:
+        case_report["gold_source"] = case.settings.gold_source.name
     if not case.answerable:
         case_report["answerable"] = False
     if features := groups.get("feature"):
@@ -180,13 +183,13 @@ def result_json(
     path: str,
     outcome: Outcome,
     message: str = "",
-    source_state: str | None = None,
+    source_states: SourceStates = UNKNOWN_STATES,
 ) -> CaseReport:
     """Return a case that was scored, and where it fails why; the other arguments are those of `case_json`."""
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
     message = headline(result) if result.fails else message
-    case_report = _without_answers(case, nodeid, path, outcome, message, source_state)
+    case_report = _without_answers(case, nodeid, path, outcome, message, source_states)
     case_report.update(
         {
             "scores": dict(result.scores),

@@ -149,7 +149,7 @@ def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
     case, nodeid, path = named_case
     if case.skip is not None:
         return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=one_line(case.skip))
-    source_state = session.source_state(case.settings.source)
+    source_states = session.source_states(case)
     progress = CaseProgress()
     try:
         result = evaluate_case(case, session, progress)
@@ -161,8 +161,8 @@ def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
             outcome="skipped" if case.withdrawal else "error",
             message=case.withdrawal or fault_text(case, error),
             progress=progress,
-            source_state=source_state,
+            source_states=source_states,
         )
     return result_json(
-        result, nodeid=nodeid, path=path, outcome=result.outcome, message=case.withdrawal, source_state=source_state
+        result, nodeid=nodeid, path=path, outcome=result.outcome, message=case.withdrawal, source_states=source_states
     )

@@ -98,9 +98,9 @@ def _score(pair: object, case: Case, session: Session) -> PairScore:
         gold_content, predicted_content = (
             _read_side(side, case.settings.kind, by) for side, by in zip(pair, ("gold", "predicted"), strict=True)
         )
-        gold = session.execute_cached(gold_content, case)
+        gold = session.execute_cached(gold_content, case.on_gold_source)
         if gold.error is not None:
-            raise gold_error(gold.error, replace(case, golds=(gold_content,)), 0, session)
+            raise gold_error(gold.error, replace(case.on_gold_source, golds=(gold_content,)), 0, session)
         trial = score_prediction(case, [gold], Prediction(content=predicted_content, predictor="pairs"), session)
     except QueryEvalError as error:
         return PairScore({}, error=redact(str(error)))

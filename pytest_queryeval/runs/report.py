@@ -81,9 +81,7 @@ def _platform() -> str:
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
     """Return the versions of the engines that run here, by name; those of services are unknown."""
     versions: set[str] = set()
-    for source in {
-        case.settings.source.key: case.settings.source for case in cases if case.settings.source is not None
-    }.values():
+    for source in {source.key: source for case in cases for source in case.settings.sources}.values():
         with suppress(QueryEvalError, PackageNotFoundError):  # their cases report what is missing
             versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
     return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer, Settings
+from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings
 from pytest_queryeval.documents.document import File, Node, Problems
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import TableFile
@@ -132,26 +132,33 @@ class CaseReader:
         settings: Settings,
         kind: Kind,
         golds: tuple[QueryOrAnswer, ...],
-        predicted: QueryOrAnswer | Abstention | None,
+        predicted: QueryOrAnswer | Abstention | GoldTranslation | None,
         node: Node,
         problems: Problems,
     ) -> None:
-        """Add a problem where a query has no source, or a source of another kind, or the case has no prediction."""
+        """Add a problem where a query has no source, or one of another kind, or the case has no prediction."""
         is_run = any(
             content is None or (isinstance(content, QueryOrAnswer) and content.query is not None)
             for content in (*golds, predicted)
         )
-        if settings.source is None and kind.has_queries and golds and is_run:
+        if settings.source is None and settings.gold_source is not None:
+            problems.append(node.problem("`gold_source` is where golds run: add `source`, where predictions run"))
+        elif settings.source is None and kind.has_queries and golds and is_run:
             metric_names = (*settings.metrics, *settings.thresholds)
             first = next((name for name in metric_names if need_answers([name])), None)
             if first or not metric_names:
                 hint = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
                 problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{hint}"))
-        if settings.source and ENGINES[settings.source.engine].kind not in (None, kind.name):
-            source = f"source '{settings.source.name}' ({settings.source.engine})"
-            runs = ENGINES[settings.source.engine].kind
-            mismatch = f"{source} runs queries of the kind '{runs}', not '{kind.name}'"
-            problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
+        for source in settings.sources:
+            runs = ENGINES[source.engine].kind
+            if runs not in (None, kind.name):
+                key = "source" if source is settings.source else "gold_source"
+                mismatch = (
+                    f"{key} '{source.name}' ({source.engine}) runs queries of the kind '{runs}', not '{kind.name}'"
+                )
+                problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
+        if isinstance(predicted, GoldTranslation) and (need := _need_of_translation(settings, golds)):
+            problems.append(CaseError(predicted.location, f"`translate: gold` needs {need}"))
         if predicted is not None or not self._require_prediction:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":
@@ -173,6 +180,13 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
     problems.raise_any()
     settings = resolve({**values, "thresholds": {}})
     return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
+
+
+def _need_of_translation(settings: Settings, golds: Sequence[QueryOrAnswer]) -> str:
+    """Return what is missing to translate gold, with the remedy; empty if nothing is."""
+    if settings.gold_source is None:
+        return "a `gold_source` that is not `source`: add it, or write the query"
+    return "" if any(gold.query is not None for gold in golds) else "a gold that is a query: write what is predicted"
 
 
 def _settings_file(node: Node) -> str:
@@ -202,7 +216,7 @@ def _make_case(
     values: Values,
     suite_settings: SuiteSettings,
     golds: tuple[QueryOrAnswer, ...],
-    predicted: QueryOrAnswer | Abstention | None,
+    predicted: QueryOrAnswer | Abstention | GoldTranslation | None,
     *,
     row: Location | None = None,
     suite: Path | None = None,

@@ -65,7 +65,7 @@ from pytest_queryeval.suites.metric_keys import (
 from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.requirements import read_requires
-from pytest_queryeval.suites.sources import read_source, read_sources
+from pytest_queryeval.suites.sources import read_gold_source, read_source, read_sources
 from pytest_queryeval.suites.variables import ENV_FILE, read_env_file
 
 Level: TypeAlias = Literal["folder", "file", "case"]
@@ -311,7 +311,7 @@ _FORM_DESCRIPTIONS = {
     "gold_any": "several right queries or answers, of which the best one counts",
     "gold_table": "the right answer: {columns: [...], rows: [[...], ...]}",
     "gold_file": "a file with the right query or answer",
-    "predicted": "the query or answer that is scored, in place of a predictor",
+    "predicted": "the query or answer that is scored, in place of a predictor; {translate: gold}: gold, translated",
     "predicted_table": "the answer that is scored: {columns: [...], rows: [[...], ...]}",
     "predicted_file": "a file with the query or answer that is scored",
 }
@@ -322,6 +322,12 @@ _KEYS = (
         description="where queries run: a name from `sources`, or a source in place",
         levels=_ALL,
         read=read_source,
+    ),
+    Key(
+        name="gold_source",
+        description="where golds run, if that is not `source`, such as the database before a migration",
+        levels=_ALL,
+        read=read_gold_source,
     ),
     Key(name="sources", description="sources by name", levels=_SHARED, inheritance="merged", read=read_sources),
     Key(name="predictor", description="the system under test", levels=_SHARED, read=read_predictor),

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pytest_queryeval.core.model import Abstention, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, GoldTranslation, QueryOrAnswer
 from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import entries, flag, items, known_entries, or_else, read_each, whole_text
+from pytest_queryeval.documents.values import (
+    choice,
+    entries,
+    flag,
+    items,
+    known_entries,
+    or_else,
+    read_each,
+    whole_text,
+)
 from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_answers import read_table
 from pytest_queryeval.predictors.answer import ABSTAINED, REASON
@@ -23,6 +32,7 @@ GOLD_FORMS: Mapping[str, Shape] = {
     "gold_file": TEXT,
 }
 PREDICTED_FORMS: Mapping[str, Shape] = {"predicted": NOT_NULL, "predicted_table": _TABLE, "predicted_file": TEXT}
+TRANSLATE = "translate"
 EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 
@@ -59,7 +69,7 @@ def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
     return replace(kind.read_gold(item), location=item.location)
 
 
-def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | None:
+def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | GoldTranslation | None:
     """Read the prediction in a case, if there is one; raise `CaseError`."""
     case_entries = entries(case)
     form = _only_form(case_entries, PREDICTED_FORMS)
@@ -72,6 +82,9 @@ def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | None:
         fields = known_entries(node, {ABSTAINED: flag, REASON: or_else("", whole_text)})
         if fields[ABSTAINED]:
             return Abstention(fields.get(REASON, ""))
+    if kind.has_queries and isinstance(node.value, dict) and TRANSLATE in node.value:
+        known_entries(node, {TRANSLATE: choice("gold")})
+        return GoldTranslation(location=node.location)
     readers = {"predicted": kind.read_predicted, "predicted_table": kind.read_table, "predicted_file": kind.read_file}
     return readers[form](node)
 

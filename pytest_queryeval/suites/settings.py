@@ -30,7 +30,8 @@ from pytest_queryeval.suites.variables import load_env_file
 FOLDER_FILE = "queryeval.yaml"
 # The fields of `Settings` that are the value of the key with their name; `resolve` computes the others.
 STATED_SETTINGS = frozenset(settings_field.name for settings_field in fields(Settings)) - {
-    *("kind", "source", "metrics", "thresholds", "policy", "dialect", "trials", "stops_trials"),
+    *("kind", "source", "gold_source", "metrics", "thresholds", "policy", "dialect", "gold_dialect"),
+    *("trials", "stops_trials"),
     *("on_miss", "on_miss_location", "gold_columns_location", "ignored_rules"),
 }
 
@@ -146,12 +147,12 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
     is_scored_by = partial(applies_to, kind=kind.name, answerable=answerable)
-    source = values.get("source")
-    if source is not None:
-        source = resolved_source(source, values.get("sources", {}))
+    source, gold_source = (_source(values, key) for key in ("source", "gold_source"))
+    if source is not None and gold_source is not None and source.key == gold_source.key:
+        gold_source = None
     on_miss, on_miss_location = values.get("on_miss", ("fail", None))
     metrics = kind.default_metrics
-    if source is not None and VARIANTS in source.settings:
+    if source is not None and gold_source is None and VARIANTS in source.settings:
         metrics = (*metrics, "test_suite_accuracy")
     if "metrics" in values:
         metrics = tuple(name for name in values["metrics"] if is_scored_by(name))
@@ -162,10 +163,12 @@ def resolve(values: Values, *, answerable: bool = True) -> SuiteSettings:
     settings = Settings(
         kind=kind.name,
         source=source,
+        gold_source=gold_source,
         metrics=metrics,
         thresholds=thresholds,
         policy=with_compare(Policy(text_numbers=kind.text_numbers), values.get("compare", {})),
         dialect=_dialect(kind, source, values),
+        gold_dialect="" if gold_source is None else ENGINES[gold_source.engine].dialect(gold_source.settings),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
         gold_columns_location=values.get("compare", {}).get("gold_columns_location"),
@@ -193,6 +196,11 @@ def with_compare(policy: Policy, compare: Values) -> Policy:
         for name, limits in column_limits.items()
     ]
     return replace(policy, column_numbers=tuple(tolerances) or policy.column_numbers)
+
+
+def _source(values: Values, key: str) -> Source | None:
+    """Return the source under a key; None if no level has the key. Raise `CaseError` for an unknown source."""
+    return resolved_source(values[key], values.get("sources", {})) if key in values else None
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:

@@ -21,6 +21,7 @@ from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS, Correction, Edits
 from pytest_queryeval.features.causes.failed import Repair
+from pytest_queryeval.features.causes.translated_gold import with_translated_gold
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
@@ -67,6 +68,8 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     case, trial = result.case, result.shown
     if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC):
         return None
+    if case.settings.gold_source is not None and _has_search(case, trial, session):
+        case, trial = with_translated_gold(case, trial, session)
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if predicted.error is not None:
         label, message = kind.failure_label(predicted.error), one_line(predicted.error.message, MESSAGE_CHARACTERS)

@@ -90,7 +90,7 @@ def _gold_findings(
             except SourceError as error:
                 faults[str(error)].append(levels)
     for message, failed in faults.items():
-        case = failed[0].case
+        case = failed[0].case.on_gold_source
         yield Finding(
             rule="gold-fails",
             location=(case.settings.source and case.settings.source.location) or case.location,

@@ -18,10 +18,11 @@ from pytest_queryeval.languages import KINDS, Kind
 
 
 def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iterator[GoldRun]:
-    """Run the golds of a case one by one; without `run_queries`, only stated answers are read.
+    """Run the golds of a case one by one, where golds run; without `run_queries`, only stated answers are read.
 
     Raise `SourceError` if the source does not answer.
     """
+    case = case.on_gold_source
     for index, content in enumerate(case.golds):
         is_run = run_queries or content.answer is not None
         execution = session.execute_cached(content, case) if is_run else None
@@ -33,6 +34,7 @@ class GoldRun:
     """A gold of a case with its answer."""
 
     case: Case
+    """The case with the source of golds as its source."""
     index: int
     """The position of the gold, from 0."""
     execution: Execution | None

@@ -19,6 +19,7 @@ from pytest_queryeval.suites.levels import CaseLevels, ignored_rules
 # Settings that cases of these kinds cannot use; kinds of other packages may use all of them.
 UNUSED_BY: Mapping[str, frozenset[str]] = {
     "source": frozenset({"json", "sdmx"}),
+    "gold_source": frozenset({"json", "sdmx"}),
     "max_rows": frozenset({"json", "sdmx"}),
     "allow_empty": frozenset({"json", "sdmx"}),
     "db_schema": frozenset({"sparql", "json", "sdmx"}),
@@ -185,11 +186,7 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
     """Find named sources that no case below runs on."""
     for level in suites.levels():
         source_nodes = entries(level.node).get("sources")
-        used_sources = {
-            (case.case.settings.source.name, case.case.settings.source.location)
-            for case in level.cases
-            if case.case.settings.source
-        }
+        used_sources = {(source.name, source.location) for case in level.cases for source in case.case.settings.sources}
         for name, node in entries(source_nodes).items() if source_nodes is not None else ():
             if (name, node.location) not in used_sources:
                 message = f"no case below runs on the source '{name}': remove it, or name it under `source`"
@@ -217,7 +214,7 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
     for levels in _to_run(suites):
         case, kind = levels.case, KINDS[levels.case.settings.kind]
         queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
-        for text_ in dict.fromkeys(kind.normal_text(query, case.settings.dialect) for query in queries):
+        for text_ in dict.fromkeys(kind.normal_text(query, case.settings.of_golds.dialect) for query in queries):
             first_case = first.setdefault((_place(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
                 message = f"gold is that of {_case_name(first_case, levels)}, which has another question: check both"
@@ -234,7 +231,7 @@ def _to_run(suites: Suites) -> Iterator[CaseLevels]:
 def _place(levels: CaseLevels) -> Hashable:
     """Return what a case's queries are about."""
     case = levels.case
-    return case.settings.kind, case.settings.source.key if case.settings.source else None, case.db_schema
+    return case.settings.kind, tuple(source.key for source in case.settings.sources), case.db_schema
 
 
 def _case_name(first_case: CaseLevels, levels: CaseLevels) -> str:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, writing
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, PredictedReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
@@ -143,13 +143,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
         raise ReportError(
             "the case says that no answer is right: remove `answerable: false`, and write the query under `gold`"
         )
-    if predicted["error"] is not None:
-        raise ReportError(f"the prediction failed ({predicted['error']['kind']}): {predicted['error']['message']}")
-    query = predicted["query"]
-    if query is None:
-        raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
-    if MARK in query or len(query) >= QUERY_CHARACTERS:
-        raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
+    query = _whole_query(predicted, case)
     _check_unchanged(case, reported)
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.without_review.golds):
         raise ReportError("the query is a gold of the case already")
@@ -159,6 +153,22 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     if gold in _accepted_golds(case, suite, reviewer):
         raise ReportError(f"{reviewer} has accepted the query already")
     return Acceptance(reported=reported, case=case, suite=suite, file=file, answer=answer)
+
+
+def _whole_query(predicted: PredictedReport, case: Case) -> str:
+    """Return the predicted query; raise `ReportError` if the report does not have it, or it is not one for golds."""
+    if predicted["error"] is not None:
+        raise ReportError(f"the prediction failed ({predicted['error']['kind']}): {predicted['error']['message']}")
+    query = predicted["query"]
+    if query is None:
+        raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
+    if MARK in query or len(query) >= QUERY_CHARACTERS:
+        raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
+    if case.settings.gold_source is not None:
+        raise ReportError(
+            f"golds run on another source, '{case.settings.gold_source.name}': {BY_HAND}, for that source"
+        )
+    return query
 
 
 def _accepted_golds(case: Case, suite: Suite, reviewer: str) -> Sequence[QueryOrAnswer]:

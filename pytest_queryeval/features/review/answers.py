@@ -72,9 +72,10 @@ def group_answers(
     counts if it does for gold. Raise `SourceError` if the source does not answer, and `PredictorError` for an
     answer of another kind.
     """
-    golds = [session.execute_cached(gold, case) for gold in case.golds] or [ABSTAINED]
+    gold_case = case.on_gold_source
+    golds = [session.execute_cached(gold, gold_case) for gold in case.golds] or [ABSTAINED]
     groups = [AnswerGroup(execution=gold, case=case, is_gold=True) for gold in golds]
-    plans = [_order_plan(case, gold) for gold in golds]
+    plans = [_order_plan(gold_case, gold) for gold in golds]
     is_ordered = any(map(_orders, plans))
     for system, prediction in predictions.items():
         execution = ABSTAINED if isinstance(prediction, Abstention) else session.execute_cached(prediction, case)
@@ -118,4 +119,4 @@ def _between_systems(case: Case, *, is_ordered: bool, orders: bool) -> Case:
     policy = replace(case.settings.policy, gold_columns=())
     if policy.row_order == "auto" and not (is_ordered and orders):
         policy = replace(policy, row_order="strict" if is_ordered else "ignore")
-    return replace(case, settings=replace(case.settings, policy=policy))
+    return replace(case, settings=replace(case.settings, policy=policy, gold_source=None, gold_dialect=""))

@@ -134,12 +134,13 @@ def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport)
 def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleReport | None:
     """Look for a database in which a right prediction differs from gold.
 
-    None if there is nothing to look for: the source shows the difference, or the queries are the same or not known.
+    None if there is nothing to look for: the source shows the difference, or the queries are the same or not known, or
+    run on different sources.
     """
     gold, predicted = (side and side["query"] for side in (reported["gold"], reported["predicted"]))
     if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
         return None
-    if not gold or not predicted or gold.split() == predicted.split():
+    if not gold or not predicted or gold.split() == predicted.split() or case.settings.gold_source is not None:
         return None
     is_whole = all(MARK not in query and len(query) < QUERY_CHARACTERS for query in (gold, predicted))
     if not is_whole or reported["scores"].get("execution_accuracy") != 1.0:
@@ -218,14 +219,12 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
                 settings[f"{key} {node.location}"] = _setting(key, node)
             else:
                 settings[key] = _setting(key, node)
-    if case.settings.source is not None:  # by its name, as its settings may be secret
-        place = settings.get("source")
-        settings["source"] = Setting(
-            key="source",
-            value=case.settings.source.name,
-            path=place.path if place else None,
-            line=place.line if place else 0,
-        )
+    for key, source in (("source", case.settings.source), ("gold_source", case.settings.of_golds.source)):
+        place = settings.get(key)
+        if source is not None and (place or key == "source"):  # by its name, as its settings may be secret
+            settings[key] = Setting(
+                key=key, value=source.name, path=place.path if place else None, line=place.line if place else 0
+            )
     defaults = {
         "metrics": list(case.settings.metrics),
         "thresholds": {name: _as_written(threshold) for name, threshold in case.settings.thresholds.items()},

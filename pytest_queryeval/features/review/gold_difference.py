@@ -38,6 +38,8 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
 
 def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator[Cause]:
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
+    if gold.case.settings.gold_source is not None:  # whose queries are in another dialect
+        return
     if gold.execution.answer is None or (gold.execution.query is None and kind.has_queries):
         return
     metrics = tuple(kind.default_thresholds)

@@ -60,7 +60,9 @@ def measure_cases(
     for why in left_out:
         tell(f"not measured: {why}")
     measured = MeasuredCases()
-    cases = [case for suite in suites for case in suite.cases if case.skip is None and not case.withdrawal]
+    cases = [
+        case.on_gold_source for suite in suites for case in suite.cases if case.skip is None and not case.withdrawal
+    ]
     for case in with_progress(cases, tell, total=len(cases)):
         try:
             strength = measure_strength(case, session, variants_of)

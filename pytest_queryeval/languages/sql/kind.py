@@ -37,6 +37,11 @@ class Sql(QueryLanguage):
 
         return "" if has_detached_alias(query, dialect, parse_query(query, dialect).statements.tokens) else query
 
+    def translate(self, query: str, dialect: str, target: str) -> str:
+        from pytest_queryeval.languages.sql.translation import translate
+
+        return translate(query, dialect, target)
+
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         return nearest_name(query, message, schema)
 

@@ -159,13 +159,18 @@ class Match:
 
 
 @lru_cache(maxsize=256)  # a dozen metrics compare the same pair
-def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
+def match_queries(
+    gold: str, predicted: str, dialect: str, schema: Schema, gold_dialect: str | None = None
+) -> Match | None:
     """Compare the texts of two queries; return None if gold cannot be read and predicted is another text.
+
+    `gold_dialect` is the dialect of gold; None if both queries have the same one.
 
     Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
     read.
     """
-    gold_reading, predicted_reading = (parse_query(query, dialect).reading(schema) for query in (gold, predicted))
+    gold_reading = parse_query(gold, dialect if gold_dialect is None else gold_dialect).reading(schema)
+    predicted_reading = parse_query(predicted, dialect).reading(schema)
     if gold_reading.problem:
         return Match(differs=(), components=partial_match(EMPTY_VIEW, EMPTY_VIEW)) if gold == predicted else None
     clauses, predicted_clauses = gold_reading.clauses, predicted_reading.clauses

@@ -89,7 +89,17 @@ def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, Cas
 
 def _edited(
     *names: Literal[
-        "on_miss", "trials", "trials_rule", "limits", "golds", "review", "context", "compare", "options", "schemas"
+        "on_miss",
+        "trials",
+        "trials_rule",
+        "limits",
+        "golds",
+        "review",
+        "context",
+        "compare",
+        "options",
+        "schemas",
+        "gold_source",
     ],
 ) -> IsChanged:
     """Return a test of whether one of these is different in the two fingerprints of a case."""
@@ -207,6 +217,9 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
     METRICS: lambda old, new: bool(new["scores"] and old["scores"].keys() - new["scores"].keys()),
     "tags or difficulty edited": lambda old, new: (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]),
     "another source, or another state of it": _has_other_source,
+    "another source of gold, or another state of it": lambda old, new: (
+        old.get("gold_source") != new.get("gold_source") or _edited("gold_source")(old, new)
+    ),
 }
 
 

@@ -54,7 +54,7 @@ class GoldCase:
 
     ranked: RankedCase
     case: Case
-    """The case as its suite states it."""
+    """The case as its suite states it, on the source of golds: what is run may become a gold."""
     name: CaseName
     digest: str
     reviews: Reviews
@@ -72,7 +72,7 @@ class GoldReview:
         self._cases: list[GoldCase] = []
         self._decided: defaultdict[Path, set[int]] = defaultdict(set)
         for ranked in ranking:
-            suite, case = suites[ranked.nodeid], replace(ranked.case, review=None)
+            suite, case = suites[ranked.nodeid], replace(ranked.case.on_gold_source, review=None)
             self._cases.append(
                 GoldCase(
                     ranked=ranked,
@@ -121,7 +121,7 @@ class GoldReview:
             "problem": ranked.problem,
             "golds": [_text_of(gold, case) for gold in case.golds],
             "agreeing": [system for group in ranked.answers if group.is_gold for system in group.systems],
-            "answers": [_shown_group(group, case) for group in ranked.answers if not group.is_gold],
+            "answers": [_shown_group(group, ranked.case) for group in ranked.answers if not group.is_gold],
         }
 
     def decisions(self, place: int) -> JsonObject:
@@ -196,8 +196,8 @@ class GoldReview:
 
 
 def _shown_group(group: AnswerGroup, case: Case) -> JsonObject:
-    query = group.execution.query
-    item = None if query is None else answer_item(query, case)
+    query, has_own_source = group.execution.query, case.settings.gold_source is not None  # then it can be no gold
+    item = None if query is None or has_own_source else answer_item(query, case)
     return {
         "systems": group.systems,
         "query": query,

@@ -284,7 +284,7 @@ function overview(cases, place, details, headline) {
   const message = details.message ?? list.message[place];
   const thresholds = message.replace(headline, "").replace(/^[;\s]+|[:;\s]+$/g, "");  // the message has it, too
   const nodeid = make("span", {}, cases.nodeid(place));
-  const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
+  const about = [list.kind[place], list.difficulty[place], details.source, details.gold_source && `gold on ${details.gold_source}`, list.tags[place].join(", ")].filter(Boolean);
   const where = `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`;
   return make(
     "div",
