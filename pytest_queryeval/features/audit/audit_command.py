@@ -150,7 +150,8 @@ def report_lines(report: AuditReport) -> Iterable[str]:
             yield f"{system['name']}: {_system_line(system)}"
             yield from _verdict_lines(system)
     else:
-        yield _capitalized(_system_line(report, judged=report["judged"]))
+        line = _system_line(report, judged=report["judged"])
+        yield line[:1].upper() + line[1:]
         yield from _verdict_lines(report)
     if bounds := report["audited"]["bounds"]:
         contradictory = f", of which reviewers contradict each other on {report['contradictory']}"
@@ -220,7 +221,3 @@ def _left_out_lines(left_out_counts: Mapping[str, int]) -> Iterable[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
