@@ -81,7 +81,7 @@ def test_a_choice_among_ties_is_noted(judge):
     results = [judge(f"{BY_SCORE} LIMIT 1", listed(player)) for player in ("ann", "bob")]
 
     assert [result.scores["execution_accuracy"] for result in results] == [1, 1]
-    assert sorted(result.details.get("notes", []) for result in results) == [[], [CUT, DEPENDS]]
+    assert sorted(result.details.get("notes", []) for result in results) == [[], [CUT.format(rows=2), DEPENDS]]
 
 
 def test_an_offset_beyond_max_rows_is_given_as_the_reason(judge):

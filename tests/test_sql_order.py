@@ -139,7 +139,7 @@ def test_orders_and_choices(judge, gold: str, predicted: str, right: bool) -> No
 def test_a_cut_tie_is_said_in_the_details(judge) -> None:
     result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'")
 
-    assert result.details["notes"] == [CUT, DEPENDS]
+    assert result.details["notes"] == [CUT.format(rows=2), DEPENDS]
 
 
 def test_keys_that_only_selected_columns_tell_are_said_in_the_details(judge) -> None:

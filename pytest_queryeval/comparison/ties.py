@@ -19,7 +19,7 @@ from pytest_queryeval.core.table import BlankNode, Row, Table, Tie, replace_blan
 
 NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
-CUT = "order: gold's LIMIT or OFFSET cuts through rows that tie, so any choice among them is right"
+CUT = "order: gold's LIMIT or OFFSET cuts through {rows} rows that tie, so any choice among them is right"
 _BY_VALUE = Policy()
 _NODE = BlankNode("")
 
@@ -82,7 +82,8 @@ def ties_of(
         first = int(str(full.rows[0][-1])) if query.is_ranked and full.rows else 1
         ties = _cut(groups, plan.offset - (first - 1), table, policy)
         if ties is not None:
-            cut = (CUT,) if any(len(tie.rows) > tie.size for tie in ties) else ()
+            rows_cut = sum(len(tie.rows) for tie in ties if len(tie.rows) > tie.size)
+            cut = (CUT.format(rows=rows_cut),) if rows_cut else ()
             return ties, (*query.notes, *cut)
         reason = "gold returned other rows when it ran again"
     return _selected_ties(plan, table, policy, reason)

@@ -34,6 +34,7 @@ from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_
 ROWS = 8
 QUERY_LINES = 12
 NOTE_CHARACTERS = 400
+CAUSE_CHARACTERS = 500  # of an edit, which a report has up to 400
 CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
 # For the rows behind a label: their colour, and the offset of the row that their cells are compared with.
@@ -65,7 +66,7 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
             case StoryQuery(name=name, text=text):
                 yield from _query(name, text)
             case StoryCause(edits=edits):
-                yield from (f"  cause      {edit_line(edit, LINE_CHARACTERS)}" for edit in edits)
+                yield from (f"  cause      {edit_line(edit, CAUSE_CHARACTERS)}" for edit in edits)
             case StoryChallenge(summary=summary, script=script):
                 yield _line("challenge", summary)
                 if script:

@@ -19,7 +19,7 @@ from pytest_queryeval.core.report import (
     Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.results.aggregation import count_reached_cases, is_accidental, shown_interval, statistics
+from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
 from pytest_queryeval.results.baseline.changes import is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, Sides
 from pytest_queryeval.results.gates.text import GATE_WORDS, gate_parts
@@ -91,7 +91,7 @@ def group_table(report: Report, group: str) -> Table:
     rows = [
         (
             Untrusted(value),
-            f"{count_reached_cases(member['totals']):,}",
+            f"{reached_count(member['totals']):,}",
             f"{member['totals']['passed']:,}",
             *(format_score(mean_of(member, name)) for name in names),
         )
@@ -215,7 +215,7 @@ def weaknesses(report: Report) -> list[Weakness]:
         ]
         return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
     weak_groups = [
-        Weakness(group=group, value=value, faults=number, of=count_reached_cases(member["totals"]))
+        Weakness(group=group, value=value, faults=number, of=reached_count(member["totals"]))
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()

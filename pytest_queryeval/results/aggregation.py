@@ -117,7 +117,7 @@ def totals(cases: Iterable[CaseReport]) -> Totals:
     return _totals(Counter(TOTAL_OF[case["outcome"]] for case in cases))
 
 
-def count_reached_cases(totals: Totals) -> int:
+def reached_count(totals: Totals) -> int:
     """Return how many cases a run reached: all except those that were not run."""
     return totals["cases"] - totals["not_run"]
 

@@ -42,12 +42,13 @@ from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact, secrets_in
-from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, one_line, truncate
+from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, one_line, truncate, truncate_middle
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.counterexamples import Counterexample
 
 QUERY_CHARACTERS = 20_000
+CHANGE_CHARACTERS = 400  # of an edit of a cause
 MESSAGE_CHARACTERS = 4_000  # of each earlier message of a conversation, and of a reviewer's note
 SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # a half of a surrogate pair in a pickle
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
@@ -341,7 +342,7 @@ def _cause(result: CaseResult) -> CauseReport | None:
         return None
     return {
         "edits": [
-            {"label": edit.label, "clause": edit.clause, "change": truncate(edit.change, CELL_CHARACTERS)}
+            {"label": edit.label, "clause": edit.clause, "change": truncate_middle(edit.change, CHANGE_CHARACTERS)}
             for edit in cause.edits
         ],
         "repaired_query": None if cause.repaired_query is None else truncate(cause.repaired_query, QUERY_CHARACTERS),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.report import GateReport, Report
-from pytest_queryeval.results.aggregation import TOTAL_OF, count_reached_cases, lower_is_better
+from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
 from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
@@ -72,7 +72,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
         return FAILED, faults
-    if count_reached_cases(totals) == totals["skipped"]:
+    if reached_count(totals) == totals["skipped"]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
         return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]

@@ -78,9 +78,9 @@ class RunSuites:
         """Warn of the first case that asks its predictor nothing, and count the others."""
         silent_cases = [case for case in cases if _asks_nothing(case)]
         if silent_cases:
-            first_case, *further_cases = silent_cases
-            verb = "does" if len(further_cases) == 1 else "do"
-            more = f" (so {verb} {pluralize(len(further_cases), 'more case')})" if further_cases else ""
+            first_case, *others = silent_cases
+            verb = "does" if len(others) == 1 else "do"
+            more = f" (so {verb} {pluralize(len(others), 'more case')})" if others else ""
             message = f"case '{first_case.id}' asks the predictor nothing{more}: add `question`"
             self._warn(message, first_case.row or first_case.location)
 

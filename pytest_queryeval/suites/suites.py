@@ -80,10 +80,10 @@ def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Locatio
     for finding in findings:
         if not finding.silenced:
             by_rule[finding.rule].append(finding)
-    for rule, (first_finding, *further_findings) in by_rule.items():
-        more = f" (and {len(further_findings):,} more: `queryeval check` lists them)" if further_findings else ""
-        about = "" if first_finding.case is None else f"case '{first_finding.case}': "
-        yield f"{rule}: {about}{first_finding.message}{more}", first_finding.location
+    for rule, (first, *others) in by_rule.items():
+        more = f" (and {len(others):,} more: `queryeval check` lists them)" if others else ""
+        about = "" if first.case is None else f"case '{first.case}': "
+        yield f"{rule}: {about}{first.message}{more}", first.location
 
 
 def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:

@@ -150,8 +150,7 @@ def report_lines(report: AuditReport) -> Iterable[str]:
             yield f"{system['name']}: {_system_line(system)}"
             yield from _verdict_lines(system)
     else:
-        line = _system_line(report, judged=report["judged"])
-        yield line[:1].upper() + line[1:]
+        yield _capitalized(_system_line(report, judged=report["judged"]))
         yield from _verdict_lines(report)
     if bounds := report["audited"]["bounds"]:
         contradictory = f", of which reviewers contradict each other on {report['contradictory']}"
@@ -221,3 +220,7 @@ def _left_out_lines(left_out_counts: Mapping[str, int]) -> Iterable[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]

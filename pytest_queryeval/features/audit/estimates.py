@@ -225,11 +225,7 @@ def audit_report(
     if audit.undrawn:
         not_counted["judgements on answers that were not drawn"] = audit.undrawn
     if not judgements:
-        if answers:
-            raise ReportError("no drawn answer is judged yet: judge some with `queryeval review --audit FILE --serve`")
-        reasons_text = not_counted_text(not_counted) or "it is empty"
-        problem = f"nothing of the draw counts ({reasons_text})"
-        raise ReportError(f"{problem}: give the report that it was made from, or draw again")
+        raise ReportError(_no_judgement(len(answers), not_counted))
     unclear = list(judgements.values()).count("unclear")
     systems = [_system(judged_cases, system, name) for system, name in enumerate(names)]
     tally = judged_cases.right_answers(0) if len(names) == 1 else judged_cases.improvement()
@@ -268,6 +264,13 @@ def _why_not_counted(drawn_case: DrawnCase, cases: Mapping[str, AnsweredCase]) -
     if SWAPPED_STRATA.get(drawn_case.stratum) == case.stratum:
         return "cases with the verdicts of the two reports swapped: give them in the order of the draw"
     return "" if case.stratum == drawn_case.stratum else "verdicts that changed since the draw"
+
+
+def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
+    if answers:
+        return "no drawn answer is judged yet: judge some with `queryeval review --audit FILE --serve`"
+    reasons = not_counted_text(not_counted) or "it is empty"
+    return f"nothing of the draw counts ({reasons}): give the report that it was made from, or draw again"
 
 
 def not_counted_text(not_counted: Mapping[str, int]) -> str:

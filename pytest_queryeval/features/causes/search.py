@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from itertools import islice
-from typing import TypeAlias
+from itertools import combinations, islice
+from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.budget import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
@@ -38,6 +38,16 @@ MESSAGE_CHARACTERS = 200
 _OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
+THEN_EQUAL = "; with that, the answers are equal"
+
+
+class _Repaired(NamedTuple):
+    """The predicted query after some edits, which is right on the source."""
+
+    numbers: Sequence[int]
+    """Of the edits."""
+    query: str
+    answer: Answer | None
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
@@ -207,7 +217,7 @@ def _cause_beside_gold(
     corrected_trial = replace(trial, gold_index=0, scores={})
     score = _score(case, trial, session.execute_cached(corrected_case.golds[0], case, is_derived=True), session)
     if score(trial.predicted) == 1.0:
-        return Cause(edits=(correction.edit,))
+        return Cause(edits=(replace(correction.edit, change=f"{correction.edit.change}{THEN_EQUAL}"),))
     further = _repaired(corrected_case, corrected_trial, correction.query, predicted_query, session)
     if isinstance(further, Cause):
         return Cause(edits=(correction.edit, *further.edits))
@@ -231,38 +241,81 @@ def _causes(
     `most_untested` edits that is right on the source is yielded. It also comes before several edits of which one
     exchanges a whole query.
     """
-    sufficient, extended = list[tuple[Sequence[int], Answer | None]](), deque[Sequence[int]]()
+    sufficient, extended = list[_Repaired](), deque[Sequence[int]]()
     untested: Cause | None = None
     is_telling, has_cause = differences.most_untested > 0, False
+    limited_case = _limited(case, gold)
 
-    def exchange_queries(numbers: Iterable[int]) -> bool:
-        return any(edits.edits[number].label in _OF_QUERIES for number in numbers)
-
-    def has_answer(answer: Answer | None, repaired: Answer | None) -> bool:
-        if not isinstance(answer, Table) or not isinstance(repaired, Table):
+    def is_gold(repaired: _Repaired) -> bool | None:
+        if edits.reach_gold(repaired.numbers):
             return True
-        return equal_tables(repaired, answer, case.settings.policy)
+        return _answers_as_gold(case, gold.query or "", repaired.query, session, differences)
 
-    for numbers, query, answer in _repairs(edits, _limited(case, gold), score, session, most, extended):
-        is_tested = edits.reach_gold(numbers) or _answers_as_gold(case, gold.query or "", query, session, differences)
+    for repaired in _repairs(edits, limited_case, score, session, most, extended):
+        numbers, is_tested = repaired.numbers, is_gold(repaired)
         if is_tested is False:
-            sufficient.append((numbers, answer))
-            if untested is None and len(numbers) <= differences.most_untested and not exchange_queries(numbers):
-                untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=query)
+            sufficient.append(repaired)
+            if untested is None and len(numbers) <= differences.most_untested and not _exchange_queries(edits, numbers):
+                untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=repaired.query)
             if differences.is_extended and len(numbers) <= most < len(edits.edits):
                 further_edits = (number for number in range(len(edits.edits)) if number not in numbers)
                 extended += (sorted((*numbers, number)) for number in islice(further_edits, MAX_EXTENSIONS))
-        elif untested is None or len(numbers) == 1 or not exchange_queries(numbers):
-            # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
-            subsets = (fewer for fewer, part in sufficient if {*fewer} < {*numbers} and has_answer(part, answer))
-            # One that exchanges a query has an effect, even if a short answer hides it.
-            needed = next((few for few in subsets if is_telling or not exchange_queries({*numbers} - {*few})), numbers)
-            without_effect = [_without_effect(edits.edits[number]) for number in numbers if number not in needed]
-            causing_edits = (*(edits.edits[number] for number in needed), *without_effect)
+        elif untested is None or len(numbers) == 1 or not _exchange_queries(edits, numbers):
+            if differences.is_extended:
+                fewer = _with_fewer(edits, numbers, sufficient, limited_case, score, session)
+                repaired = next((part for part in fewer if is_gold(part) is not False), repaired)
+            causing_edits = _with_effect_first(edits, repaired, sufficient, case, is_telling=is_telling)
             has_cause = True
-            yield Cause(edits=causing_edits, repaired_query=query, is_tested=bool(is_tested))
+            yield Cause(edits=causing_edits, repaired_query=repaired.query, is_tested=bool(is_tested))
     if untested is not None and not has_cause:
         yield untested
+
+
+def _exchange_queries(edits: QueryEdits, numbers: Iterable[int]) -> bool:
+    return any(edits.edits[number].label in _OF_QUERIES for number in numbers)
+
+
+def _with_effect_first(
+    edits: QueryEdits, repaired: _Repaired, sufficient: Iterable[_Repaired], case: Case, *, is_telling: bool
+) -> tuple[CausingEdit, ...]:
+    """Return the edits of a cause, at the end, and marked, those without which the answer is the same on the source.
+
+    An edit that exchanges a query has an effect, even if a short answer hides it.
+    """
+    numbers = needed = repaired.numbers
+    for part in sufficient:
+        without_effect = {*numbers} - {*part.numbers}
+        is_part = {*part.numbers} < {*numbers} and (is_telling or not _exchange_queries(edits, without_effect))
+        # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
+        if is_part and _are_equal(part, repaired, case):
+            needed = part.numbers
+            break
+    marked = [_without_effect(edits.edits[number]) for number in numbers if number not in needed]
+    return (*(edits.edits[number] for number in needed), *marked)
+
+
+def _are_equal(part: _Repaired, repaired: _Repaired, case: Case) -> bool:
+    """Return whether two repaired queries have the same answer on the source."""
+    if not isinstance(part.answer, Table) or not isinstance(repaired.answer, Table):
+        return True
+    return equal_tables(repaired.answer, part.answer, case.settings.policy)
+
+
+def _with_fewer(
+    edits: QueryEdits,
+    numbers: Sequence[int],
+    refuted: Iterable[_Repaired],
+    case: Case,
+    score: Score,
+    session: Session,
+) -> Iterator[_Repaired]:
+    """Yield what is right on the source with one of these edits less, but for what was refuted."""
+    for fewer in combinations(numbers, len(numbers) - 1) if len(numbers) > 1 else ():
+        query = None if any({*part.numbers} == {*fewer} for part in refuted) else edits.applied(fewer)
+        if query is not None:
+            execution = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
+            if execution.error is None and score(execution) == 1.0:
+                yield _Repaired(fewer, query, execution.answer)
 
 
 def _without_effect(edit: CausingEdit) -> CausingEdit:
@@ -271,8 +324,8 @@ def _without_effect(edit: CausingEdit) -> CausingEdit:
 
 def _repairs(
     edits: QueryEdits, case: Case, score: Score, session: Session, most: int, first: deque[Sequence[int]]
-) -> Iterator[tuple[Sequence[int], str, Answer | None]]:
-    """Yield the combinations of at most so many edits after which the query is right on the source, with its answer.
+) -> Iterator[_Repaired]:
+    """Yield the combinations of at most so many edits after which the query is right on the source.
 
     Combinations that the caller adds to `first` are tried before all others.
     """
@@ -291,7 +344,7 @@ def _repairs(
             if execution.error.kind == "timeout":
                 break
         elif score(execution) == 1.0:
-            yield numbers, query, execution.answer
+            yield _Repaired(numbers, query, execution.answer)
 
 
 def _in_turn(edits: QueryEdits, most: int, first: deque[Sequence[int]]) -> Iterator[Sequence[int]]:

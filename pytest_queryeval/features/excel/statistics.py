@@ -19,7 +19,7 @@ from pytest_queryeval.features.excel.sheet import Sheet
 from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.sections import group_metrics
-from pytest_queryeval.results.aggregation import count_reached_cases, shown_interval
+from pytest_queryeval.results.aggregation import reached_count, shown_interval
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURE_COLUMNS = (*NUMBERS, "sum", "p95")
@@ -108,7 +108,7 @@ def _group(
     rows: list[list[Cell]] = [
         [
             value,
-            count_reached_cases(member["totals"]),
+            reached_count(member["totals"]),
             member["totals"]["passed"],
             *(
                 member["metrics"][name][number] if name in member["metrics"] else None

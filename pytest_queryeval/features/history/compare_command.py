@@ -16,9 +16,9 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.history.comparison_page import comparison_page
+from pytest_queryeval.features.history.decisions import decision, trial_decisions
 from pytest_queryeval.features.history.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.features.history.leaderboard_blocks import leaderboard_blocks, leaderboard_csv, leaderboard_latex
-from pytest_queryeval.features.history.prediction_kinds import trials_without_content, without_content
 from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
 from pytest_queryeval.results.baseline.comparison import compare_reports
@@ -98,9 +98,8 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _without_answers(case: CaseReport) -> CaseReport:
     """Drop what only a page shows of a case: most of a report, and all reports are in memory at once."""
-    case["gold"], case["scoring"], case["message"], case["violations"], case["details"] = None, None, "", [], {}
-    case["prediction"] = case["prediction"] and without_content(case["prediction"])
-    case["trials"] = trials_without_content(case)
+    case["gold"], case["prediction"], case["scoring"], case["message"] = None, decision(case["prediction"]), None, ""
+    case["trials"], case["violations"], case["details"] = trial_decisions(case), [], {}
     if case["predicted"] is not None:
         case["predicted"]["sample"] = []
     if case["difference"] is not None:

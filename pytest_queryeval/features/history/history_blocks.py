@@ -16,7 +16,7 @@ from pytest_queryeval.reports.sections import (
     p_text,
     side_counts,
 )
-from pytest_queryeval.results.aggregation import count_reached_cases
+from pytest_queryeval.results.aggregation import reached_count
 from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
 
@@ -139,7 +139,7 @@ def runs_table(history: History) -> Table:
                 Untrusted(run["name"] or run["path"]),
                 minute_of(run["created"]),
                 run["state"],
-                f"{count_reached_cases(run['totals']):,}",
+                f"{reached_count(run['totals']):,}",
                 format_score(mean["mean"] if mean else None),
                 (format_interval(mean["ci95"]) if mean else "") or "-",
                 signed(step["change"]) if step and step["change"] is not None else "-",

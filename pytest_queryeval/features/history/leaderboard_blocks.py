@@ -20,7 +20,7 @@ from pytest_queryeval.reports.sections import (
     first_names,
     p_text,
 )
-from pytest_queryeval.results.aggregation import count_reached_cases
+from pytest_queryeval.results.aggregation import reached_count
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
 from pytest_queryeval.text.truncation import cut_middle
@@ -150,7 +150,7 @@ def _ranked(system: System) -> Sequence[str]:
         (format_interval(difference["ci95"], signed) if difference else "") or "-",
         p_text(difference["p"]) if difference else "-",
         f"{counts['passed']:,}",
-        f"{count_reached_cases(counts):,}",
+        f"{reached_count(counts):,}",
     )
 
 
@@ -261,7 +261,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
                 *((score["n"], score["mean"], *(score["ci95"] or (None, None))) if score else (0, None, None, None)),
                 *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
                 *((difference["p"], difference["test"]) if difference else (None, None)),
-                *(counts["passed"], count_reached_cases(counts)),
+                *(counts["passed"], reached_count(counts)),
                 *(mean["mean"] if (mean := system["metrics"].get(name)) else None for name in names),
             ]
         )

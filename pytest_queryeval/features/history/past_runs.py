@@ -20,8 +20,8 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
+from pytest_queryeval.features.history.decisions import decision, trial_decisions
 from pytest_queryeval.features.history.leaderboard import Mean, mean_of
-from pytest_queryeval.features.history.prediction_kinds import trials_without_content, without_content
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.difference import MET, run_difference
@@ -197,12 +197,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
     cases: list[Any] = [
-        {
-            **case,
-            **UNUSED,
-            "prediction": case["prediction"] and without_content(case["prediction"]),
-            "trials": trials_without_content(case),
-        }
+        {**case, **UNUSED, "prediction": decision(case["prediction"]), "trials": trial_decisions(case)}
         for case in report["cases"]
     ]
     content = zlib.compress(json.dumps({**run_members, "cases": cases}).encode("ascii"), level=1)

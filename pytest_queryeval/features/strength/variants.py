@@ -59,8 +59,7 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
             script=databases.script(state),
             tables=databases.contents(state),
             kills=tuple(
-                (strengths[at].case, mutant)
-                for at, mutant in sorted(search.kills(state, survivors), key=lambda kill: (kill[0], kill[1].query))
+                (strengths[at].case, mutant) for at, mutant in sorted(search.kills(state, survivors), key=_place_of)
             ),
         )
     if search.refusals and not search.is_buildable:
@@ -69,6 +68,10 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
 
 def _timed_out(execution: Execution) -> bool:
     return execution.error is not None and execution.error.kind == "timeout"
+
+
+def _place_of(target: Target) -> tuple[int, str]:
+    return target[0], target[1].query
 
 
 class _Search:

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.blocks import CaseName
 from pytest_queryeval.reports.sections import p_text, percent, points
-from pytest_queryeval.results.aggregation import count_reached_cases
+from pytest_queryeval.results.aggregation import reached_count
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_amount, format_score
 from pytest_queryeval.text.truncation import escape_line
@@ -101,8 +101,7 @@ def template(path: Path) -> Template:
     environment = Environment(
         autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score}
-    environment.filters["reached"] = count_reached_cases
+    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score, "reached": reached_count}
     environment.filters |= {"cell": cell, "percent": percent, "points": points, "p": p_text, "amount": format_amount}
     environment.filters["code"] = with_code
     return environment.get_template(path.name)

@@ -33,6 +33,9 @@ INSERT INTO concert VALUES (1, 1, 2014), (2, 1, 2015), (3, 2, 2014), (4, NULL, 2
 """
 NAMES = "SELECT name FROM singer"
 JOIN = "SELECT singer.name FROM singer JOIN concert ON singer.id = concert.singer_id"
+IN_2014 = "concert.year = 2014"
+LEFT_JOIN = "LEFT JOIN concert AS c ON s.id = c.singer_id"
+REVERSE_JOIN = "SELECT singer.name FROM concert JOIN singer ON singer.id = concert.singer_id"
 ENDLESS = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n)"
 
 
@@ -152,7 +155,7 @@ def test_a_third_edit_may_be_needed_on_other_data(cause_of):
 
 def test_an_edit_that_is_enough_on_the_source_comes_before_another_query(cause_of, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.features.causes.sql.sql_edits.TELLING_ROWS", 2)
-    predicted = f"{JOIN} JOIN singer s ON s.id = singer_id WHERE singer.age > 20"
+    predicted = f"{REVERSE_JOIN} JOIN singer s ON s.id = singer_id WHERE singer.age > 20"
 
     cause = cause_of(predicted, f"{JOIN} INTERSECT SELECT name FROM singer WHERE age > 20")
 
@@ -165,9 +168,9 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
     labels = []
     for rows in (2, 3):
         monkeypatch.setattr("pytest_queryeval.features.causes.sql.sql_edits.TELLING_ROWS", rows)
-        labels.append([edit.label for edit in cause_of(f"{JOIN} WHERE age > 20", gold).edits])
+        labels.append([edit.label for edit in cause_of(f"{REVERSE_JOIN} WHERE age > 20", gold).edits])
 
-    assert labels == [["missing-distinct"], ["missing-distinct", "set-operation"]]
+    assert labels == [["missing-distinct"], ["extra-condition", "set-operation"]]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,30 @@ def test_of_few_rows_an_edit_that_is_enough_on_the_source_may_be_by_chance(cause
                 "missing-condition WHERE nothing → age > 30; in query 2 of INTERSECT; no effect on this data",
             ],
         ),
+        # Tables that an edit leaves without use, with those that only join them.
+        (
+            "SELECT s.country FROM concert c JOIN singer s ON s.id = c.singer_id WHERE c.id > 1",
+            "SELECT singer_id FROM concert WHERE id > 1",
+            ["wrong-column SELECT s.country → c.singer_id"],
+        ),
+        # What one query has beyond the first one of gold.
+        (
+            "SELECT s.name FROM singer s LEFT JOIN concert c ON s.id = singer_id WHERE year <> 2014 OR c.id IS NULL",
+            f"{NAMES} EXCEPT {JOIN} WHERE {IN_2014}",
+            [f"set-operation SET {LEFT_JOIN} WHERE c.year <> 2014 OR c.id IS NULL → EXCEPT {JOIN} WHERE {IN_2014}"],
+        ),
+        # The rows of groups are counted.
+        (
+            "SELECT count(*) FROM singer GROUP BY country HAVING count(*) > 1",
+            "SELECT count(*) FROM (SELECT country FROM singer GROUP BY country HAVING count(*) > 1)",
+            ["nesting SELECT nothing → COUNT(*) FROM (…)"],
+        ),
+        # Of two differences in a clause, each is an edit, even if one of them is in a nested query.
+        (
+            f"{NAMES} WHERE age > (SELECT min(age) FROM singer WHERE country = 'FR')",
+            f"{NAMES} WHERE age > (SELECT min(age) FROM singer WHERE country = 'DE') AND id < 5",
+            ["wrong-value WHERE 'FR' → 'DE'", "missing-condition WHERE nothing → id < 5"],
+        ),
         # Of duplicates alone.
         (
             "SELECT country FROM singer",
@@ -277,7 +304,8 @@ def test_nulls_dates_and_joins(cause_of, predicted, gold, label):
 def test_a_text_that_only_predicted_has_as_the_data_is_the_fault_of_gold(cause_of):
     cause = cause_of(f"{NAMES} WHERE country = 'FR'", f"{NAMES} WHERE country = 'fr'")
 
-    assert edits(cause) == [("gold-value", "WHERE", "gold's 'fr' is not in singer.country, 'FR' is")]
+    change = "gold's 'fr' is not in singer.country, 'FR' is; with that, the answers are equal"
+    assert edits(cause) == [("gold-value", "WHERE", change)]
     assert cause.repaired_query is None
 
 

@@ -19,6 +19,7 @@ _TOGETHER = {("ORDER", "LIMIT"): ("order", "limit", "offset"), ("GROUP", "HAVING
 _GROUP: tuple[CauseLabel, str] = ("wrong-grouping", "GROUP")
 _ORDER: tuple[CauseLabel, str] = ("wrong-order", "ORDER")
 _GROUPS_AND_ORDER = ("group", "having", "order")
+_SELECTED = ("expressions", "from_", "group", "having")
 _FIRST = ("order", "limit", "offset")  # what takes the first rows
 
 
@@ -166,17 +167,43 @@ def _order_of_nested(predicted: exp.Expr, gold: exp.Expr, clause_edits: ClauseEd
 
 
 def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
-    """Yield the edit that makes two queries of a condition, where gold selects the same from the same tables."""
+    """Yield the edit that makes two queries of a condition, where gold selects the same from some of its tables."""
     first = query_within(gold.this)
-    names = ("expressions", "from_", "joins")
-    if isinstance(first, exp.Select) and all(
-        parts.clause_key(predicted, name) == parts.clause_key(first, name) for name in names
-    ):
-        change: tuple[Side, Side] = (predicted.args.get("where"), [parts.set_operation(gold), gold.expression])
-        step = predicted, partial(changes.replace, new=gold)
+    if not isinstance(first, exp.Select) or not sources(first).keys() <= sources(predicted).keys():
+        return
+    joins, first_joins = predicted.args.get("joins") or [], {*map(key, first.args.get("joins") or ())}
+    superfluous = [join for join in joins if key(join) not in first_joins]
+    is_alike = all(parts.clause_key(predicted, name) == parts.clause_key(first, name) for name in _SELECTED)
+    if not is_alike or len(joins) != len(superfluous) + len(first_joins):
+        return
+    arm: list[Side] = [parts.set_operation(gold), gold.expression]
+    operands, first_operands = (parts.clause_operands(select, "where") for select in (predicted, first))
+    if not superfluous and len(operands) == 1 and _holds(operands[0], first_operands):
+        where, first_where = predicted.args["where"], first.args.get("where")
+        change: tuple[Side, Side] = where, [None if isinstance(operands[0], exp.Or) else first_where, *arm]
+        steps: list[Step] = [(predicted, partial(changes.replace, new=gold))]
+    else:
+        differing = parts.without_common(operands, first_operands)
+        paired = {id(operand) for operand, _ in parts.alike(*differing)}
+        dropped = [operand for operand in differing[0] if id(operand) not in paired]
+        change = [*superfluous, exp.Where(this=exp.and_(*dropped)) if dropped else None], arm
+        aliases = [parts.joined_name(join) for join in superfluous]
+        steps = [(operand, changes.drop_condition) for operand in dropped]
+        steps += [(predicted, partial(changes.drop_sources, aliases=aliases))] if aliases else []
+        steps += [(predicted, partial(changes.combine, gold=gold))] if steps else []
+    if steps:
         yield Edit(
-            label="set-operation", clause="SET", change=change, within=predicted, size=Size.CLAUSE, steps=(step,)
+            label="set-operation", clause="SET", change=change, within=predicted, size=Size.CLAUSE, steps=(*steps,)
         )
+
+
+def _holds(condition: exp.Expr, operands: Sequence[exp.Expr]) -> bool:
+    """Return whether a condition has others as an alternative, beside OR or among the values of IN."""
+    if isinstance(condition, exp.In):
+        values = {*map(key, condition.expressions)}
+        return len(operands) == 1 and isinstance(operands[0], exp.EQ) and key(operands[0].expression) in values
+    alternatives = [{*map(key, parts.operands(part, exp.And))} for part in parts.operands(condition, exp.Or)]
+    return len(alternatives) > 1 and {*map(key, operands)} in alternatives
 
 
 def _table_names(select: exp.Select) -> set[str]:

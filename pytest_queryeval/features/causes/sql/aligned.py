@@ -17,6 +17,7 @@ CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "qualify
 _COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
 _SWAPPED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
 _LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
+_COUNTING = {"expressions", "from_"}  # the clauses of a query that counts the rows of another one
 _SORTED_ALIASES = ("group", "having", "qualify", "order")  # clauses that may name items of SELECT
 
 
@@ -82,6 +83,24 @@ def query_within(node: exp.Expr | None) -> exp.Expr | None:
     return node if isinstance(node, exp.Query) else None
 
 
+def counted_query(predicted: exp.Expr, gold: exp.Expr) -> exp.Expr | None:
+    """Return the query whose rows gold counts, and no more than that, where predicted returns rows itself; else None.
+
+    >>> from sqlglot import parse_one
+    >>> gold = parse_one("SELECT count(*) FROM (SELECT a FROM t UNION SELECT a FROM u)")
+    >>> counted_query(parse_one("SELECT a FROM t"), gold).sql()
+    'SELECT a FROM t UNION SELECT a FROM u'
+    >>> counted_query(parse_one("SELECT count(a) FROM t"), gold)
+    """
+    if not isinstance(gold, exp.Select) or {name for name, value in gold.args.items() if value} != _COUNTING:
+        return None
+    item = gold.expressions[0].unalias()
+    is_count = len(gold.expressions) == 1 and isinstance(item, exp.Count) and isinstance(item.this, exp.Star)
+    has_rows = not isinstance(predicted, exp.Select) or bool(predicted.args.get("group"))
+    has_rows = has_rows or not any(item.find(exp.AggFunc) for item in predicted.expressions)
+    return query_within(gold.args["from_"].this) if is_count and has_rows else None
+
+
 def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
     """Name the tables of both queries alike: those of gold are renamed, and all columns get the name of their table.
 
@@ -141,6 +160,7 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
     if predicted is None or gold is None:
         return
     yield from _pairs_of_lists(common_queries(predicted), common_queries(gold))
+    gold = counted_query(predicted, gold) or gold
     if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
         yield predicted, gold
         for clause in CLAUSES:

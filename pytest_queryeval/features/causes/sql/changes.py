@@ -48,6 +48,14 @@ def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
     _wrap(query, type(gold)(**arguments))
 
 
+def count_rows(query: exp.Expr, *, gold: exp.Expr) -> None:
+    """Put a query in the place of the one whose rows gold counts, and gold in its own place."""
+    outer = gold.copy()
+    query.replace(outer)
+    counted = outer.args["from_"].this
+    counted.replace(exp.Subquery(this=query, alias=counted.args.get("alias")))
+
+
 def keep_first(operation: exp.Expr) -> None:
     """Put the first query of a set operation in its place."""
     operation.replace(operation.this)
@@ -91,6 +99,28 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     if first.this.alias_or_name.lower() in aliases:
         first.set("this", joins_left.pop(0).this.copy())
     select.set("joins", _in_order(joins_left, {first.this.alias_or_name.lower()}, conditions))
+
+
+def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> None:
+    """Drop the tables that predicted used, gold does not have, and the changed SELECT does not use any more.
+
+    A table is used if anything but a join names its columns, or if it joins one that is used.
+    """
+    if not (isinstance(select, exp.Select) and isinstance(predicted, exp.Select) and isinstance(gold, exp.Select)):
+        return
+    unused = sources(select).keys() - sources(gold).keys() - _used_tables(select) if not select.is_star else set()
+    leftovers = unused & _used_tables(predicted)
+    linked = [_tables(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
+    while joining := {name for names in linked if names & leftovers for name in names & unused} - leftovers:
+        leftovers |= joining
+    if leftovers:
+        drop_sources(select, aliases=sorted(leftovers))
+
+
+def _used_tables(select: exp.Select) -> set[str]:
+    """Return the names, in lower case, of the tables whose columns a SELECT names anywhere but where it joins them."""
+    joining = {id(part) for part in clause_operands(select, "where") if is_join_condition(part)}
+    return {column.table.lower() for column in columns_outside_from(select) if id(column.parent) not in joining}
 
 
 def arrange_joins(select: exp.Expr) -> None:

@@ -9,7 +9,14 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.features.causes.sql import changes, parts
-from pytest_queryeval.features.causes.sql.aligned import common_queries, key, key_of_parts, query_within, sources
+from pytest_queryeval.features.causes.sql.aligned import (
+    common_queries,
+    counted_query,
+    key,
+    key_of_parts,
+    query_within,
+    sources,
+)
 from pytest_queryeval.features.causes.sql.edit import Edit, Make, Side, Size, Step, rank
 
 # Of each clause, the label of what differs there in a way that has no label of its own.
@@ -63,7 +70,11 @@ class ClauseEdits:
             return
         for query, gold_query in zip(common_queries(predicted), common_queries(gold), strict=False):
             self._queries(query, gold_query, clause="FROM")
-        if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
+        if (counted := counted_query(predicted, gold)) is not None:
+            make = partial(changes.count_rows, gold=gold)
+            self._add("nesting", "SELECT", (None, "COUNT(*) FROM (…)"), predicted, make, within=predicted)
+            self._queries(predicted, counted)
+        elif isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
             self._selects(predicted, gold)
         else:
             self._set_operations(predicted, gold)
@@ -197,18 +208,12 @@ class ClauseEdits:
         if is_equal or len(clause_edits) == 1:
             return
         first: CauseLabel = clause_edits[0].label if clause_edits else _OTHERWISE[clause]
-        texts = self._clause_parts(predicted, arguments), self._clause_parts(gold, arguments)
+        texts = parts.differing_parts(predicted, gold, arguments)
         copying: Step = predicted, partial(changes.copy_arguments, gold=gold, names=arguments)
         steps = *further_steps, copying
         self.edits.append(
             Edit(label=first, clause=clause, change=texts, within=predicted, size=Size.CLAUSE, steps=steps)
         )
-
-    def _clause_parts(self, query: exp.Expr, arguments: Sequence[str]) -> Side:
-        clauses = [query.args.get(name) for name in arguments]
-        clause_parts = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
-        expressions: list[Side] = [part for part in clause_parts if isinstance(part, exp.Expr)]
-        return tuple(expressions) if "expressions" in arguments else expressions
 
     def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of WHERE or HAVING."""
@@ -423,9 +428,9 @@ class ClauseEdits:
             self._add(label, "ORDER", change, predicted, make, within=predicted)
         names = ("limit", "offset")
         if [parts.clause_key(predicted, name) for name in names] != [parts.clause_key(gold, name) for name in names]:
-            texts = self._clause_parts(predicted, names), self._clause_parts(gold, names)
+            limits: tuple[Side, Side] = [*parts.clause_parts(predicted, names)], [*parts.clause_parts(gold, names)]
             make = partial(changes.copy_arguments, gold=gold, names=names)
-            self._add("wrong-limit", "LIMIT", texts, predicted, make, within=predicted)
+            self._add("wrong-limit", "LIMIT", limits, predicted, make, within=predicted)
 
 
 def _renaming(select: exp.Select, alias: str, name: str) -> list[Step]:

@@ -12,6 +12,9 @@ from sqlglot import exp
 from pytest_queryeval.core.cause import CauseLabel
 
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
+_CLAUSE_OF = {"where": "WHERE", "expressions": "SELECT", "having": "HAVING", "qualify": "QUALIFY", "order": "ORDER"}
+Area: TypeAlias = tuple[int, str]
+"""The identity of a query, and a clause of it."""
 Make: TypeAlias = Callable[[exp.Expr], object]
 Step: TypeAlias = tuple[exp.Expr, Make]
 Side: TypeAlias = "exp.Expr | str | tuple[Side, ...] | list[Side] | None"  # tuples are shown with commas
@@ -45,9 +48,15 @@ class Edit:
     """The nodes, each with the function that changes its copy."""
 
     @property
-    def area(self) -> tuple[int, str]:
-        """Return what the edit changes: a clause of a query, or its DISTINCT."""
-        return id(self.within), "DISTINCT" if "DISTINCT" in self.change else self.clause
+    def areas(self) -> list[Area]:
+        """Return what the edit changes: a clause of a query, or its DISTINCT, then the clauses around the query."""
+        areas: list[Area] = [(id(self.within), "DISTINCT" if "DISTINCT" in self.change else self.clause)]
+        node = self.within
+        while node.parent is not None:
+            if isinstance(node.parent, exp.Select):
+                areas.append((id(node.parent), _CLAUSE_OF.get(node.arg_key or "", "FROM")))
+            node = node.parent
+        return areas
 
 
 def rank(edit: Edit) -> tuple[Size, int]:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel
 from pytest_queryeval.features.causes.sql.aligned import key, key_of_parts, query_within, sources
+from pytest_queryeval.features.causes.sql.edit import Side
 
 _MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
     exp.GT: exp.LT,
@@ -16,6 +17,7 @@ _MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
     exp.LTE: exp.GTE,
 }
 _OPERATORS = {"eq": "=", "neq": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_OF_CONDITIONS = frozenset(("where", "having", "qualify"))
 _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=": ">", "IS": "IS NOT"}
 
 
@@ -169,6 +171,28 @@ def clause_operands(select: exp.Expr, name: str) -> list[exp.Expr]:
     """Return the conditions that AND connects in WHERE, HAVING or QUALIFY; none where there is no such clause."""
     clause = select.args.get(name)
     return operands(clause.this, exp.And) if clause is not None else []
+
+
+def clause_parts(query: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
+    """Return the parts of clauses in their order: columns, tables with their joins, conditions that AND connects."""
+    clauses = [clause_operands(query, name) if name in _OF_CONDITIONS else query.args.get(name) for name in names]
+    return [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause]) if part]
+
+
+def differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) -> tuple[Side, Side]:
+    """Return the parts of clauses that only one of two queries has; all of them where only their order differs.
+
+    >>> from sqlglot import parse_one
+    >>> queries = [parse_one(f"SELECT 1 FROM t WHERE {text}") for text in ("a = 1 AND b = 2", "c = 3 AND a = 1")]
+    >>> [side.sql() for side in differing_parts(*queries, ["where"])]
+    ['b = 2', 'c = 3']
+    """
+    all_parts = clause_parts(predicted, names), clause_parts(gold, names)
+    differing = without_common(*all_parts)
+    old, new = differing if any(differing) else all_parts
+    if _OF_CONDITIONS.issuperset(names):
+        return exp.and_(*old) if old else None, exp.and_(*new) if new else None
+    return (tuple(old), tuple(new)) if "expressions" in names else ([*old], [*new])
 
 
 def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from pytest_queryeval.core.cause import SharedPatterns
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.aligned import common_queries, key, query_within, sources
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.truncation import one_line_with_end
 
 MAX_LINE = 200  # characters
 MAX_SHOWN = 20  # lines of each query
@@ -138,7 +138,7 @@ def _lines(differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], s
         columns = [column.name.lower() for node in nodes for column in node.find_all(exp.Column)]
         literals = [literal.name for node in nodes for literal in node.find_all(exp.Literal)]
         remarks_on_texts = [remarks[pair] for pair in product(columns, literals) if pair in remarks]
-        line = one_line(f"{place}{part.word} {texts}".strip(), MAX_LINE)
+        line = one_line_with_end(f"{place}{part.word} {texts}".strip(), MAX_LINE)
         yield " ".join((line, *(f"({remark})" for remark in dict.fromkeys(remarks_on_texts))))
 
 

@@ -28,9 +28,9 @@ from pytest_queryeval.features.causes.sql.shared_parts import Remarks, shared_pa
 from pytest_queryeval.features.causes.sql.text_case import correction, remarks
 from pytest_queryeval.features.causes.sql.writing import write, writer
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.truncation import one_line_with_end
 
-MAX_CHANGE = 120  # characters of each side
+MAX_CHANGE = 160  # characters of each side
 # Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
 MAX_NODES = 1_500
 MAX_SELECTS = 12
@@ -72,17 +72,23 @@ class SqlEdits:
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
 
-        Where two edits change the same clause, one that replaces it as a whole is not tried alone, nor with another
-        edit of it: the pair says the same with less.
+        Where two edits change the same clause, or queries in it, one that replaces it as a whole is not tried alone,
+        nor with another edit of it: the pair says the same with less.
         """
-        areas, sizes = [edit.area for edit in self._edits], [edit.size for edit in self._edits]
-        parts_of = Counter(area for area, size in zip(areas, sizes, strict=True) if size < Size.SEVERAL)
+        areas, sizes = [edit.areas for edit in self._edits], [edit.size for edit in self._edits]
+        parts_of = Counter(
+            area for within, size in zip(areas, sizes, strict=True) if size < Size.SEVERAL for area in within
+        )
         numbers = range(len(areas))
-        yield from ((number,) for number in numbers if sizes[number] < Size.CLAUSE or parts_of[areas[number]] != 2)
+
+        def replaces(number: int, part: int) -> bool:
+            return sizes[number] == Size.CLAUSE and areas[number][0] in areas[part]
+
+        yield from ((number,) for number in numbers if sizes[number] < Size.CLAUSE or parts_of[areas[number][0]] != 2)
         pairs = [
             (first, second)
             for first, second in combinations(numbers, 2)
-            if areas[first] != areas[second] or Size.CLAUSE not in (sizes[first], sizes[second])
+            if not replaces(first, second) and not replaces(second, first)
         ]
         yield from sorted(
             pairs,
@@ -134,6 +140,8 @@ class SqlEdits:
         if any(self._edits[number].clause == "FROM" for number in numbers):
             for select in tree.find_all(exp.Select):
                 changes.arrange_joins(select)
+        for arms in zip(*map(parts.arms, (tree, self._root.this, self._gold)), strict=False):
+            changes.drop_leftovers(*arms)
         if self._gold.args.get("with_") is not None:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree
@@ -148,7 +156,9 @@ class SqlEdits:
 
     def _change(self, edit: Edit) -> str:
         word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
-        old, new = (one_line(self._text(side, edit.within), MAX_CHANGE).removeprefix(word) for side in edit.change)
+        old, new = (
+            one_line_with_end(self._text(side, edit.within).removeprefix(word), MAX_CHANGE) for side in edit.change
+        )
         return f"{old or NOTHING} → {new or NOTHING}"
 
     def _arm(self, edit: Edit) -> str:
@@ -168,7 +178,7 @@ class SqlEdits:
     def _text(self, side: Side, within: exp.Expr) -> str:
         if isinstance(side, tuple | list):
             between = ", " if isinstance(side, tuple) else " "
-            return between.join(self._text(part, within).strip(" ,") for part in side)
+            return between.join(filter(None, (self._text(part, within).strip(" ,") for part in side)))
         if not isinstance(side, exp.Expr):
             return side or ""
         copied_side, name = side.copy(), parts.only_table(within)

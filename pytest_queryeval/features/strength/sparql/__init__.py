@@ -6,21 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
 from typing import NamedTuple
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal, Table
-from pytest_queryeval.features.strength.mutant import (
-    CHANGE_CHARACTERS,
-    DUPLICATES_IGNORED,
-    NO_DUPLICATES,
-    ONE_ROW,
-    ORDER_IGNORED,
-    Mutant,
-    distinct_mutants,
-    in_turn,
-)
+from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
 from pytest_queryeval.features.strength.sparql.vocabulary import SUBCLASS, Vocabulary
 from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
@@ -53,6 +44,10 @@ MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
 CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
 NEAREST = 2  # names that replace one, by similarity
+NO_DUPLICATES = "no row occurs twice"
+DUPLICATES_IGNORED = "duplicates do not matter"
+ORDER_IGNORED = "the order does not matter"
+ONE_ROW = "there is one row at most"
 ALWAYS_BOUND = "the variable is always bound"
 NEVER_BOUND = "the variable is never bound"
 UNUSED = "its variables are used nowhere else"
@@ -86,30 +81,37 @@ class Edit(NamedTuple):
 def mutants(
     query: str, source_prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
 ) -> Sequence[Mutant]:
-    """Return the `distinct_mutants` of a query, for which operators take turns; none if it cannot be read.
+    """Return the distinct mutants of a query; none where it cannot be read.
 
-    `source_prefixes` are those that the source declares; `policy` is how answers are compared. `run` runs a query on
-    the same graph, to list its predicates and classes.
+    `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` runs a query on
+    the same graph, to list its predicates and classes. At most `most_mutants` are returned: the operators take turns.
     """
     try:
         parsed_query = read_tree(query, source_prefixes)
     except UnreadableError:
         return ()
     generator = _Mutants(parsed_query.tree, {**source_prefixes, **parsed_query.prefixes}, policy, run)
-    gold, accepted_losses = generator.writer.query(parsed_query.tree), lost_variables(parsed_query.tree)
-
-    def mutant(edit: Edit) -> Mutant:
+    known_texts, accepted_losses = {generator.writer.query(parsed_query.tree)}, lost_variables(parsed_query.tree)
+    distinct_mutants: list[Mutant] = []
+    most = most_mutants(sum(1 for _ in walk(parsed_query.tree)))
+    for edit in islice(in_turn(generator.edits()), 2 * most):  # few are duplicates
         tree = generator.edited(edit)
-        is_query = tree is not None and lost_variables(tree) <= accepted_losses
-        return Mutant(
-            query=generator.writer.query(tree) if tree is not None and is_query else gold,
-            operator=edit.operator,
-            clause=edit.clause,
-            change=truncate(edit.change, CHANGE_CHARACTERS),
-            equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
+        text = generator.writer.query(tree) if tree is not None and lost_variables(tree) <= accepted_losses else ""
+        if not text or text in known_texts:
+            continue
+        known_texts.add(text)
+        distinct_mutants.append(
+            Mutant(
+                query=text,
+                operator=edit.operator,
+                clause=edit.clause,
+                change=truncate(edit.change, CHANGE_CHARACTERS),
+                equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
+            )
         )
-
-    return distinct_mutants(gold, map(mutant, in_turn(generator.edits())), sum(1 for _ in walk(parsed_query.tree)))
+        if len(distinct_mutants) == most:
+            break
+    return distinct_mutants
 
 
 class _Mutants:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 
 from sqlglot import exp
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, distinct_mutants, in_turn
+from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sql import clauses, conditions
 from pytest_queryeval.features.strength.sql.edit import Edit, Site
 from pytest_queryeval.features.strength.sql.facts import column_names
@@ -41,34 +41,42 @@ _CLAUSES: dict[type[exp.Expr], str] = {
 
 @without_warnings()
 def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequence[Mutant]:
-    """Return the `distinct_mutants` of a query, for which operators take turns; none if it cannot be parsed.
+    """Return the mutants of a query, none of them twice; none of a query that cannot be parsed.
 
-    `tables` are those of the source, with the constraints that hold, `policy` is how answers are compared.
+    `tables` are those it is about, with the constraints that hold, `policy` is how answers are compared. Of more than
+    `MAX_MUTANTS`, or fewer of a long query, those are returned that come first when the operators take turns.
     """
-    shared_tree = parse_query(query, dialect).whole_tree
-    if shared_tree is None:
+    tree = parse_query(query, dialect).whole_tree
+    if tree is None:
         return ()
-    tree = shared_tree.copy()
+    tree = tree.copy()
     columns = Columns({name: column_names(table) for name, table in tables.items()}, dialect)
     if tables:
         columns.replace_texts(tree)
-    uncompared_items = _uncompared_items(tree, policy)
-
-    def mutant(edit: Edit) -> Mutant:
+    uncompared = _uncompared(tree, policy)
+    texts = {tree.sql(dialect=dialect)}
+    mutants: list[Mutant] = []
+    most = most_mutants(sum(1 for _ in tree.walk()))
+    for edit in islice(in_turn(_edits(tree, tables, columns, policy, dialect)), 2 * most):  # few are made twice
+        text = _edited(tree, edit, dialect)
+        if text in texts:
+            continue
+        texts.add(text)
         change = edit.change
         if not change:
             before, after = (node and node.sql(dialect=dialect).strip() for node in (edit.node, edit.new))
             change = f"{before} dropped" if edit.new is None else f"{before} → {after}"
-        return Mutant(
-            query=_edited(tree, edit, dialect),
+        mutant = Mutant(
+            query=text,
             operator=edit.operator,
             clause=_clause(edit.node),
             change=truncate(change, CHANGE_CHARACTERS),
-            equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared_items) else ""),
+            equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
-
-    edits = in_turn(_edits(tree, tables, columns, policy, dialect))
-    return distinct_mutants(tree.sql(dialect=dialect), map(mutant, edits), sum(1 for _ in tree.walk()))
+        mutants.append(mutant)
+        if len(mutants) == most:
+            break
+    return mutants
 
 
 def _edits(tree: exp.Expr, tables: Tables, columns: Columns, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
@@ -105,7 +113,7 @@ def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
         parent.set(key, siblings)
 
 
-def _uncompared_items(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
+def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     """Return the nodes of selected columns that are not among the `gold_columns`, and that nothing else depends on."""
     gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
     if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):

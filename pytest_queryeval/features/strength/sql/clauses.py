@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sqlglot import Dialect, exp
 
-from pytest_queryeval.features.strength.mutant import DUPLICATES_IGNORED, NO_DUPLICATES, ONE_ROW, ORDER_IGNORED
 from pytest_queryeval.features.strength.sql.conditions import fails_alone
 from pytest_queryeval.features.strength.sql.edit import Edit, Site, of_type, replaced
 from pytest_queryeval.features.strength.sql.facts import (
@@ -17,6 +16,10 @@ from pytest_queryeval.features.strength.sql.facts import (
     own_nodes,
 )
 
+NO_DUPLICATES = "no row occurs twice"
+DUPLICATES_IGNORED = "duplicates do not matter"
+ORDER_IGNORED = "the order does not matter"
+ONE_ROW = "there is one row at most"
 ONE_VALUE = "there is one value in each group"
 NEVER_NULL = "the column is never NULL"
 DETERMINED = "the other keys determine it"
