@@ -194,7 +194,7 @@ def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator
 
 
 def result_between(gate: PendingGate, low: float, high: float) -> bool | None:
-    """Return whether a gate is met, or missed, by each value from `low` to `high`; None if values differ in that."""
+    """Return whether all values from `low` to `high` meet a gate (True) or miss it (False); None if they differ."""
     limits = limits_of(gate)
     if limits.admits(low) and limits.admits(high):
         return True

@@ -1,4 +1,4 @@
-"""A digest of what defines a case besides the system, by which a later run can tell what changed."""
+"""A fingerprint of what defines a case besides the system, from which a later run can tell what changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 def case_fingerprint(case: Case, source_states: SourceStates = UNKNOWN_STATES) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    All of it is as the suite states it, and `review` is what was decided on its golds.
+    It describes the case as the suite states it; only `metrics` and `review` depend on what was decided on its golds.
 
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
     `source_states` are digests of what the answers of its sources depend on.
@@ -139,7 +139,7 @@ def _compare(settings: Settings) -> dict[str, JsonValue]:
 
 
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Return the options of a metric or a kind; of paths the file names, since folders differ between machines."""
+    """Return the options of a metric or a kind, with file names in place of paths: folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
     portable_options = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
     return {key: to_jsonable(value) for key, value in portable_options.items()}

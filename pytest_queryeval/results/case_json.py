@@ -186,7 +186,7 @@ def result_json(
     message: str = "",
     source_states: SourceStates = UNKNOWN_STATES,
 ) -> CaseReport:
-    """Return a case that was scored, and where it fails why; the other arguments are those of `case_json`."""
+    """Return a case that was scored, with the reason if it fails; the other arguments are those of `case_json`."""
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
     message = headline(result) if result.fails else message
@@ -227,7 +227,7 @@ class TableReport(TypedDict):
 
 
 class CounterexampleReport(TypedDict):
-    """A small database in which two queries differ that agree on the source, and the script that makes it.
+    """A small database on which two queries differ although they agree on the source, and the script that makes it.
 
     `note` says that, or why there is none; the other values are then empty.
     """
@@ -394,7 +394,7 @@ def report_cell(cell: Cell) -> JsonValue:
 def _redacted(case: CaseReport) -> CaseReport:
     """Return a case without secrets and with text that UTF-8 can encode: reports rely on it.
 
-    Few cases have either; to search them as one pickle is much faster than text by text.
+    Few cases have secrets or such text; one search of a pickle is much faster than one of each text.
     """
     data = pickle.dumps(case, pickle.HIGHEST_PROTOCOL)
     return redacted(case) if secrets_in(data) or SURROGATE.search(data) else case

@@ -66,9 +66,9 @@ class PredictionCall:
 def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
     """Return the seconds to wait after the `attempt`th attempt, from 1.
 
-    The pause is doubled each time, less a random part (equal jitter) so that calls which failed together do not come
-    back together, and at least what the system asked for. Raises the error, with the number of attempts, where another
-    attempt would not help.
+    The pause doubles with each attempt, less a random part of up to half of it (equal jitter), so that calls that
+    failed together are not repeated together; it is at least what the system asked for. Raises the error, with the
+    number of attempts, if another attempt would not help.
     """
     if error.temporary and error.pause > MAX_PAUSE:
         reason = f"it asks to wait {error.pause:.0f} s, and calls wait {MAX_PAUSE:.0f} s at most"

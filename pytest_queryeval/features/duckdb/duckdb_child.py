@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-# Before DuckDB is imported: queries see nothing of the environment, and freed addresses, which are limited, go back.
+# Before DuckDB is imported: queries must not see the environment, and freed addresses, which are limited, are returned.
 os.environ.clear()
 os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
@@ -41,7 +41,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 if int(duckdb.__version__.partition(".")[0]) >= 2:
     CONFIG["async_threads"] = "1"
-# Once the file is open: the time zone needs an extension that comes with DuckDB, and no other file is read after it.
+# Once the file is open: the time zone needs an extension that comes with DuckDB; after that no other file is read.
 LOCK_STATEMENTS = (
     "SET GLOBAL TimeZone = 'UTC'",
     "SET disabled_filesystems = 'LocalFileSystem'",
@@ -56,7 +56,7 @@ FORBIDDEN_CALL = re.compile(
     re.IGNORECASE,
 )
 NAME = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
-# A PIVOT without IN is several statements to DuckDB, as are writing statements that hold it; these do not match.
+# DuckDB takes a PIVOT without IN for several statements, also within a statement that writes; these do not match.
 STARTS_READING = re.compile(r"(?>\s+|\(|--[^\n]*|/\*.*?\*/)*+(?:from|pivot|select|with)\b", re.IGNORECASE | re.DOTALL)
 DAMAGED = ("Corrupt database", "Could not read")
 UNSAFE = ("read-only mode", "configuration has been locked")
@@ -96,14 +96,14 @@ class Driver(driver.TableDriver):
     """
 
     def __init__(self) -> None:
-        # Or each thread of DuckDB reserves addresses; other C libraries do not have this function.
+        # Else each thread of DuckDB reserves addresses; C libraries other than glibc do not have this function.
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
         self._alarm = Alarm()
         self._open: OrderedDict[str, tuple[State, duckdb.DuckDBPyConnection]] = OrderedDict()
         self._session: duckdb.DuckDBPyConnection | None = None
         self._memory: duckdb.DuckDBPyConnection | None = None
-        self._script: str | None = None  # that made the database in memory
+        self._script: str | None = None  # the one that made the database in memory
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
@@ -185,7 +185,7 @@ class Driver(driver.TableDriver):
     def _in_memory(self, script: str) -> duckdb.DuckDBPyConnection:
         """Return a connection that only reads the database made by a script, which replaces the last one.
 
-        A new database in an instance that is there takes a tenth of the time that a new instance takes.
+        A new database in an existing instance takes a tenth of the time of a new instance.
         """
         self._memory = self._memory or locked(duckdb.connect(":memory:", config=CONFIG))
         if script != self._script:
@@ -263,7 +263,7 @@ def connect(path: str) -> duckdb.DuckDBPyConnection:
 
 
 def locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return the connection without access to files, and with settings that stay; raises DuckDB's errors."""
+    """Return the connection without access to files, its settings locked; raises DuckDB's errors."""
     try:
         for statement in LOCK_STATEMENTS:
             connection.execute(statement)

@@ -47,10 +47,10 @@ class CaseStrength:
 def measure_strength(
     case: Case, session: Session, variants_of: Callable[[Source], Sequence[Source]] | None = None
 ) -> CaseStrength | None:
-    """Run the mutants of the first gold that is a query; a mutant survives where it would be right by any gold.
+    """Run the mutants of the first gold that is a query; a mutant survives if any gold would accept it.
 
-    It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. None
-    if no gold is a query that a source runs. Raise `GoldError` if a gold does not run, and `SourceError` if
+    It has to be right on the source and on the variants that it names, or on those that `variants_of` returns. Return
+    None if no gold is a query that a source runs. Raise `GoldError` if a gold does not run, and `SourceError` if
     the source or a variant cannot answer.
     """
     kind = KINDS[case.settings.kind]
@@ -119,7 +119,7 @@ def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
 
 
 def is_right(execution: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
-    """Return whether an execution answers as one of the golds does, by its `gold_columns` where the case has any."""
+    """Return whether an execution answers as one of the golds does, by the `gold_columns` of the case if it has any."""
     if not isinstance(execution.answer, Table):
         return False
     try:

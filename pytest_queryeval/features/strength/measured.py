@@ -57,9 +57,9 @@ def measure_cases(
     suites that cannot be read.
     """
     suites, left_out = read_suites(path)
-    for why in left_out:
-        tell(f"not measured: {why}")
-    measured = MeasuredCases()
+    for reason in left_out:
+        tell(f"not measured: {reason}")
+    measured_cases = MeasuredCases()
     cases = [
         case.on_gold_source for suite in suites for case in suite.cases if case.skip is None and not case.withdrawal
     ]
@@ -67,10 +67,10 @@ def measure_cases(
         try:
             strength = measure_strength(case, session, variants_of)
         except (GoldError, SourceError) as error:
-            measured.add_problem(case, error)
+            measured_cases.add_problem(case, error)
         else:
-            measured.strengths += [] if strength is None else [strength]
+            measured_cases.strengths += [] if strength is None else [strength]
             if strength is not None and strength.unreadable:
                 place = case.row or case.location
                 tell(f"not measured: {place}: case '{case.id}': gold cannot be read: {strength.unreadable}")
-    return measured
+    return measured_cases

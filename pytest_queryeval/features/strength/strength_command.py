@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Measure; 1 if a gold does not run, with `--strict` also if a mutant passes, else 0.
+    """Measure the strength of all cases; 1 if a gold does not run, with `--strict` also if a mutant passes, else 0.
 
     Raise `SuiteError` for suites that cannot be read.
     """
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
     """Yield the weakest cases with what passes, then the operators."""
-    weak = [strength for strength in strengths if strength.survivors]
-    for strength in weak[:MAX_CASES]:
+    weak_cases = [strength for strength in strengths if strength.survivors]
+    for strength in weak_cases[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)
         place, id_ = _location(strength.case), strength.case.id
         yield f"{place}: case '{id_}': {len(strength.survivors):,} of {total:,} mutants pass"
@@ -93,8 +93,8 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
             yield f"  {change}" if change.startswith(mutant.clause) else f"  {mutant.clause}: {change}"
         if len(strength.survivors) > MAX_CHANGES:
             yield f"  and {len(strength.survivors) - MAX_CHANGES:,} more"
-    if len(weak) > MAX_CASES:
-        yield f"and {len(weak) - MAX_CASES:,} more cases: --json lists all of them"
+    if len(weak_cases) > MAX_CASES:
+        yield f"and {len(weak_cases) - MAX_CASES:,} more cases: --json lists all of them"
     operators = _operators(strengths)
     wide = max(map(len, operators), default=0)
     for name, counts in operators.items():
@@ -110,9 +110,9 @@ def _lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
 
 def _sum(strengths: Sequence[CaseStrength]) -> str:
     """Return how many mutants pass, and in how many cases."""
-    counts, weak = _counts(strengths), sum(bool(strength.survivors) for strength in strengths)
+    counts, weak_count = _counts(strengths), sum(bool(strength.survivors) for strength in strengths)
     total = pluralize(counts["killed"] + counts["survivors"], "mutant")
-    return f"{counts['survivors']:,} of {total} pass, in {weak:,} of {pluralize(len(strengths), 'case')}"
+    return f"{counts['survivors']:,} of {total} pass, in {weak_count:,} of {pluralize(len(strengths), 'case')}"
 
 
 def _counts(strengths: Sequence[CaseStrength]) -> dict[str, int]:

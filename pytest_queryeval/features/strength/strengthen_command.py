@@ -78,12 +78,12 @@ def run(arguments: argparse.Namespace) -> Result:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     strengthened_sources: list[Strengthened] = []
-    replaced = {file.resolve() for file in _earlier_variants(folder, may_replace=arguments.force)}
+    replaced_files = {file.resolve() for file in _earlier_variants(folder, may_replace=arguments.force)}
     with Session(_tell) as session:
 
         def kept_variants(source: Source) -> list[Source]:
             variants = session.variants(source)
-            return [variant for variant in variants if (source.folder / variant.name).resolve() not in replaced]
+            return [variant for variant in variants if (source.folder / variant.name).resolve() not in replaced_files]
 
         measurement = measure_cases(arguments.path, session, _tell, kept_variants)
         names: set[str] = set()

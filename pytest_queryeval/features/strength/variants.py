@@ -1,7 +1,8 @@
 """Builds variants of a source: small data sets on which mutants and gold have different answers.
 
-One state of tables is looked for in which many mutants do; of graphs, small ones for each case are put together. The
-search is random and counts candidates, not seconds, so that it finds the same variants on every machine.
+For tables, states in which many mutants differ are searched for; for graphs, small ones that differ for one case are
+put together. The search is random and limited by the number of candidates, not by time, so that it finds the same
+variants on every machine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pytest_queryeval.features.strength.small_databases import Joinable, SmallDa
 MAX_VARIANTS = 10
 CANDIDATES = 40  # in a round; the one that kills most mutants becomes a variant
 CASE_CANDIDATES = 100  # of a case, where states are put together
-VAIN_ROUNDS = 3  # consecutive rounds without a kill, after which the search ends
+VAIN_ROUNDS = 3  # consecutive rounds without a kill after which the search ends
 MAX_REDUCTIONS = 60  # attempts to remove rows from a variant
 SECONDS = 5.0  # for a query on a small database
 
@@ -159,8 +160,8 @@ class _Search:
     def kills(self, state: Any, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database with this state.
 
-        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives, as
-        one does that takes too long. A case with MAX_TIMEOUTS queries that did is not tried again.
+        It is empty if a gold fails there, if the database refuses a row, or, with `all_of`, if any mutant survives. A
+        mutant that takes too long survives; a case with MAX_TIMEOUTS such queries is not tried again.
         """
         mutants_by_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:

@@ -1,4 +1,4 @@
-"""The section on weak cases: what `queryeval strength --json` printed, in a report."""
+"""The section of reports on weak cases, from what `queryeval strength --json` printed."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def with_gate_metrics(cases: Iterable[tuple[Case, str]], gates: Iterable[Gate]) 
     metric_scopes = [(rule_of(gate).metric_of_cases(gate), gate["where"]) for gate in pending_gates]
     score_scopes = [(metric, where) for metric, where in metric_scopes if metric and metric not in RUN_METRICS]
     metrics = dict.fromkeys(metric for metric, _ in score_scopes)
-    # What the cases of a suite have in common, which are most of them, is looked up once.
+    # Most cases of a suite have the same kind and metrics: what depends on these is looked up once.
     indexes: dict[tuple[str, bool, bool, tuple[str, ...]], tuple[list[str], ScopeIndex]] = {}
     extended_cases: list[Case] = []
     for case, path in cases:
@@ -144,7 +144,7 @@ def gates_of_case(index: ScopeIndex, case: Case, path: str) -> list[int]:
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
-    """Return whether cases were left out, or it is unknown; `collected` is the number of cases by file."""
+    """Return whether cases were left out, or that is unknown; `collected` is the number of cases by file."""
     ran = Counter(case["path"] for case in cases)
     return not collected or any(number > ran[path] for path, number in collected.items())
 
@@ -160,10 +160,11 @@ def evaluate_gates(
 ) -> list[GateReport]:
     """Return gates with their results: `ok` is True, False, or None if one is not evaluated, for a `reason`.
 
-    `cases` are those that ran, which are read once; a gate's own `cases` is how many it is about, None if that is
-    not known. A gate with limits is not evaluated where the cases that did not run could change the result, unless the
-    `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated
-    without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
+    `cases` are those that ran, and are read once; the field `cases` of a gate is how many cases it is about, None if
+    that is not known. A gate with limits is not evaluated if the cases that did not run could change the result,
+    unless the `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not
+    evaluated without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is
+    missed.
     `decide` returns the early decision on a gate, which applies if the run stopped before all of the gate's cases.
     """
     gates, unreadable_files = list(gates), list(unreadable_files)
@@ -171,7 +172,7 @@ def evaluate_gates(
     if baseline is not None:
         is_compared = any(rule_of(gate).needs_baseline for gate in gates)
         earlier = CasesByNodeid(baseline["cases"] if is_compared else ())
-    # Gates that differ in their limits only have the same evidence.
+    # Gates that differ only in their limits share their evidence.
     keys = [gate_key({**gate, "min": None, "max": None}) for gate in gates]
     evidence = {
         key: GateEvidence(gate, earlier, counts_errors=decide is not None)

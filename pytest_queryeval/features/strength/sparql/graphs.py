@@ -1,4 +1,4 @@
-"""Small graphs for queries: the patterns of queries with few different terms, at which their answers change."""
+"""Small graphs for queries: their patterns, filled with few different terms at which answers change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A triple pattern without a path: its tokens, and that of its named graph, empty for the default graph."""
+    """The tokens of a triple pattern without a path; `graph` names its graph, empty for the default graph."""
 
     subject: str
     predicate: str
@@ -67,9 +67,9 @@ class _Solution:
     random: Random
     edges: list[Edge] = field(default_factory=list)
     values: dict[str, Term] = field(default_factory=dict)
-    """Of variables in VALUES."""
+    """The terms of variables in VALUES."""
     same: dict[str, str] = field(default_factory=dict)
-    """Of variables at the ends of paths without a length, the other end."""
+    """For the variable at one end of a path of length 0, the other end."""
 
     def add(self, group: Group, graph: str = "") -> None:
         """Add the edges of a group."""
@@ -124,7 +124,7 @@ class _Solution:
 
 
 class _Path:
-    """Reads a path, and chooses a way along it: repeated 0 to 2 times where it may be, by one of its alternatives."""
+    """Reads a path, and chooses a way along it: one of its alternatives, repeated 0 to 2 times if that is allowed."""
 
     def __init__(self, tokens: Sequence[str], random: Random) -> None:
         self._tokens = tokens
@@ -132,7 +132,7 @@ class _Path:
         self._at = 0
 
     def steps(self) -> list[tuple[str, bool]]:
-        """Return predicates, each with whether it leads from object to subject."""
+        """Return predicates, each with whether it is inverse: from object to subject."""
         ways = [self._sequence()]
         while self._skip("|"):
             ways.append(self._sequence())

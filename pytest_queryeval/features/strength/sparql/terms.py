@@ -60,7 +60,7 @@ def as_term(cell: Cell) -> Term | None:
 
 
 def literals_near(literal: Literal) -> Iterator[Literal]:
-    """Yield a literal and its neighbours: by one, by a day, in another letter case, language or datatype."""
+    """Yield a literal and its neighbours, which differ by one, by a day, or in letter case, language or datatype."""
     lexical, datatype, language = literal.lexical, literal.datatype, literal.language
     yield literal
     day, separator, time = lexical.partition("T")
@@ -84,7 +84,7 @@ def literals_near(literal: Literal) -> Iterator[Literal]:
 
 
 def turtle(graph: Iterable[Quad], prefixes: Mapping[str, str]) -> str:
-    """Return a graph as Turtle, or as TriG where it has named graphs, with the prefixes that it uses."""
+    """Return a graph as Turtle, or as TriG if it has named graphs, with the prefixes that it uses."""
     writer = Writer(prefixes)
     lines: list[str] = []
     name: IRI | None = None

@@ -1,4 +1,4 @@
-"""What the vocabulary of a graph states about its data, and what the data keep of it."""
+"""What the vocabulary of a graph states about its data, and which of these statements the data keep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATEMENTS = (
 
 
 class Vocabulary:
-    """Domains, ranges and superclasses that a graph states, each kept where its data have instances and no exception.
+    """Domains, ranges and superclasses that a graph states, as far as its data have instances and no exception.
 
     `run` runs queries on the graph; `home` is the name of its default graph, None for the unnamed one.
     """
@@ -45,13 +45,13 @@ class Vocabulary:
                     self._subclasses[object_].append(subject)
 
     def states(self, quad: Quad) -> bool:
-        """Return whether a triple may be in a small graph: one of a domain, range or superclass only as stated."""
+        """Return whether a triple may be in a small graph: a domain, range or superclass only as stated."""
         if quad.predicate not in (DOMAIN, RANGE, SUBCLASS):
             return True
         return isinstance(quad.subject, IRI) and quad.object in self._statements.get((quad.subject, quad.predicate), ())
 
     def pairs(self, relation: IRI) -> Iterator[tuple[IRI, IRI]]:
-        """Yield what is stated with a domain, range or superclass, and that."""
+        """Yield each property or class with its domain, range or superclass, as `relation` says."""
         for (subject, predicate), classes in self._statements.items():
             if predicate == relation:
                 yield from ((subject, class_) for class_ in classes)
@@ -80,7 +80,7 @@ class Vocabulary:
                     yield quad, node, classes
 
     def implied_types(self, quad: Quad) -> Iterator[tuple[Term, tuple[IRI, ...]]]:
-        """Yield which types a triple implies in the data of the graph: a node, and the classes of which it has one."""
+        """Yield the types that a triple implies: a node, and the classes of which it has at least one."""
         if quad.predicate == RDF_TYPE:
             if isinstance(quad.object, IRI):
                 yield from ((quad.subject, classes) for classes in self._kept_classes(quad.object, SUBCLASS))
@@ -110,7 +110,7 @@ class Vocabulary:
         return tuple(quads)
 
     def _kept_classes(self, name: IRI, relation: IRI) -> tuple[tuple[IRI, ...], ...]:
-        """Return for each statement that the data keep the classes of which an instance has one."""
+        """Return, for each statement that the data keep, the classes of which an instance has at least one."""
         if (name, relation) not in self._implied:
             stated_classes = self._statements.get((name, relation), ())
             classes = (self._classes_kept(name, relation, class_) for class_ in stated_classes)
@@ -142,6 +142,6 @@ class Vocabulary:
         return tuple(classes)
 
     def _ask(self, pattern: str) -> bool:
-        """Return whether the data have a pattern; also where that is unknown, so that nothing is relied on."""
+        """Return whether the data have a pattern; True if that is unknown, so that nothing is concluded."""
         answer = self._run(f"ASK {{ {pattern} }}")
         return answer is None or answer.rows != [(False,)]

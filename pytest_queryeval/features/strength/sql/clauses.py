@@ -1,4 +1,4 @@
-"""Wrong clauses: columns, aggregates, DISTINCT, joins, grouping, order, limits and set operations."""
+"""Mutants with wrong clauses: columns, aggregates, DISTINCT, joins, grouping, order, limits, set operations."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
         return
     size = int(number.name)
     one_row = isinstance(query, exp.Select) and site.facts_of(query).has_one_row and not query.args.get("offset")
-    # SQLite takes the first row of a query that stands in the place of a value.
+    # SQLite takes the first row of a query that is used as a value.
     first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
     for changed_size in (size + 1, size - 1):
@@ -170,7 +170,7 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
 
 
 def groups(site: Site) -> Iterator[Edit]:
-    """Group by one column less, or by one more of those that are selected."""
+    """Group by one column fewer, or also by a selected one."""
     group, facts = site.select.args.get("group"), site.facts
     if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
         return
@@ -253,7 +253,7 @@ def _clause_nodes(site: Site, name: str) -> Iterator[exp.Expr]:
 
 
 def _countable(site: Site) -> exp.Column | None:
-    """Return the first column of the tables that may be NULL, else the first that has duplicates, to be counted."""
+    """Return a column to count: the first one that may be NULL, else the first one of the tables."""
     facts = site.facts
     columns = [
         exp.column(_identifier(column.name, site), table=alias if len(facts.sources) > 1 else None)
@@ -265,19 +265,19 @@ def _countable(site: Site) -> exp.Column | None:
 
 
 def _turned(key: exp.Expr, site: Site) -> exp.Expr:
-    """Return a sort key with the other direction, by which NULLs change their place too unless they are always last."""
+    """Return a sort key with the other direction, in which NULLs change sides too unless they are always last."""
     nulls_first = bool(key.args.get("nulls_first"))
     are_last = Dialect.get_or_raise(site.dialect).NULL_ORDERING == "nulls_are_last"
     return replaced(key, desc=not key.args.get("desc"), nulls_first=nulls_first if are_last else not nulls_first)
 
 
 def _identifier(name: str, site: Site) -> exp.Identifier:
-    """Return the name of a column, in quotes where the dialect needs them to keep it."""
+    """Return the name of a column, in quotes if the dialect would change it otherwise."""
     return exp.to_identifier(name, quoted=Dialect.get_or_raise(site.dialect).case_sensitive(name) or None)
 
 
 def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
-    """Return whether a sort key is equal in all rows whose earlier keys are equal."""
+    """Return whether rows that are equal in the earlier keys are equal in a sort key."""
     names = facts.plain(before)
     if key in before or isinstance(key, exp.Literal):
         return True
@@ -288,7 +288,7 @@ def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
 
 
 def _is_no_grouping(site: Site) -> str:
-    """Return a reason where a GROUP BY makes a group of each row, and nothing is aggregated."""
+    """Return a reason if a GROUP BY makes each row a group, and nothing is aggregated; else an empty text."""
     facts = site.facts
     nodes = [*_parts(site)]
     is_plain = site.select.args.get("having") is None and not any(isinstance(node, exp.AggFunc) for node in nodes)
@@ -296,7 +296,7 @@ def _is_no_grouping(site: Site) -> str:
 
 
 def _family(type_: str) -> str:
-    """Return what columns of a type are compared with: a name without length and precision."""
+    """Return the name of a family of types, whose columns can be compared with each other."""
     name = type_.upper().partition("(")[0].strip()
     if "INT" in name:
         return "INT"
@@ -306,7 +306,7 @@ def _family(type_: str) -> str:
 
 
 def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
-    """Return the reason for which one column is as good as another in its place."""
+    """Return why another column in place of one changes nothing; empty if it may."""
     facts = site.facts
     name, new_name = facts.plain([node]), facts.plain([new])
     counted = node.parent if isinstance(node.parent, exp.Count) else None

@@ -1,4 +1,4 @@
-"""What a query compares the columns of tables with: the values at which its answer changes."""
+"""The values with which a query compares the columns of tables: those at which its answer changes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _read_columns(tree: exp.Expr) -> frozenset[str] | None:
 
 
 def _origins(node: exp.Expr, columns: Columns) -> Iterator[Column]:
-    """Yield the columns of tables that an expression reads; for the alias of a selected expression, those of that."""
+    """Yield the columns of tables that an expression reads, also through aliases of selected expressions."""
     for column in node.find_all(exp.Column):
         names = columns.names_at(column)
         alias = names.aliases.get(column.name.lower()) if names is not None and not column.table else None
@@ -102,7 +102,7 @@ def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, 
 
 
 def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
-    """Yield what is compared with each other: the sides of conditions, and items that set operations put together."""
+    """Yield what is compared with each other: the sides of conditions, and the columns of set operations."""
     for node in tree.walk():
         match node:
             case exp.Between():
@@ -145,7 +145,7 @@ def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
 
 
 def _matching(pattern: exp.Expr) -> list[exp.Expr]:
-    """Return texts that a pattern of LIKE matches, and some that it does not where it is anchored."""
+    """Return texts that a pattern of LIKE matches, and some that it does not match if it is anchored."""
     if not isinstance(pattern, exp.Literal):
         return [pattern]
     core = pattern.name.replace("_", "x")
@@ -154,7 +154,7 @@ def _matching(pattern: exp.Expr) -> list[exp.Expr]:
 
 
 def _constants(node: exp.Expr) -> Iterator[str | int | float]:
-    """Yield the constants of an expression, but for those of queries in it."""
+    """Yield the constants of an expression, except those of queries in it."""
     for literal in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
         if not isinstance(literal, exp.Literal):
             continue

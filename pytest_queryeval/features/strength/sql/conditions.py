@@ -1,4 +1,4 @@
-"""Wrong conditions: comparisons, values, connectors, patterns, and conditions that are left out."""
+"""Mutants with wrong conditions: comparisons, values, connectors, patterns, and conditions that are left out."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def null_tests(site: Site) -> Iterator[Edit]:
 
 
 def ranges(site: Site) -> Iterator[Edit]:
-    """Take the bounds of BETWEEN out of the range."""
+    """Exclude each bound of BETWEEN from the range."""
     for node in _conditions(site):
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
             continue
@@ -135,7 +135,7 @@ def ranges(site: Site) -> Iterator[Edit]:
 
 
 def patterns(site: Site) -> Iterator[Edit]:
-    """Anchor the pattern of LIKE where it is not, and the other way round."""
+    """Anchor the start or the end of a pattern of LIKE, or remove the anchor."""
     for node in _conditions(site):
         pattern = node.expression if isinstance(node, exp.Like | exp.ILike) else None
         if not isinstance(pattern, exp.Literal) or not pattern.name.strip("%"):
@@ -148,7 +148,7 @@ def patterns(site: Site) -> Iterator[Edit]:
 
 
 def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
-    """Return whether HAVING leaves out each row that has no match in a joined table, as it is a group of its own."""
+    """Return whether HAVING leaves out every row without a match in a joined table, which is a group by itself."""
     groups = facts.plain(facts.group_keys)
     if not facts.group_keys or not facts.determine_rows(groups, ignored=alias):
         return False
@@ -187,7 +187,7 @@ def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
 
 
 def _same_counts(node: exp.Expr, new: exp.Expr, site: Site) -> str:
-    """Return whether two comparisons of a count with a number hold for the same counts."""
+    """Return a reason if two comparisons of a count with a number hold for the same counts; else an empty text."""
     before, after = _count_test(node), _count_test(new)
     if before is None or after is None:
         return ""
@@ -205,7 +205,7 @@ def _count_test(node: exp.Expr) -> tuple[Callable[[float, float], bool], float] 
 
 
 def _least_count(count: exp.Expr, site: Site) -> int:
-    """Return the least value of a count: a group has one row at least."""
+    """Return the least value of a count: a group has at least one row."""
     inner = count.this
     argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
     never_null = argument is None or isinstance(argument, exp.Star) or site.facts.not_null(argument)
@@ -213,7 +213,7 @@ def _least_count(count: exp.Expr, site: Site) -> int:
 
 
 def _follow(conditions: list[exp.Expr], site: Site) -> bool:
-    """Return whether conditions are true in all rows that the others let pass."""
+    """Return whether conditions are true in all rows for which the other conditions are."""
     facts = site.facts_of(site.select, without=conditions)
     for condition in conditions:
         if isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is):
@@ -230,10 +230,10 @@ def _follow(conditions: list[exp.Expr], site: Site) -> bool:
 
 
 def _simplified_same(node: exp.Expr, new: exp.Expr) -> str:
-    """Return whether sqlglot simplifies two conditions to the same one."""
+    """Return a reason if sqlglot simplifies two conditions to the same one; else an empty text."""
     if next(islice(node.walk(), MAX_SIMPLIFIED, None), None) is not None:
         return ""
     try:
         return REDUNDANT if simplify(node.copy()) == simplify(new.copy()) else ""
-    except Exception:  # noqa: BLE001 - it evaluates literals, and fails with any error on those of unlike types
+    except Exception:  # noqa: BLE001 - it evaluates literals, and raises any error for those of different types
         return ""

@@ -1,4 +1,4 @@
-"""A change of one place of a query, and what there is to know about the SELECT it is in."""
+"""A change of one place of a query, and what is known about its SELECT."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pytest_queryeval.languages.sql.trees.columns import Columns
 class Edit(NamedTuple):
     """A node of a tree, and what replaces it; None removes it.
 
-    `operator` names the sort of change. `change` says what it is where the texts of both nodes would be too long.
-    `equivalent` is the reason for which the query still answers the same; empty if that is not known.
+    `operator` names the type of change. `change` describes it if the texts of both nodes would be too long.
+    `equivalent` is why the answer of the query stays the same; empty if that is not known.
     """
 
     node: exp.Expr
@@ -31,7 +31,7 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A SELECT that is changed, the tables that are declared, what names refer to, and how answers are compared."""
+    """A SELECT to change, with the tables of the source, what names refer to, and how answers are compared."""
 
     select: exp.Select
     tables: Tables
@@ -52,7 +52,7 @@ class Site:
 
     @property
     def clauses(self) -> Iterator[exp.Expr]:
-        """The clauses that hold conditions."""
+        """The conditions of ON, WHERE and HAVING."""
         for join in self.select.args.get("joins") or ():
             if (on := join.args.get("on")) is not None:
                 yield on

@@ -1,7 +1,7 @@
 """What holds for the rows of a SELECT on any data that keeps the declared constraints.
 
-Everything is conservative: what cannot be derived from keys, foreign keys, NOT NULL and the conditions of the query
-itself is assumed not to hold.
+Facts are conservative: what does not follow from keys, foreign keys, NOT NULL and the conditions of the query is taken
+not to hold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STRICT_AGGREGATES = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
 class Facts:
     """The facts of one SELECT.
 
-    `without` are conditions that are not relied on, `loosened` a join that counts as an outer one.
+    `without` are conditions to ignore, `loosened` is a join that counts as an outer one.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Facts:
         return core
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
-        """Return those of the expressions that are known columns."""
+        """Return the known columns among the expressions."""
         return {
             name
             for expression in expressions
@@ -102,7 +102,7 @@ class Facts:
         }
 
     def closure(self, names: Iterable[Name]) -> set[Name]:
-        """Return all columns whose values these determine, by equalities and keys."""
+        """Return all columns whose values follow from those of these, by equalities and keys."""
         determined, size = {OUTER, *names}, 0
         while len(determined) != size:
             size = len(determined)
@@ -127,7 +127,7 @@ class Facts:
     def determine_rows(self, names: Iterable[Name], ignored: str | None = None) -> bool:
         """Return whether no two rows, before GROUP BY, have the same values of these columns.
 
-        With the alias of an `ignored` table, whether no two rows do without its columns.
+        With the alias of an `ignored` table, return whether that holds for the rows without its columns.
         """
         determined_names = self.closure(names)
         return bool(self.sources) and all(
@@ -239,7 +239,7 @@ class Facts:
         )
 
     def aggregates_only(self, alias: str) -> bool:
-        """Return whether the SELECT is made of aggregates that pass over rows in which a table has only NULLs."""
+        """Return whether the SELECT has only aggregates that ignore rows in which a table has only NULLs."""
         if any(self.select.args.get(name) for name in ("group", "having", "order")):
             return False
         for item in self.select.selects:
@@ -258,7 +258,7 @@ class Facts:
         return True
 
     def _equality(self, condition: exp.Expr) -> tuple[Name, Name] | None:
-        """Return the two columns that a condition says are equal, `OUTER` for a constant; None for other conditions."""
+        """Return the two columns that a condition equates, `OUTER` for a constant; None for other conditions."""
         if not isinstance(condition, exp.EQ):
             return None
         sides = []
@@ -276,7 +276,7 @@ class Facts:
                 yield exp.EQ(this=exp.column(name, left), expression=exp.column(name, right))
 
     def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
-        """Add what the columns of an outer join's left side determine: those of the right side that equal them."""
+        """Add which columns of an outer join's right side follow from its left side: those that equal columns there."""
         premise: set[Name] = set()
         conclusion: set[Name] = set()
         for condition in conditions:
@@ -290,7 +290,7 @@ class Facts:
 
 
 def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:
-    """Return whether an item of FROM is a table that is joined by its condition alone, outside of parentheses."""
+    """Return whether an item of FROM is a table outside of parentheses, joined only by its condition."""
     place = node.parent
     if not isinstance(node, exp.Table) or node.args.get("joins") or common_query(node) is not None:
         return False

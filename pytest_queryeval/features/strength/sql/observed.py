@@ -1,4 +1,4 @@
-"""What the rows of a source keep without declaring it: no NULL in a column, no value twice, a range of values."""
+"""What is true of the rows of a source without being declared: no NULL in a column, no value twice, a range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.core.table_definition import TableDefinition
 from pytest_queryeval.features.strength.sql.scripts import COLUMN_FIGURES
 
-MIN_ROWS = 2  # of a table, for what its rows keep to mean anything
+MIN_ROWS = 2  # of a table from whose rows anything is concluded
 Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of times
 
 

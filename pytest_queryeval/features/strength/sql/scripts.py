@@ -39,7 +39,7 @@ def insert_rows(table: str, rows: Sequence[Row], dialect: str) -> str:
 
 @lru_cache(maxsize=8_192, typed=True)
 def _literal(cell: Cell, dialect: str) -> str:
-    """Return a cell as SQL states it; what all dialects state alike is written without sqlglot, which is slow."""
+    """Return a cell as a SQL literal; what all dialects write alike is written without sqlglot, which is slow."""
     match cell:
         case None:
             return "NULL"
@@ -51,7 +51,7 @@ def _literal(cell: Cell, dialect: str) -> str:
 
 
 def select_key_faults(table: str, columns: Sequence[str], dialect: str) -> str:
-    """Return the query for values of columns that are NULL, or that several rows have: for what a key may not have.
+    """Return the query for values that a key may not have: NULL, and values of several rows.
 
     >>> select_key_faults("singer", ["id", "Year"], "sqlite")
     'SELECT id, Year FROM singer GROUP BY id, Year HAVING COUNT(*) > 1 OR id IS NULL OR Year IS NULL'
@@ -103,7 +103,7 @@ def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
 
 
 def can_insert(row: Row) -> bool:
-    """Return whether SQL can state every value of a row."""
+    """Return whether SQL has a literal for every value of a row."""
     if all(isinstance(cell, int | float | str | None) for cell in row):
         return True
     with suppress(ValueError):

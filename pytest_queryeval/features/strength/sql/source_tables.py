@@ -30,11 +30,11 @@ class SourceTables:
     declared: Tables = field(default_factory=dict)
     """The tables with the constraints that the source declares."""
     tables: Tables = field(default_factory=dict)
-    """The tables with the constraints that their rows keep, each checked where it is first looked up."""
+    """The tables with the constraints that their rows keep, each checked when it is first looked up."""
 
     @property
     def strictest(self) -> Tables:
-        """The tables with all constraints: those that their rows keep, and those that the source declares in vain."""
+        """The tables with all constraints: those that their rows keep, and declared ones that their rows break."""
         return _StrictestTables(self.tables, self.declared)
 
     @cached_property
@@ -47,7 +47,7 @@ class SourceTables:
 
 
 class _StrictestTables(Mapping[str, TableDefinition]):
-    """Tables with the constraints that are kept and those that are declared, each made when it is looked up."""
+    """Tables with the constraints that are kept and those that are declared, each made on lookup."""
 
     def __init__(self, tables: Tables, declared: Tables) -> None:
         self._tables, self._declared = tables, declared
@@ -73,7 +73,7 @@ def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDe
 
 
 class _CheckedTables(Mapping[str, TableDefinition]):
-    """Tables with the constraints that their rows keep, of those that are declared and those that are stated."""
+    """Tables with those of the declared and the stated constraints that their rows keep."""
 
     def __init__(self, declared: Tables, stated_tables: Tables, rows: _Rows) -> None:
         self._declared, self._stated, self._rows = declared, stated_tables, rows

@@ -48,7 +48,7 @@ class Skipped(NamedTuple):
 
     id: str
     reason: str
-    """Why it is in none."""
+    """Why no case has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
