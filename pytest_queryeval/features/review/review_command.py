@@ -160,11 +160,10 @@ def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[
     left_out: set[str] = set()
     misses = {nodeid: sum(answer.is_wrong for answer in _answers(nodeid, systems).values()) for nodeid in cases}
     for nodeid in sorted(cases, key=lambda nodeid: -misses[nodeid]):
-        source = cases[nodeid].settings.source
-        if source is None or ENGINES[source.engine].fingerprint.files(source):
-            continue
-        examined[source.key] += 1
-        left_out |= {nodeid} if examined[source.key] > MAX_LIVE_CASES else set()
+        for source in cases[nodeid].settings.sources:
+            if not ENGINES[source.engine].fingerprint.files(source):
+                examined[source.key] += 1
+                left_out |= {nodeid} if examined[source.key] > MAX_LIVE_CASES else set()
     return {nodeid: case for nodeid, case in cases.items() if nodeid not in left_out}
 
 

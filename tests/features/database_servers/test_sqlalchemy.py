@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 from servers import HOST, free_port
+from suites import load, write
 from waiting import wait_for
 
+from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
@@ -656,3 +658,19 @@ def test_duckdb_file_is_read_without_access_to_others(hosts, tmp_path):
     assert outcome("select {'a': {'b': x}} is null from t") == [(False,)]
     assert outcome("select $$a; -- $$") == [("a; -- ",)]
     assert outcome("select $tag$a; $$ -- $tag$ ; ") == [("a; $$ -- ",)]
+
+
+@pytest.mark.feature("duckdb")
+def test_a_gold_of_postgres_is_compared_with_its_translation_for_another_engine(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("create table concerts (city text, price float8); insert into concerts values ('Wien', null);", "new.sql")
+    (case,) = load(
+        f"kind: sql\nsource: {{duckdb: {{script: new.sql}}}}\ngold_source: {cluster.url()}\n"
+        "cases:\n  - {id: a, gold: 'SELECT city FROM concerts ORDER BY price DESC', predicted: {translate: gold}}\n"
+    )
+    (report,) = evaluate([case])["cases"]
+
+    assert report["predicted"]["query"] == "SELECT city FROM concerts ORDER BY price DESC NULLS FIRST"
+    assert [row[0] for row in report["gold"]["sample"]] == ["Wien", "Graz", "Linz"]
+    assert report["difference"]["summary"] == "missing 2 of 3 rows"
+    assert report["cause"] is None
