@@ -280,12 +280,12 @@ def _with_effect_first(
 ) -> tuple[CausingEdit, ...]:
     """Return the edits of a cause, at the end, and marked, those without which the answer is the same on the source.
 
-    An edit that exchanges a query has an effect, even if a short answer hides it.
+    A set operation has an effect, even if a short answer hides it.
     """
     numbers = needed = repaired.numbers
     for part in sufficient:
-        without_effect = {*numbers} - {*part.numbers}
-        is_part = {*part.numbers} < {*numbers} and (is_telling or not _exchange_queries(edits, without_effect))
+        labels = {edits.edits[number].label for number in numbers if number not in part.numbers}
+        is_part = {*part.numbers} < {*numbers} and (is_telling or "set-operation" not in labels)
         # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
         if is_part and _are_equal(part, repaired, case):
             needed = part.numbers
