@@ -430,7 +430,7 @@ def test_a_text_that_the_parser_cannot_read_has_no_cause(cause_of):
     ],
 )
 def test_a_failure_is_its_own_cause(cause_of, predicted, label):
-    cause = cause_of(predicted, NAMES, timeout=0.3)
+    cause = cause_of(predicted, NAMES, timeout=1)
 
     assert [edit.label for edit in cause.edits] == [label]
     assert cause.edits[0].change
