@@ -4,15 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
+from samples import make_case
 from suites import load, problems, write
 
 from pytest_queryeval import evaluate, load_cases, score_pairs
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.model import QueryOrAnswer
+from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.story import Fact, case_story
 from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.text.redaction import MARK, redact
 
 # The tables have other names, so that no query runs on the wrong source.
 OLD = """
@@ -62,7 +64,7 @@ def test_golds_run_on_their_source_and_predictions_on_the_other():
 
     assert (case["outcome"], case["gold"]["row_count"], case["predicted"]["row_count"]) == ("passed", 2, 2)
     assert (case["source"], case["gold_source"]) == ("new.sql", "old.sql")
-    assert Fact("gold source", "old.sql") in case_story(case)
+    assert Fact("gold on", "old.sql") in case_story(case)
 
 
 def test_a_query_on_the_wrong_source_fails():
@@ -137,6 +139,20 @@ def test_variants_of_the_source_are_no_reason_for_a_metric_of_all_of_them():
     (case,) = load_one("gold: SELECT 1", "predicted: SELECT 1", head=head)
 
     assert "test_suite_accuracy" not in case.settings.metrics
+
+
+def test_secrets_of_the_source_of_golds_are_kept_out_of_reports(session):
+    source = Source(name="old", engine="sqlite", settings={"password": "of-the-old-one"}, folder=Path())
+    session.register_cases([make_case(gold_source=source)])
+
+    assert redact("password: of-the-old-one") == f"password: {MARK}"
+
+
+@pytest.mark.feature("duckdb")
+def test_a_report_has_the_versions_of_both_engines():
+    report = evaluate(load_one("gold: SELECT 1", "predicted: {translate: gold}", head=TO_DUCKDB))
+
+    assert {"sqlite", "duckdb"} <= report["environment"]["engines"].keys()
 
 
 @pytest.mark.feature("duckdb")

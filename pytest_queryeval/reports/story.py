@@ -379,7 +379,7 @@ def _facts(case: CaseReport) -> Iterator[Fact]:
         Fact("evidence", case["evidence"]),
         Fact("gold", "" if case.get("answerable", True) else "none: the question has no answer"),
         Fact("source", case["source"] or ""),
-        Fact("gold source", case.get("gold_source", "")),
+        Fact("gold on", case.get("gold_source", "")),
         *(
             Fact(group.heading, ", ".join(group_values(case, name)))
             for name, group in groups_shown("explanation").items()
