@@ -44,12 +44,17 @@ def utf8_safe(text: str) -> str:
 
 
 def terminal_safe(text: str) -> str:
-    """Return text without secrets that a terminal or a CI log shows and never obeys; tabs and line feeds stay.
+    """Return `escape_for_terminal` of a text without its secrets."""
+    return escape_for_terminal(redact(text))
 
-    `##`, which starts commands of CI services anywhere in a line, is split. Put untrusted text behind a margin:
-    `::` at the start of a line is a command too.
+
+def escape_for_terminal(text: str) -> str:
+    """Return a text, which holds no secrets, so that a terminal or a CI log shows and never obeys it.
+
+    Tabs and line feeds stay. `##`, which starts commands of CI services anywhere in a line, is split. Put untrusted
+    text behind a margin: `::` at the start of a line is a command too.
     """
-    return escape_invisible(redact(text)).replace("##", "#\\x23")
+    return escape_invisible(text).replace("##", "#\\x23")
 
 
 def log_line(text: str) -> str:

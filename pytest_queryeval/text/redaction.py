@@ -164,13 +164,13 @@ class _KnownSecrets:
         return tuple(secret for secret, forms in self._forms_in_utf8.items() if any(form in data for form in forms))
 
     def _update(self) -> None:
-        with self._lock:
-            environment = _environment()
-            if CURRENT_TEST in environment:  # pytest changes it all the time
-                self._environment[CURRENT_TEST] = environment[CURRENT_TEST]
-            else:
-                self._environment.pop(CURRENT_TEST, None)
-            if self._is_outdated or environment != self._environment:
+        environment = _environment()
+        if CURRENT_TEST in environment:  # pytest changes it all the time
+            self._environment[CURRENT_TEST] = environment[CURRENT_TEST]
+        else:
+            self._environment.pop(CURRENT_TEST, None)
+        if self._is_outdated or environment != self._environment:
+            with self._lock:
                 variables = dict(environment)
                 self._set(self._registered.union(*(_secrets_of(*variable) for variable in variables.items())))
                 self._environment, self._is_outdated = variables, False

@@ -6,7 +6,7 @@ without secrets.
 
 from __future__ import annotations
 
-from pytest_queryeval.text.escaping import escape_invisible, terminal_safe
+from pytest_queryeval.text.escaping import escape_for_terminal, escape_invisible
 from pytest_queryeval.text.redaction import redact
 
 CELL_CHARACTERS = 200
@@ -55,7 +55,8 @@ def one_line_with_end(text: str, characters: int) -> str:
 
 def _line(text: str, characters: int) -> str:
     excerpt = cut_middle(redact(text), AHEAD * characters)  # the rest costs time and is not shown
-    return terminal_safe(" ".join(excerpt.split()))
+    line = " ".join(excerpt.split())
+    return escape_for_terminal(line if line == excerpt else redact(line))  # a secret may have been broken into lines
 
 
 def cell_text(cell: object, characters: int) -> str:
