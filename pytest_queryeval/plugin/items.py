@@ -115,6 +115,8 @@ class CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
+        if isinstance(excinfo.value, pytest.xfail.Exception) and not excinfo.value.pytrace:
+            return str(excinfo.value)  # all that pytest would show of it, with `--xfail-tb`
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
         from pytest_queryeval.plugin.failure import failure_lines

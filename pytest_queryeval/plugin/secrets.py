@@ -16,9 +16,9 @@ def hide_secrets(report: pytest.TestReport) -> None:
     if report.sections:
         report.sections = [(title, redact(text)) for title, text in report.sections]
     if {type(value) for _, value in report.user_properties} - {float}:  # pytest keeps every report
-        report.user_properties = [(name, _clean(value)) for name, value in report.user_properties]
+        report.user_properties = [(name, _clean(value, set())) for name, value in report.user_properties]
     if report.longrepr is not None:
-        report.longrepr = _clean(report.longrepr)
+        report.longrepr = _clean(report.longrepr, set())
     if hasattr(report, "wasxfail"):
         report.wasxfail = redact(report.wasxfail)
 
@@ -30,14 +30,18 @@ def hide_in_warning(warning: WarningMessage) -> None:
         warning.message, warning.category = UserWarning(redact(text)), UserWarning
 
 
-def _clean(value: Any) -> Any:
-    """Return a text, or pytest's representation of an exception, without secrets; dataclasses change in place."""
+def _clean(value: Any, cleaned: set[int]) -> Any:
+    """Return a text, or pytest's representation of an exception, without secrets; dataclasses change in place.
+
+    `cleaned` are the ids of dataclasses that have been changed: a representation holds its traceback twice.
+    """
     match value:
         case str():
             return redact(value)
         case tuple() | list():
-            return type(value)(map(_clean, value))
-        case _ if is_dataclass(value):
+            return type(value)(_clean(item, cleaned) for item in value)
+        case _ if is_dataclass(value) and id(value) not in cleaned:
+            cleaned.add(id(value))
             for name, item in list(vars(value).items()):
-                setattr(value, name, _clean(item))
+                setattr(value, name, _clean(item, cleaned))
     return value
