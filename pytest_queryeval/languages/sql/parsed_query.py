@@ -114,15 +114,17 @@ class ParsedQuery:
             return None
 
 
-@lru_cache(maxsize=MAX_QUERIES)
 def parse_query(text: str, dialect: str) -> ParsedQuery:
-    """Return the query of a text, the same one as long as it is in use.
+    """Return the query of a text, the same one as long as it is in use, whatever blanks are at its end.
 
     >>> query = parse_query("select NAME  from Singer -- all", "sqlite")
     >>> query.difficulty, query.features, query.canonical_text
     ('easy', (), 'SELECT name FROM singer')
     """
-    return ParsedQuery(text, dialect)
+    return _parsed_query(text.rstrip(), dialect)
+
+
+_parsed_query = lru_cache(maxsize=MAX_QUERIES)(ParsedQuery)
 
 
 @lru_cache(maxsize=MAX_READINGS)
