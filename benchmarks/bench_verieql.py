@@ -45,6 +45,7 @@ def main() -> None:
     began = os.times()
     for engine in ENGINES:
         with tempfile.TemporaryDirectory() as folder:
+            os.environ["XDG_CACHE_HOME"] = folder  # challenges of earlier calls do not count
             for index, challenge in challenge_pairs(pairs, engine, Path(folder)):
                 verdicts[index][engine] = challenge
         print(f"{engine}: {dict(Counter(of_pair[engine].verdict for of_pair in verdicts.values()))}")

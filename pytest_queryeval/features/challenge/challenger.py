@@ -141,7 +141,7 @@ def _search(
         except SourceError as error:
             reason = str(error)
             continue
-        tried += result.tried
+        tried, reason = tried + result.tried, "the queries run in no small database"
         if (counterexample := result.counterexample) is not None:
             gold_answer, predicted_answer = counterexample.gold.answer, counterexample.predicted.answer
             assert isinstance(gold_answer, Table)

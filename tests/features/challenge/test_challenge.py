@@ -11,7 +11,7 @@ from pytest_queryeval.core.challenge_json import decode_challenge, encode_challe
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source, Threshold
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, SearchResult
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.added_sections import SECTIONS
@@ -422,15 +422,20 @@ def test_a_case_tells_its_challenge_on_every_surface(make):
     assert case["violations"][0]["metric"] == "challenged_accuracy"
 
 
-def test_another_search_that_cannot_build_databases_is_passed_over(challenge, monkeypatch, tmp_path):
-    def refuse(*_):
-        raise SourceError("not today")
+def refuse(*_):
+    raise SourceError("not today")
 
+
+@pytest.mark.parametrize(
+    ("find", "reason"),
+    [(refuse, "not today"), (lambda *_: SearchResult(None, tried=0), "the queries run in no small database")],
+)
+def test_another_search_that_tries_no_database_is_passed_over(challenge, monkeypatch, tmp_path, find, reason):
     search = COUNTEREXAMPLE_SEARCHES["small_databases"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=refuse))
+    monkeypatch.setitem(COUNTEREXAMPLE_SEARCHES._members, "small_databases", search._replace(find=find))
 
     result, _ = challenge(OLD, NOT_YOUNG)
 
-    assert (result.verdict, result.reason) == ("unchallenged", "not today")
+    assert (result.verdict, result.reason) == ("unchallenged", reason)
     assert not list((tmp_path / "cache").rglob("*.json"))

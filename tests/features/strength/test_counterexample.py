@@ -215,6 +215,14 @@ def test_counterexamples_on_duckdb_keep_types(counterexample_to):
             "SELECT s.id FROM singer s JOIN concert c ON c.year = s.age + 4000 GROUP BY s.id HAVING count(c.id) = 2",
             "SELECT s.id FROM singer s JOIN concert c ON c.year = s.age + 4000 GROUP BY s.id HAVING count(c.id) >= 2",
         ),
+        (
+            "SELECT id FROM singer s WHERE age = (SELECT count(*) FROM concert WHERE singer = s.id)",
+            "SELECT s.id FROM singer s JOIN concert c ON c.singer = s.id GROUP BY s.id, s.age HAVING count(*) = s.age",
+        ),
+        (
+            "SELECT name FROM singer GROUP BY name HAVING avg(age) > 900 AND count(DISTINCT age) = 3",
+            "SELECT name FROM singer GROUP BY name HAVING avg(age) > 900 AND count(DISTINCT age) > 2",
+        ),
         ("SELECT name FROM singer WHERE name LIKE 'zed'", "SELECT name FROM singer WHERE name = 'zed'"),
     ],
 )
@@ -222,3 +230,14 @@ def test_values_just_meet_sums_counts_differences_and_patterns(counterexample_to
     found = counterexample_to(gold, predicted)
 
     assert found is not None
+
+
+@pytest.mark.feature("duckdb")
+def test_set_operations_in_parentheses_are_read(counterexample_to):
+    found = counterexample_to(
+        "SELECT name FROM singer WHERE age > 500",
+        "(SELECT name FROM singer WHERE age > 500) UNION (SELECT name FROM singer WHERE age >= 500)",
+        engine="duckdb",
+    )
+
+    assert [row[2] for row in found.tables["singer"].rows] == [500]

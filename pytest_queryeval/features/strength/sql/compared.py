@@ -14,6 +14,7 @@ from pytest_queryeval.features.strength.sql.facts import column_names
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.trees.columns import Columns
 
+_SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)
 
 
@@ -52,6 +53,7 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
         columns = list(dict.fromkeys(origin for side in sides for origin in _origins(side, columns_of)))
         constants = [value for side in sides for value in _constants(side)]
         values += ((column, value) for column in columns for value in (*constants, *_operands(sides, constants)))
+        values += ((column, value) for column in _compared_with_count(sides, columns_of) for value in _SMALL_COUNTS)
         pairs += pairwise(columns)
         if not columns or any(side.find(exp.Count) for side in sides):
             numbers += (int(value) for value in constants if isinstance(value, int | float))
@@ -118,13 +120,19 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
                 yield [item for side in (node.this, node.expression) for item in _selected(side)]
 
 
+def _compared_with_count(sides: Sequence[exp.Expr], columns: Columns) -> Iterator[Column]:
+    """Yield the columns that are compared with a number of rows."""
+    if any(isinstance(side, exp.Count) for side in sides):
+        yield from (origin for side in sides if isinstance(side, exp.Column) for origin in _origins(side, columns))
+
+
 def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float]) -> Iterator[int | float]:
-    """Yield numbers of which two add up to a constant, and numbers that are a constant apart.
+    """Yield numbers of which two add up to a constant, several that exceed it on average, and two a constant apart.
 
     >>> from sqlglot import parse_one
-    >>> conditions = map(parse_one, ("sum(age) > 100", "budget = year + 4"))
+    >>> conditions = map(parse_one, ("sum(age) > 100", "avg(age) > 100", "budget = year + 4"))
     >>> [[*_operands([condition], [100])] for condition in conditions]
-    [[50, 50], [0, 200]]
+    [[50, 50], [200, 300], [0, 200]]
     """
     for value in constants:
         if isinstance(value, str):
@@ -132,6 +140,8 @@ def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float])
         if any(side.find(exp.Sum) for side in sides):
             half = value // 2 if isinstance(value, int) else value / 2
             yield from (half, value - half)
+        if any(side.find(exp.Avg) for side in sides):
+            yield from (2 * value, 3 * value)
         if any(side.find(exp.Add, exp.Sub) for side in sides):
             yield from (0, 2 * value)
 
