@@ -16,7 +16,7 @@ from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.challenge_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.json_value import JsonValue
 
-FORMAT = 3  # greater after each change of how challenges are made or written
+FORMAT = 4  # greater after each change of how challenges are made or written
 
 
 class ChallengeStore:

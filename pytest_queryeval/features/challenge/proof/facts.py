@@ -20,11 +20,12 @@ from pytest_queryeval.features.challenge.proof.query import (
 
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
 _STRICT = frozenset(("add", "sub", "mul", "Div", "Lower", "Upper", "Length", "Abs", "Neg"))
-# Families of columns in which equal values look the same: in SQLite by words of the declared type, elsewhere by the
-# type itself, since equal values of two types, such as DATE and TIMESTAMP, may look different.
+# Families of columns in which equal values look the same: in SQLite by words of the declared type, in the order in
+# which it looks for them (1 equals 1.0 in a column without a type, or with BLOB), elsewhere by the type itself, since
+# equal values of two types, such as DATE and TIMESTAMP, may look different.
 _FAMILIES = (
-    *(("INT", "integer"), ("CHAR", "text"), ("CLOB", "text"), ("TEXT", "text")),
-    *(("REAL", "real"), ("FLOA", "real"), ("DOUB", "real"), ("DATE", "time"), ("TIME", "time")),
+    *(("INT", "integer"), ("CHAR", "text"), ("CLOB", "text"), ("TEXT", "text"), ("BLOB", ""), ("BINARY", "")),
+    *(("REAL", "real"), ("FLOA", "real"), ("DOUB", "real"), ("DATE", "time"), ("TIME", "time"), ("", "numeric")),
 )
 _FAMILIES_OF_TYPES = {
     **{name: f"integer {name}" for name in ("TINYINT", "SMALLINT", "INT", "BIGINT")},
@@ -34,7 +35,7 @@ _FAMILIES_OF_TYPES = {
     "TIMESTAMP": "time TIMESTAMP",
 }
 # By family, the constants that determine the value of an equal column.
-_CONSTANTS = {"integer": "number", "real": "number", "text": "text", "time": "text"}
+_CONSTANTS = {"integer": "number", "real": "number", "numeric": "number", "text": "text", "time": "text"}
 
 
 class Facts:
@@ -152,7 +153,7 @@ def family_of(declared: str, dialect: str) -> str:
     """Return the family of a column by its declared type; empty if equal values may look different."""
     if dialect != "sqlite":
         return _FAMILIES_OF_TYPES.get(declared.upper().partition("(")[0], "")
-    return next((family for word, family in _FAMILIES if word in declared.upper()), "")
+    return next(family for word, family in _FAMILIES if word in declared.upper()) if declared else ""
 
 
 def constant_of(column: Term) -> str | None:

@@ -30,6 +30,7 @@ from pytest_queryeval.features.challenge.proof.rules import RULES, SET_RULES
 
 MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times
+MAX_RENDERED = 500  # SELECTs of both queries, each counted once for each of those orders
 _CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exists"))  # 0, 1 or NULL as values
 _COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
 ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
@@ -53,10 +54,11 @@ def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Polic
         queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
         if any(query.order for query in queries):
             queries = _without_order(queries, policy, used)
-        texts = [rendered(query, tables) for query in queries]
+        renderer = _Renderer(tables)
+        names = [renderer.query(query, {}, {}, depth=0) for query in queries]
     except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
         return ()
-    return tuple(used) if texts[0] == texts[1] else ()
+    return tuple(used) if names[0] == names[1] else ()
 
 
 def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
@@ -90,6 +92,7 @@ class _Normal:
     def __init__(self, tables: Tables, policy: Policy, used: dict[str, None]) -> None:
         self._tables = tables
         self._policy = policy
+        self._compares_order = policy.row_order == "auto" and policy.duplicates == "count"
         self._used = used
         self._steps = 0
 
@@ -97,12 +100,18 @@ class _Normal:
         """Return the normal form of a query that is not nested."""
         if isinstance(query, Block) and self._policy.duplicates == "ignore" and query.limit is None:
             query = replace(query, is_distinct=True)
+        has_selected_keys = isinstance(query, SetOperation) or all(key in query.select for key, _ in query.order)
+        if isinstance(query, Block) and query.is_distinct and self._compares_order and not has_selected_keys:
+            raise UnprovableError("DISTINCT rows of which it is not known which tie")
         query = self._normal(query)
         if isinstance(query, Block) and query.limit is not None:
-            has_ties_resolved = self._policy.row_order == "auto" and self._policy.duplicates == "count"
-            if not query.order or not (has_ties_resolved or self._is_cut_determined(query)):
-                raise UnprovableError("LIMIT")
+            self._require_determined_cut(query)
         return query
+
+    def _require_determined_cut(self, block: Block) -> None:
+        """Raise `UnprovableError` for a LIMIT that may leave other rows, unless gold's policy takes each of them."""
+        if not block.order or not (self._compares_order or self._is_cut_determined(block)):
+            raise UnprovableError("LIMIT")
 
     def _normal(self, query: Query) -> Query:
         if isinstance(query, SetOperation):
@@ -175,10 +184,6 @@ class _Normal:
     def _require_determined(self, block: Block) -> None:
         """Raise `UnprovableError` if values depend on the order in which rows are read."""
         facts = Facts(block, self._tables)
-        for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
-            names = {*columns_of(aggregate)}
-            if names and not any(alias in block.tables for alias, _ in names):
-                raise UnprovableError("an aggregate of a query around the SELECT")
         if block.has_aggregates:
             keys = [name_of(key) for key in block.group or () if key[0] == "column"]
             determined = facts.closure(keys)
@@ -186,6 +191,8 @@ class _Normal:
                 bare = set(_bare_columns(term, block.group or ()))
                 if any(name not in determined and name[0] in block.tables for name in bare):
                     raise UnprovableError("a column that is neither grouped nor aggregated")
+                if any(_is_looked_into(key, term) for key in block.group or ()):
+                    raise UnprovableError("an expression with a key of which equal values may look different")
         elif block.is_distinct:
             selected = [name_of(term) for term in block.select if term[0] == "column"]
             if not all(key in block.select or facts.is_determined(key, selected) for key, _ in block.order):
@@ -205,37 +212,56 @@ def _bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
             yield from columns_of(("query", part))
 
 
-def rendered(query: Query, tables: Tables) -> str:
-    """Return a text that is the same for queries that differ only in names, and in orders that do not matter.
-
-    Raise `UnprovableError` for a query that uses tables too often.
-    """
-    return _Renderer(tables).query(query, {}, {}, depth=0)
+def _is_looked_into(key: Term, term: Term) -> bool:
+    """Return whether an expression has a key of GROUP BY as a part, of which equal values may look different."""
+    if term == key or have_one_family(key, key):
+        return False
+    return name_of(key) in _bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
 
 
 class _Renderer:
+    """Names queries: the same for those that differ in names of tables and columns, and in orders without effect."""
+
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._sources: dict[str, str | Query] = {}  # of the queries that are being rendered, by alias
+        self._names: dict[str, str] = {}  # of queries by their texts, in which nested queries stand by their names
+        self._rendered = 0
 
     def query(self, query: Query, aliases: Mapping[str, str], equal: Mapping[str, str], *, depth: int) -> str:
-        """Return the text of a query; `aliases` are names of tables around it, `equal` of columns there."""
-        if isinstance(query, SetOperation):
-            sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (query.left, query.right)]
-            if query.operator != "except":
-                sides.sort()
-            if query.order:
-                raise UnprovableError("ORDER BY of a set operation")
-            return f"({sides[0]} {query.operator} {sides[1]})"
-        self._sources |= query.tables
+        """Return the name of a query; `aliases` are names of tables around it, `equal` of columns there.
+
+        Raise `UnprovableError` for queries that use tables too often.
+        """
+        text = (
+            self._set_operation(query, aliases, equal, depth)
+            if isinstance(query, SetOperation)
+            else self._select(query, aliases, equal, depth)
+        )
+        return self._names.setdefault(text, f"({len(self._names)})")
+
+    def _set_operation(
+        self, query: SetOperation, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int
+    ) -> str:
+        if query.order:
+            raise UnprovableError("ORDER BY of a set operation")
+        sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (query.left, query.right)]
+        # In SQLite, one of the sides gives `x IN (… UNION …)` the type by which values are compared.
+        if query.operator != "except" and (depth == 0 or _have_the_same_types(query.left, query.right)):
+            sides.sort()
+        return f"{sides[0]} {query.operator} {sides[1]}"
+
+    def _select(self, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
+        """Return the least of the texts that a SELECT has with its uses of a table in any order."""
+        self._sources |= block.tables
         by_source: defaultdict[str, list[str]] = defaultdict(list)
-        for alias, source in query.tables.items():
-            text = source if isinstance(source, str) else self.query(source, aliases, equal, depth=depth + 1)
-            by_source[text].append(alias)
+        for alias, source in block.tables.items():
+            name = source if isinstance(source, str) else self.query(source, aliases, equal, depth=depth + 1)
+            by_source[name].append(alias)
         if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
             raise UnprovableError("a table that is used often")
         orders = product(*(permutations(of_source) for of_source in by_source.values()))
-        return min(self._block(query, [*by_source], order, aliases, equal, depth) for order in orders)
+        return min(self._block(block, [*by_source], order, aliases, equal, depth) for order in orders)
 
     def _block(
         self,
@@ -246,6 +272,9 @@ class _Renderer:
         equal: Mapping[str, str],
         depth: int,
     ) -> str:
+        self._rendered += 1
+        if self._rendered > MAX_RENDERED:
+            raise UnprovableError("too many orders of tables")
         named = {
             alias: f"{source}#{number}@{depth}"
             for source, of_source in zip(sources, order, strict=True)
@@ -296,14 +325,14 @@ class _Renderer:
         if term[0] in ("and", "or"):
             parts = [part for operand in operands(term) for part in _same_operands(operand, term[0])]
             texts = sorted({self._term(part, aliases, equal, depth) for part in parts})
-            return texts[0] if len(texts) == 1 and parts[0][0] in _CONDITIONS else f"{term[0]}{texts}"
+            return texts[0] if len(texts) == 1 and parts[0][0] in _CONDITIONS else f"{term[0]}({', '.join(texts)})"
         texts = []
         for part in term[1:]:
             if isinstance(part, Block | SetOperation):
                 texts.append(self.query(part, aliases, equal, depth=depth + 1))
             else:
                 texts.append(self._term(part, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
-        return f"{term[0]}{sorted(texts) if term[0] in _COMMUTATIVE else texts}"
+        return f"{term[0]}({', '.join(sorted(texts) if term[0] in _COMMUTATIVE else texts)})"
 
     def _column_text(self, column: Name, aliases: Mapping[str, str]) -> str:
         """Return the name of a column; of a nested query in FROM, here or further out, by its place in that query."""
@@ -325,6 +354,13 @@ class _Renderer:
             first_of |= dict.fromkeys(names, least)
             first_of = {name: least if first in firsts else first for name, first in first_of.items()}
         return first_of
+
+
+def _have_the_same_types(left: Query, right: Query) -> bool:
+    """Return whether the columns of two queries are columns of tables of which equal values are the same."""
+    if not isinstance(left, Block) or not isinstance(right, Block):
+        return False
+    return all(map(have_one_family, left.select, right.select))
 
 
 def _same_operands(term: Term, operator: str) -> Iterator[Term]:

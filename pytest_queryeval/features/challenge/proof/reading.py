@@ -20,12 +20,13 @@ from pytest_queryeval.features.challenge.proof.query import (
     SetOperation,
     Term,
     UnprovableError,
+    columns_of,
     conjuncts,
     nodes,
     without_columns,
 )
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.trees.columns import Columns, Names, common_query
+from pytest_queryeval.languages.sql.trees.columns import ROW_IDS, Columns, Names, common_query
 from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 
 MAX_NODES = 400
@@ -62,7 +63,13 @@ _PURE = (
 )
 
 
-_ONE_LEVEL = (exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Between, exp.Is, exp.Glob)
+_COMPARISONS = (
+    *(exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Between, exp.Is, exp.Glob),
+    *(exp.LT, exp.LTE, exp.GT, exp.GTE),
+)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+# Numbers that no engine rounds, also where it compares them with integers.
+_PLAIN_NUMBER = re.compile(r"\d{1,18}|\d{1,9}\.\d{1,6}")
 _OPERAND_ENDS = frozenset(
     (
         *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN),
@@ -90,28 +97,43 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
     if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
         raise UnprovableError("a type that the parser takes for another one")
     _check_reading(shared_tree, parse_query(text, dialect).statements.tokens)
+    _check_binding(shared_tree, dialect)
     return _Reader(tables, columns, used, dialect).query(tree)
 
 
 def _check_reading(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Raise `UnprovableError` if the engine may read a query differently from the parser.
+    """Raise `UnprovableError` if the parser reads a text differently from what it says.
 
-    The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
-    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`. `=`, `IN`, `LIKE`, `BETWEEN` and `IS` bind
-    equally in SQLite.
+    It drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
+    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`, and `1_000` for a number with an
+    alias.
     """
-    words = ["" if token.token_type is TokenType.STRING else token.text.lower() for token in tokens]
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
+    words = ["" if token.token_type in quoted else token.text.lower() for token in tokens]
     for previous, token in pairwise(tokens):
         if token.token_type is TokenType.PLUS and previous.token_type not in _OPERAND_ENDS:
             raise UnprovableError("a sign +")
+        if previous.token_type is TokenType.NUMBER and previous.end + 1 == token.start and token.text[0].isidentifier():
+            raise UnprovableError("letters after a number")
     if any(triple == ("in", "(", "(") for triple in zip(words, words[1:], words[2:], strict=False)):
         raise UnprovableError("IN ((")
-    for node_type, spellings in ((exp.Cast, {"cast", "try_cast", "::"}), (exp.Mod, {"%"})):
-        if len(list(tree.find_all(node_type))) != sum(word in spellings for word in words):
+    casts = sum(pair in (("cast", "("), ("try_cast", "(")) for pair in pairwise(words)) + words.count("::")
+    for node_type, count_in_text in ((exp.Cast, casts), (exp.Mod, words.count("%"))):
+        if len(list(tree.find_all(node_type))) != count_in_text:
             raise UnprovableError(f"a function that the parser takes for {node_type.__name__.upper()}")
-    for node in tree.find_all(*_ONE_LEVEL):
-        if any(isinstance(operand, (*_ONE_LEVEL, exp.Not)) for operand in node.iter_expressions()):
-            raise UnprovableError("comparisons of comparisons without parentheses")
+
+
+def _check_binding(tree: exp.Expr, dialect: str) -> None:
+    """Raise `UnprovableError` for operators without parentheses that an engine may bind differently from the parser.
+
+    These are comparisons of comparisons, and in SQLite `||` beside arithmetic.
+    """
+    for node in tree.find_all(*_COMPARISONS):
+        if any(isinstance(operand, (*_COMPARISONS, exp.Not)) for operand in node.iter_expressions()):
+            raise UnprovableError("comparisons of comparisons")
+    for node in tree.find_all(exp.DPipe) if dialect == "sqlite" else ():
+        if any(isinstance(beside, _ARITHMETIC) for beside in (node.parent, *node.iter_expressions())):
+            raise UnprovableError("|| beside arithmetic")
 
 
 class _Reader:
@@ -183,8 +205,7 @@ class _Reader:
             limit=_number(select.args.get("limit")),
             offset=_number(select.args.get("offset")) or 0,
         )
-        if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
-            raise UnprovableError("an aggregate in WHERE")
+        _check_aggregates(block)
         return block
 
     def _from(self, select: exp.Select, names: Names) -> tuple[dict[str, str | Query], list[Term], list[OuterJoin]]:
@@ -206,7 +227,7 @@ class _Reader:
             if extra := _extra(join, {"this", "on", "side", "kind"}):
                 raise UnprovableError(f"JOIN {extra}")
             conditions = conjuncts(self._term(join.args["on"])) if join.args.get("on") is not None else []
-            if join.side == "LEFT":
+            if join.side == "LEFT" and join.kind in ("", "OUTER"):
                 outer_joins.append(OuterJoin(alias=unique_alias, conditions=tuple(conditions)))
             elif join.side or join.kind not in ("", "INNER", "CROSS") or outer_joins:
                 raise UnprovableError("JOIN")
@@ -231,17 +252,28 @@ class _Reader:
             reader = copy(self)
             reader._aliases = {}  # each use has columns of its own
             return _with_distinct_names(reader.query(common.this))
-        if node.name.lower() not in self._tables:
-            raise UnprovableError("an unknown table")
-        if any(column.is_collated for column in self._tables[node.name.lower()].columns):
-            raise UnprovableError("a collation, by which texts that differ may be equal")
+        self._check_table(node)
         return node.name.lower()
+
+    def _check_table(self, node: exp.Table) -> None:
+        """Raise `UnprovableError` if a name is not that of a table, or if equal names or values in it may differ."""
+        name = node.name.lower()
+        if name not in self._tables:
+            raise UnprovableError("an unknown table")
+        if any(common.alias.lower() == name for common in node.root().find_all(exp.CTE)):
+            raise UnprovableError("a query of WITH that may read itself or one after it")
+        columns = self._tables[name].columns
+        if any(column.is_collated for column in columns):
+            raise UnprovableError("a collation, by which texts that differ may be equal")
+        if len({column.name.lower() for column in columns}) < len(columns):
+            raise UnprovableError("columns that differ in the case of their names")
 
     def _items(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
         """Yield the selected expressions with their names, `*` as the columns that it stands for."""
         for item in select.expressions:
             if not item.is_star or isinstance(item.unalias(), exp.Count):
-                yield self._term(item.unalias()), item.alias_or_name.lower()
+                is_named = isinstance(item, exp.Alias | exp.Column)
+                yield self._term(item.unalias()), item.alias_or_name.lower() if is_named else ""
                 continue
             star = item.this if isinstance(item, exp.Column) else item
             if any(star.args.values()):
@@ -255,6 +287,7 @@ class _Reader:
 
     def _key(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
         """Return a key of GROUP BY or ORDER BY, which may be a selected expression by its alias or place."""
+        node = node.unnest()
         if isinstance(node, exp.Literal):
             if node.is_string or not node.name.isdecimal() or not 0 < int(node.name) <= len(items):
                 raise UnprovableError("a constant as a key")
@@ -300,6 +333,11 @@ class _Reader:
             raise UnprovableError("an unknown column")
         if not column.table and len(names.owners(name)) > 1:
             raise UnprovableError("an ambiguous column")
+        inner = self._columns.names_at(column)
+        while not column.table and inner is not None and inner is not names:
+            if name in inner.aliases or name in ROW_IDS:
+                raise UnprovableError("a name of a column of a query around, and of something nearer")
+            inner = inner.outer
         clause = column.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Where, exp.Select)
         aliased = None if column.table or isinstance(clause, exp.Select) else names.aliases.get(name)
         if aliased is not None and not (isinstance(aliased, exp.Column) and aliased.name.lower() == name):
@@ -311,7 +349,10 @@ class _Reader:
         origin = self._columns.origin(names, alias, name)
         columns = self._tables[origin[0]].columns if origin is not None else ()
         declared = next((column.type for column in columns if origin and column.name.lower() == origin[1]), "")
-        return "column", self._alias(names, alias), name, family_of(declared, self._dialect)
+        family = family_of(declared, self._dialect)
+        if origin is not None and not family and self._dialect == "sqlite":
+            raise UnprovableError("a column without a type, in which 1 and 1.0 are equal")
+        return "column", self._alias(names, alias), name, family
 
     def _count(self) -> None:
         """Raise `UnprovableError` if too much has been read: queries of WITH are read at each use."""
@@ -378,7 +419,11 @@ class _Reader:
                     yield f"{name}={item}"
 
     def _literal(self, node: exp.Literal) -> Term:
-        return ("text", node.name) if node.is_string else ("number", node.name.lstrip("0") or "0")
+        if node.is_string:
+            return "text", node.name
+        if not _PLAIN_NUMBER.fullmatch(node.name):
+            raise UnprovableError("a number that may be rounded")
+        return "number", node.name.lstrip("0") or "0"
 
     def _aggregate(self, node: exp.Expr) -> Term:
         if _extra(node, {"this", "big_int"}):
@@ -406,6 +451,16 @@ class _Reader:
         return equalities[0] if len(equalities) == 1 else ("or", *equalities)
 
 
+def _check_aggregates(block: Block) -> None:
+    """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
+    if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
+        raise UnprovableError("an aggregate in WHERE")
+    for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
+        aliases = {alias for alias, _ in columns_of(aggregate)}
+        if aliases and aliases.isdisjoint(block.tables):
+            raise UnprovableError("an aggregate of a query around the SELECT")
+
+
 def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
     """Raise `UnprovableError` unless comparing with all items at once equals comparing with each of them alone.
 
@@ -420,9 +475,9 @@ def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
 
 
 def _with_distinct_names(query: Query) -> Query:
-    """Return a query of FROM; raise `UnprovableError` if two of its columns have the same name."""
-    if isinstance(query, Block) and len({*query.names}) < len(query.names):
-        raise UnprovableError("columns with one name")
+    """Return a query of FROM; raise `UnprovableError` if two of its columns have the same name, or one has none."""
+    if isinstance(query, Block) and ("" in query.names or len({*query.names}) < len(query.names)):
+        raise UnprovableError("columns with one name or none")
     return query
 
 

@@ -313,10 +313,11 @@ def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
 def having_on_keys(block: Block, tables: Tables) -> Block | None:
     """Move a condition of HAVING to WHERE.
 
-    Condition: there is GROUP BY, and the condition has no aggregates and no columns but the keys [1].
+    Condition: there is GROUP BY, and the condition has no aggregates and no columns but keys of which equal values are
+    the same [1].
     """
     for place, condition in enumerate(block.having if block.group is not None else ()):
-        keys = {name_of(key) for key in block.group or () if key[0] == "column"}
+        keys = {name_of(key) for key in block.group or () if have_one_family(key, key)}
         if any(node[0] in AGGREGATES for node in nodes(condition)) or not {*columns_of(condition)} <= keys:
             continue
         having = block.having[:place] + block.having[place + 1 :]

@@ -19,6 +19,9 @@ _INTEGER = re.compile(
     r"""["`\]]?\s+INTEGER\s*(?:[,)]|\b(?:PRIMARY|NOT|NULL|UNIQUE|CHECK|DEFAULT|CONSTRAINT|REFERENCES)\b)""",
     re.IGNORECASE,
 )
+# Columns, those of SQLite without a type among them, and what else is declared beside them there.
+_COLUMNS = (exp.ColumnDef, exp.Identifier, exp.Literal)
+_CONSTRAINTS = (exp.Constraint, exp.ColumnConstraintKind, exp.PrimaryKey, exp.ForeignKey)
 _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 
 
@@ -39,8 +42,12 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     except Exception:  # noqa: BLE001 - the parser fails with any error on what it does not know
         return {}
     created = [statement for statement in statements if isinstance(statement, exp.Create)]
-    tables_created = (_table(statement, ddl if dialect == "sqlite" else "") for statement in created)
-    tables = {table.name: table for table in tables_created if table is not None}
+    definitions: dict[str, TableDefinition | None] = {}  # of the first table or view of each name: DuckDB's schema main
+    for statement in created:
+        if statement.kind in ("TABLE", "VIEW"):
+            name = (statement.find(exp.Table) or statement).name.lower()
+            definitions.setdefault(name, _table(statement, ddl if dialect == "sqlite" else ""))
+    tables = {name: table for name, table in definitions.items() if table is not None}
     for name, columns in filter(None, map(_unique_index, created)):
         if name in tables:
             tables[name] = tables[name]._replace(unique=(*tables[name].unique, columns))
@@ -56,11 +63,11 @@ def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
     unique: list[tuple[str, ...]] = []
     foreign: list[ForeignKey] = []
     not_null: set[str] = set()
-    columns: list[ColumnDefinition] = []
+    if sqlite_ddl and not all(isinstance(item, (*_COLUMNS, *_CONSTRAINTS)) for item in declared.expressions):
+        return None
+    columns = [_column(item, sqlite_ddl) for item in declared.expressions if isinstance(item, _COLUMNS)]
     for item, column_name in _constraints(declared):
         match item:
-            case exp.ColumnDef():
-                columns.append(_column(item, sqlite_ddl))
             case exp.PrimaryKeyColumnConstraint():
                 primary = (column_name,)
             case exp.PrimaryKey():
@@ -86,7 +93,9 @@ def _table(statement: exp.Create, sqlite_ddl: str) -> TableDefinition | None:
     )
 
 
-def _column(column: exp.ColumnDef, sqlite_ddl: str) -> ColumnDefinition:
+def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
+    if not isinstance(column, exp.ColumnDef):
+        return ColumnDefinition(column.name)
     declared_type = column.kind.sql() if column.kind is not None else ""
     is_collated = any(isinstance(constraint.kind, exp.CollateColumnConstraint) for constraint in column.constraints)
     type_ = "STRING" if _STRING.match(_text_after_name(column, sqlite_ddl)) else declared_type

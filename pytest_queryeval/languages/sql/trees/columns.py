@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Column
 
+ROW_IDS = frozenset(("rowid", "oid", "_rowid_"))  # columns of all tables of SQLite
 _QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
 
 
@@ -85,9 +86,18 @@ class Names:
         name = column.name.lower()
         if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:
             return False
-        if name in self.aliases or self.find_known(name):
+        if name in ROW_IDS or self._has_alias(name) or self.find_known(name):
             return False
         return not name.isidentifier() or self._knows_all_columns
+
+    def _has_alias(self, name: str) -> bool:
+        """Return whether a name may be that of a selected expression, here or further out.
+
+        The name is its alias, or in a query around it the text of the expression.
+        """
+        if name in self.aliases or any("" in (source.columns or ()) for source in self.sources.values()):
+            return True
+        return self.outer is not None and self.outer._has_alias(name)
 
     def joined(self, join: exp.Join) -> tuple[list[str], str]:
         """Return the items on the left of a join, and the first one that it adds."""
