@@ -196,8 +196,9 @@ class GoldReview:
 
 
 def _shown_group(group: AnswerGroup, case: Case) -> JsonObject:
-    query, has_own_source = group.execution.query, case.settings.gold_source is not None  # then it can be no gold
-    item = None if query is None or has_own_source else answer_item(query, case)
+    query = group.execution.query
+    runs_as_gold = case.settings.gold_source is None  # else it is a query of another database
+    item = answer_item(query, case) if query is not None and runs_as_gold else None
     return {
         "systems": group.systems,
         "query": query,
