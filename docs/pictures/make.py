@@ -95,7 +95,6 @@ class Browser:
         self._resize(width, height)
         self._driver.get(url)
         self._driver.execute_script("localStorage.setItem('queryeval-review-name', 'anna')")
-        self._driver.execute_script("localStorage.setItem('queryeval-review-schema', 'closed')")
         self._driver.get(url)
         wait = WebDriverWait(self._driver, SECONDS)
         wait.until(lambda driver: driver.execute_script(IS_SHOWN))

@@ -21,6 +21,7 @@ from pytest_queryeval.reports import write_report
 pytestmark = pytest.mark.process
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
 MARKUP = "<img src=//host.test/x onerror=\"document.title='obeyed'\"></script><script>document.title='obeyed'</script>"
+SCRIPT = f"{'shop_' * 20}.sql"  # wider than a narrow page
 CHEAPEST = "SELECT name FROM product WHERE price = (SELECT min(price) FROM product)"
 CASES = [
     {"id": "cheapest", "question": "Which products are cheapest?", "gold": "SELECT name FROM product LIMIT 1"},
@@ -51,7 +52,7 @@ def shop(tmp_path_factory):
     folder, before = tmp_path_factory.mktemp("shop"), Path.cwd()
     os.chdir(folder)
     try:
-        Path("shop.sql").write_text(SHOP, encoding="utf-8")
+        Path(SCRIPT).write_text(SHOP, encoding="utf-8")
         for n, answers in enumerate(ANSWERS):
             write_suite([*answers, *(case["gold"] for case in CASES[2:])])
             write_report(evaluate(load_cases("."), name=f"model {n} {MARKUP}", cause="off"), Path(f"{n:02}.json"))
@@ -66,7 +67,7 @@ def write_suite(predictions):
         json.dumps(case if predicted is None else {**case, "predicted": predicted})
         for case, predicted in zip(CASES, predictions, strict=True)
     ]
-    head = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews/*.jsonl\ncases:\n"
+    head = f"kind: sql\nsource: {{sqlite: {{script: {SCRIPT}}}}}\nreviews: reviews/*.jsonl\ncases:\n"
     text = head + "".join(f"  - {line}\n" for line in lines)
     Path("s.queryeval.yaml").write_text(text, encoding="utf-8")
 
@@ -129,7 +130,7 @@ def test_golds_are_reviewed_by_keyboard_alone(browser, shop, server):
 
     press(browser, "1")
     assert browser.text("#marked") == "Marked right: 1"
-    press(browser, "n", "two of them", Keys.ESCAPE, "w")
+    press(browser, "n", "two of them", Keys.ENTER, "w")
     wait_for(browser, "markup")
     assert browser.text("#status") == "cheapest: wrong, 1 right answer."
     assert browser.text("#progress") == "1 of 5 decided"

@@ -256,7 +256,7 @@ function queryBox() {
 function schemaOf({ schema, kind }) {
   if (!schema) return null;
   const folded = make("details", { class: "schema" }, make("summary", { "aria-keyshortcuts": "s" }, make("kbd", {}, "s"), " Schema"), coloured(tokens(schema, kind), "mark"));
-  folded.open = remembered("schema") !== "closed";
+  folded.open = remembered("schema") === "open"; // at first closed: gold and the answers to compare come in sight
   folded.addEventListener("toggle", () => remembered("schema", folded.open ? "open" : "closed"));
   return folded;
 }
@@ -513,6 +513,7 @@ async function start() {
   for (const id of ["show", "reason", "search"]) at(id).addEventListener("input", showList);
   for (const id of ["filters", "decision"]) at(id).addEventListener("submit", (event) => event.preventDefault());
   at("filters").addEventListener("submit", openFirstMatch);
+  at("decision").addEventListener("submit", () => at("title")?.focus()); // Enter in the note
   addEventListener("keydown", pressed);
   addEventListener("hashchange", () => {
     const place = Number(stateOf(location.hash).get("case"));

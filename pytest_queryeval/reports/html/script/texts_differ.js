@@ -36,8 +36,13 @@ function tokens(text, kind) {
   return Array.from(text.matchAll(TOKENS.get(kind) ?? OTHER_TOKENS), (match) => {
     const [sort] = Object.entries(match.groups).find(([, found]) => found !== undefined);
     const isWord = sort === "word" && isQuery && WORDS.has(match[0].toLowerCase());
-    return { text: match[0], sort: isWord ? "keyword" : sort, key: isWord ? match[0].toLowerCase() : match[0] };
+    return { text: match[0], sort: isWord ? "keyword" : sort, key: kind === "sql" ? sqlKey(match[0], sort) : isWord ? match[0].toLowerCase() : match[0] };
   });
+}
+
+// What is the same token in SQL: the letter case of names does not matter, nor whether they stand in backticks.
+function sqlKey(text, sort) {
+  return sort === "word" || text.startsWith("`") ? text.replaceAll("`", "").toLowerCase() : text;
 }
 
 // Sets `alone` on the tokens that the other text does not have in this order; false where the texts have too little in common.
