@@ -4,7 +4,11 @@ A planted gold is a mutant of the true one, drawn at random among those that ans
 against it. Prints how many of 100 are among the first 100 and 150 cases, as means over ten seeds: without the cases that
 are not planted and stand among the first 60 of the true golds, many of which are wrong, and with them; the same for plain
 counts, which are systems that agree against gold less those that agree with it. Then what `value-not-in-data` finds, and
-its time. Needs QUERYEVAL_CONFORMANCE: `python -m benchmarks.bench_review [SEEDS]`.
+its time. Needs QUERYEVAL_CONFORMANCE: `python -m benchmarks.bench_review [FIRST_SEED]`, by default 0.
+
+`python -m benchmarks.bench_review calibrate` fits the weights of the ranking to errors that are planted with ten other
+seeds, from CALIBRATION_SEED on: a logistic regression of whether a gold is planted on the signs that it is wrong, with
+PENALTY times the squares of the weights. The chosen weights are given, in units of the weight of a system against gold.
 """
 
 from __future__ import annotations
@@ -15,62 +19,116 @@ import random
 import resource
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
+from typing import TypeAlias
+
+import numpy as np
+from scipy.optimize import minimize
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.gold_rules import check_golds
-from pytest_queryeval.features.review.ranking import RankedCase, examine_case
+from pytest_queryeval.features.review.ranking import CHOSEN_WEIGHTS, FITTED_WEIGHTS, RankedCase, examine_case
 from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.features.strength.case_strength import measure_strength
 
+Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 SYSTEMS = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
 PLANTED = 100
 SUSPECTS = 60  # of the true golds
 FIRST = (100, 150)
+SEEDS = 10
+CALIBRATION_SEED = 100
+PENALTY = 0.05
+
+
+@dataclass(frozen=True)
+class Planting:
+    """The true golds, and for each seed those that are planted, examined, by the ids of their cases."""
+
+    true_golds: Mapping[str, RankedCase]
+    planted: Sequence[Mapping[str, RankedCase]]
 
 
 def main() -> None:
     spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
-    seeds = int(sys.argv[1]) if sys.argv[1:] else 10
+    argument = sys.argv[1] if sys.argv[1:] else "0"
+    first_seed = CALIBRATION_SEED if argument == "calibrate" else int(argument)
     records = {name: read_jsonl(spider / f"{name}.jsonl") for name in SYSTEMS}
-    answers = {
-        str(record["idx"]): {
-            name: SystemAnswer(prediction=QueryOrAnswer(query=records[name][place]["predicted"])) for name in SYSTEMS
-        }
-        for place, record in enumerate(records[SYSTEMS[0]])
-    }
     with tempfile.TemporaryDirectory() as folder, Session() as session:
         cases = load(Path(folder), spider, records[SYSTEMS[0]])
-        report_value_rule(cases)
-        examined = {id_: examine_case(case, id_, answers[id_], session) for id_, case in cases.items()}
-        planted_golds: dict[tuple[str, str], RankedCase] = {}
-        mutants: dict[str, list[str]] = {}
-        found: dict[str, list[int]] = {}
-        for seed in range(seeds):
-            planted = plant(cases, mutants, random.Random(seed), session)
-            for id_, query in planted.items():
-                if (id_, query) not in planted_golds:
-                    case = replace(cases[id_], golds=(QueryOrAnswer(query=query),))
-                    planted_golds[id_, query] = examine_case(case, id_, answers[id_], session)
-            ranked = examined | {id_: planted_golds[id_, query] for id_, query in planted.items()}
-            for name, key in {"ranking": doubt, "plain counts": plain_count}.items():
-                suspects = set(first(examined, key)[:SUSPECTS]) - planted.keys()
-                order = first(ranked, key)
-                for part, ids in {
-                    "without suspects": [id_ for id_ in order if id_ not in suspects],
-                    "with them": order,
-                }.items():
-                    counts = [sum(id_ in planted for id_ in ids[:number]) for number in FIRST]
-                    found[f"{name}, {part}"] = [
-                        a + b for a, b in zip(found.get(f"{name}, {part}", [0, 0]), counts, strict=True)
-                    ]
-    for name, totals in found.items():
-        shares = " / ".join(f"{total / seeds / PLANTED:.1%}" for total in totals)
-        print(f"{name}: {shares} among the first {FIRST[0]} / {FIRST[1]}")
+        planting = examine(cases, records, first_seed, session)
+        if argument == "calibrate":
+            calibrate(planting)
+        else:
+            report_value_rule(cases)
+        report_ranking(planting)
+
+
+def examine(
+    cases: Mapping[str, Case], records: Mapping[str, list[dict[str, str]]], first_seed: int, session: Session
+) -> Planting:
+    answers = {
+        id_: {name: SystemAnswer(prediction=QueryOrAnswer(query=records[name][place]["predicted"])) for name in SYSTEMS}
+        for place, id_ in enumerate(cases)
+    }
+    mutants: dict[str, list[str]] = {}
+    examined: dict[tuple[str, str], RankedCase] = {}
+    planted: list[Mapping[str, RankedCase]] = []
+    for seed in range(first_seed, first_seed + SEEDS):
+        golds = plant(cases, mutants, random.Random(seed), session)
+        for id_, query in golds.items():
+            if (id_, query) not in examined:
+                case = replace(cases[id_], golds=(QueryOrAnswer(query=query),))
+                examined[id_, query] = examine_case(case, id_, answers[id_], session)
+        planted.append({id_: examined[id_, query] for id_, query in golds.items()})
+    true_golds = {id_: examine_case(case, id_, answers[id_], session) for id_, case in cases.items()}
+    return Planting(true_golds, planted)
+
+
+def report_ranking(planting: Planting) -> None:
+    """Print how many of the planted golds stand among the first."""
+    for name, key in {"ranking": doubt, "plain counts": plain_count}.items():
+        suspects = first(planting.true_golds, key)[:SUSPECTS]
+        shares: dict[str, list[list[float]]] = {"without suspects": [], "with them": []}
+        for planted in planting.planted:
+            order = first({**planting.true_golds, **planted}, key)
+            left_out = set(suspects) - planted.keys()
+            for part, ids in zip(shares, ([id_ for id_ in order if id_ not in left_out], order), strict=True):
+                shares[part].append([sum(id_ in planted for id_ in ids[:number]) / PLANTED for number in FIRST])
+        for part, by_seed in shares.items():
+            means = " / ".join(f"{fmean(values):.1%}" for values in zip(*by_seed, strict=True))
+            print(f"{name}, {part}: {means} among the first {FIRST[0]} / {FIRST[1]}")
+
+
+def calibrate(planting: Planting) -> None:
+    """Print the weights that a logistic regression fits to the planted golds, beside those of the ranking."""
+    signs = [*FITTED_WEIGHTS]
+    examples = [
+        (ranked, id_ in planted)
+        for planted in planting.planted
+        for id_, ranked in {**planting.true_golds, **planted}.items()
+    ]
+    amounts = np.array([[ranked.signs.get(sign, 0.0) for sign in signs] for ranked, _ in examples])
+    chosen_doubt = np.array(
+        [sum(CHOSEN_WEIGHTS.get(sign, 0.0) * n for sign, n in ranked.signs.items()) for ranked, _ in examples]
+    )
+    side = np.array([1.0 if is_planted else -1.0 for _, is_planted in examples])
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        margins = side * (amounts @ weights[1:] + chosen_doubt + weights[0])
+        slopes = -side / (1 + np.exp(margins)) / SEEDS
+        penalty = PENALTY * float(weights[1:] @ weights[1:])
+        gradient = np.concatenate([[slopes.sum()], amounts.T @ slopes + 2 * PENALTY * weights[1:]])
+        return float(np.logaddexp(0, -margins).sum()) / SEEDS + penalty, gradient
+
+    _, *weights = minimize(loss, np.zeros(len(signs) + 1), jac=True, method="L-BFGS-B").x
+    for sign, weight in zip(signs, weights, strict=True):
+        print(f"{sign}: {weight:.2f} (the ranking has {FITTED_WEIGHTS[sign]})")
 
 
 def read_jsonl(path: Path) -> list[dict[str, str]]:

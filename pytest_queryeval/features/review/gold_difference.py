@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from math import log2
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.comparison.equality import equal_tables, project
@@ -17,7 +20,9 @@ from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.languages import KINDS
 
 MAX_QUERIES = 3  # of an answer, for which edits are looked for
-DifferenceKind: TypeAlias = Literal["duplicates", "order", "columns", "letter case"]
+FAR_WORDS = 32  # between texts that have nothing to do with each other
+DifferenceKind: TypeAlias = Literal["duplicates", "order", "columns", "letter case", "no rows"]
+_WORD = re.compile(r"'[^']*'|\w+|[^\w\s]")
 # The settings of a comparison by which two answers that differ in nothing else are equal.
 _ALLOWANCES: tuple[tuple[DifferenceKind, dict[str, Any]], ...] = (
     ("order", {"row_order": "ignore"}),
@@ -60,12 +65,53 @@ def _causes(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Iterator
             yield cause
 
 
+def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> float:
+    """Return how often FAR_WORDS are halved until only the words remain that gold has to change, and one; at least 0.
+
+    These are the words that differ between gold and its query after the edits of `cause`, which lead to the answer of
+    the group, or a query of the group that is nearer. 0 where an answer has no text, as a table.
+    """
+    text = _text(gold, gold.execution.query)
+    texts = [_text(group, query) for query in group.queries[:MAX_QUERIES]]
+    if cause is not None and cause.repaired_query is not None:
+        texts.append(_text(gold, cause.repaired_query))
+    distances = [_differing_words(text, other_text) for other_text in texts if text and other_text]
+    return max(0.0, log2(FAR_WORDS / (1 + min(distances)))) if distances else 0.0
+
+
+def shares_query(group: AnswerGroup) -> bool:
+    """Return whether two systems with an answer wrote the same query, but for its layout."""
+    texts = [_text(group, query) for query in group.queries[:MAX_QUERIES]]
+    return len(group.queries) < len(group.systems) or len(set(texts)) < len(texts)
+
+
+def _text(group: AnswerGroup, query: str | None) -> str:
+    """Return a query in its normal layout, or without one the text of the answer; empty for a table."""
+    settings, answer = group.case.settings, group.execution.answer
+    kind = KINDS[settings.kind]
+    if query is not None and kind.has_queries:
+        return kind.normal_text(query, settings.dialect)
+    return (answer is not None and kind.text(answer)) or ""
+
+
+def _differing_words(text: str, other_text: str) -> int:
+    """Return how many words one text has and the other has not.
+
+    >>> _differing_words("SELECT a FROM t WHERE b > 'x y'", "SELECT a FROM t WHERE b < 'x z'")
+    4
+    """
+    words, other_words = Counter(_WORD.findall(text)), Counter(_WORD.findall(other_text))
+    return ((words - other_words) + (other_words - words)).total()
+
+
 def difference_kind(gold: AnswerGroup, group: AnswerGroup) -> DifferenceKind | None:
     """Return the only thing in which two answers differ; None if they differ in more, or in something else."""
     answer, other_answer = gold.execution.answer, group.execution.answer
     if not isinstance(answer, Table) or not isinstance(other_answer, Table):
         return None
     answer = project(answer, gold.case.settings.policy.gold_columns)
+    if answer.rows and not other_answer.rows:
+        return "no rows"
     policy = replace(gold.case.settings.policy, gold_columns=())
     for kind, allowance in _ALLOWANCES:
         if kind == "columns" and not (answer.rows and other_answer.rows):

@@ -1,13 +1,13 @@
 """Ranks cases by how likely their golds are wrong, each with the evidence: which golds to look at first.
 
-Doubt is a sum of weights, in systems that give the same answer against gold. They were chosen by planted errors
-(`benchmarks/bench_review.py`): a system that answers as gold does counts as two against it, and the fewer edits lead
-from gold to what systems agree on, the likelier gold is wrong. To weight systems by their reliability, by the model of
-Dawid and Skene, ranks planted errors no better.
+Doubt is a sum of log-odds: each sign that a gold is wrong counts by its weight, in systems that give the same answer
+against gold. The weights are those of a logistic regression on planted errors, `benchmarks/bench_review.py calibrate`,
+rounded. To weight systems by their reliability, by the model of Dawid and Skene, ranks planted errors no better.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,11 +15,18 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CausingEditReport
 from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.findings import CHECK_RULES
 from pytest_queryeval.core.model import Case, Review
 from pytest_queryeval.evaluation.gold_checks import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup, group_answers
-from pytest_queryeval.features.review.gold_difference import DifferenceKind, difference_kind, smallest_edit
+from pytest_queryeval.features.review.gold_difference import (
+    DifferenceKind,
+    closeness,
+    difference_kind,
+    shares_query,
+    smallest_edit,
+)
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.reports.story import edit_text
@@ -28,31 +35,42 @@ from pytest_queryeval.text.truncation import one_line
 
 EvidenceKind: TypeAlias = Literal["audit", "challenge", "systems", "edit", "check", "tie"]
 MESSAGE_CHARACTERS = 1_000
-WEIGHT_OF_AUDIT = 1_000.0  # before all other evidence
-WEIGHT_WITH_GOLD = -2.0  # of a system
-WEIGHT_OF_OTHERS = 0.5  # of a system with an answer that is neither gold's nor the most common other one
-WEIGHT_OF_ORDER = 1.0  # of a system that orders rows that gold leaves in any order
-WEIGHT_OF_REFUTATION = 1.0
-WEIGHT_OF_TIES = 0.1
-WEIGHTS_OF_EDITS = {1: 1.5, 2: 0.5}  # by the number of those that have an effect on the data
-WEIGHTS_OF_DIFFERENCES: Mapping[DifferenceKind, float] = {"duplicates": -1.0, "columns": -1.0}  # often ambiguous
-# Of rules of `queryeval check`; the others say nothing on whether gold answers the question.
-WEIGHTS_OF_RULES: Mapping[str, float] = {
+# Of signs that the planted errors have. How near gold and the other answers are counts in halvings, see `closeness`.
+FITTED_WEIGHTS: Mapping[str, float] = {
+    "against": 1.0,  # of a system with the most common other answer
+    "other": 0.5,  # of a system with an answer that is neither gold's nor the most common other one
+    "with gold": -2.0,  # of a system with gold's answer
+    "ordering": 3.0,  # of a system that orders rows that gold leaves in any order
+    "closeness": 0.75,
+    "same query": 0.5,  # of two systems with the most common other answer
+    "duplicates": -2.0,  # often ambiguous
+    "no rows": -0.5,  # systems often guess a value that the data do not have
+    "gold-empty": 2.0,
+    "constant-result": 0.25,
+    "limit-tie": 0.25,
+}
+# Of signs that no planted error has, or too few: chosen by what they say.
+CHOSEN_WEIGHTS: Mapping[str, float] = {
+    "audit": 1_000.0,  # before all other evidence
+    "columns": -1.0,  # often ambiguous
+    "tie": 0.1,
+    "refutation": 1.0,
     "gold-fails": 3.0,
-    "gold-empty": 1.0,
-    "constant-result": 1.0,
     "text-order": 1.0,
     "value-not-in-data": 1.0,
     "unknown-term": 1.0,
     "lost-answer": 1.0,
     "moving-gold": 0.25,
-    "limit-tie": 0.25,
 }
+WEIGHTS: Mapping[str, float] = {**FITTED_WEIGHTS, **CHOSEN_WEIGHTS}
+# Of `queryeval check`; its other rules say nothing on whether gold answers the question.
+RULES = frozenset(WEIGHTS) & CHECK_RULES.keys()
 DIFFERENCE_TEXTS: Mapping[DifferenceKind, str] = {
     "duplicates": "the answers differ in duplicates only",
     "order": "the answers differ in the order of rows only",
     "columns": "one answer has the columns of the other and more",
     "letter case": "the answers differ in letter case only",
+    "no rows": "their answer has no rows",
 }
 
 
@@ -102,12 +120,17 @@ class RankedCase:
     evidence: Sequence[Evidence]
     answers: Sequence[AnswerGroup]
     """Golds first, then the answers that most systems give, without rows; empty if they could not be compared."""
-    doubt: float
-    """How likely the gold is wrong, on a scale of its own."""
+    signs: Mapping[str, float]
+    """How much there is of each sign that has a weight."""
     problem: str = ""
     """Why answers could not be compared; empty if they were."""
     review: Review | None = None
     """What was decided on the golds."""
+
+    @property
+    def doubt(self) -> float:
+        """How likely the gold is wrong: log-odds, in systems that give the same answer against gold."""
+        return sum(WEIGHTS[sign] * amount for sign, amount in self.signs.items())
 
     @property
     def title(self) -> str:
@@ -117,7 +140,7 @@ class RankedCase:
         return f"{self.nodeid} (decided: {self.review.decision}, by {', '.join(self.review.reviewers)})"
 
 
-WeighedEvidence: TypeAlias = tuple[float, Evidence]
+EvidenceWithSigns: TypeAlias = tuple[Mapping[str, float], Evidence]
 
 
 def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
@@ -141,15 +164,17 @@ def examine_case(
     `answers` have the names of systems; `against_verdict` are sentences on judgements of people against the verdict.
     """
     review, case = case.review, case.without_review
-    evidence: list[WeighedEvidence] = [
-        (WEIGHT_OF_AUDIT, {"kind": "audit", "text": sentence}) for sentence in against_verdict
+    evidence: list[EvidenceWithSigns] = [
+        ({"audit": 1}, {"kind": "audit", "text": sentence}) for sentence in against_verdict
     ]
     groups: Sequence[AnswerGroup] = ()
-    doubt, problem = 0.0, ""
+    signs: Counter[str] = Counter()
+    problem = ""
     try:
         groups = _groups(case, answers, session)
         golds = [group for group in groups if group.is_gold]
-        doubt = _support(golds)
+        # Those that leave the order of rows open where gold does.
+        signs["with gold"] = sum(len(gold.systems) - len(gold.ordering_systems) for gold in golds)
         evidence += _evidence_of_golds(golds, len(answers))
         if other_answers := groups[len(golds) :]:
             evidence += _evidence_of_systems(golds[0], other_answers, len(answers), session)
@@ -163,13 +188,15 @@ def examine_case(
     for system, answer in answers.items():
         if answer.refuted_gold in queries:
             text = f"the query of {system} gives gold's answer on the data, and another on a small database"
-            evidence.append((WEIGHT_OF_REFUTATION, {"kind": "challenge", "text": text}))
+            evidence.append(({"refutation": 1}, {"kind": "challenge", "text": text}))
+    for signs_of_evidence, _ in evidence:
+        signs.update(signs_of_evidence)
     return RankedCase(
         case=case,
         nodeid=nodeid,
         evidence=[item for _, item in evidence],
         answers=groups,
-        doubt=doubt + sum(weight for weight, _ in evidence),
+        signs=signs,
         problem=problem,
         review=review,
     )
@@ -180,29 +207,30 @@ def _groups(case: Case, answers: Mapping[str, SystemAnswer], session: Session) -
     return sorted(group_answers(case, predictions, session), key=lambda group: (not group.is_gold, -len(group.systems)))
 
 
-def _support(golds: Sequence[AnswerGroup]) -> float:
-    """Return the weight of the systems that answer as gold does, and leave the order of rows open if gold does."""
-    return WEIGHT_WITH_GOLD * sum(len(gold.systems) - len(gold.ordering_systems) for gold in golds)
-
-
-def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[WeighedEvidence]:
+def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[EvidenceWithSigns]:
     """Yield what speaks against gold in the queries of `systems` with the same answer."""
     if ordering := sum(len(gold.ordering_systems) for gold in golds):
         text = f"{_count(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, gold does not"
-        yield WEIGHT_OF_ORDER * ordering, {"kind": "systems", "text": text}
+        yield {"ordering": ordering}, {"kind": "systems", "text": text}
     if tied := sum(len(gold.tied_systems) for gold in golds):
         text = f"{_count(tied, systems)} {'are' if tied > 1 else 'is'} right by a choice among rows that tie"
-        yield WEIGHT_OF_TIES, {"kind": "tie", "text": text}
+        yield {"tie": 1}, {"kind": "tie", "text": text}
 
 
 def _evidence_of_systems(
     gold: AnswerGroup, other_answers: Sequence[AnswerGroup], systems: int, session: Session
-) -> Iterator[WeighedEvidence]:
+) -> Iterator[EvidenceWithSigns]:
     """Yield what speaks against gold in the other answers of `systems`, the most common one first."""
     agreeing, *differing = (len(group.systems) for group in other_answers)
-    text = f"{_count(agreeing, systems)} {_contradiction(gold, other_answers[0])}"
-    yield agreeing + WEIGHT_OF_OTHERS * sum(differing), {"kind": "systems", "text": text}
     cause, kind = smallest_edit(gold, other_answers[0], session), difference_kind(gold, other_answers[0])
+    signs = {
+        "against": agreeing,
+        "other": sum(differing),
+        "closeness": closeness(gold, other_answers[0], cause),
+        "same query": shares_query(other_answers[0]),
+    }
+    text = f"{_count(agreeing, systems)} {_contradiction(gold, other_answers[0])}"
+    yield signs, {"kind": "systems", "text": text}
     edits: list[CausingEditReport] = []
     texts = [] if kind is None else [DIFFERENCE_TEXTS[kind]]
     if cause is not None:
@@ -211,11 +239,9 @@ def _evidence_of_systems(
         texts.insert(0, f"{pluralize(len(edits), 'edit')} from gold to theirs: {steps}")
     if texts:
         evidence: Evidence = {"kind": "edit", "text": "; ".join(texts), "edits": edits}
-        weight = 0.0 if cause is None else WEIGHTS_OF_EDITS.get(cause.size, 0.0)
         if kind is not None:
-            weight += WEIGHTS_OF_DIFFERENCES.get(kind, 0.0)
             evidence["difference"] = kind
-        yield weight, evidence
+        yield {kind: 1} if kind is not None and kind in WEIGHTS else {}, evidence
 
 
 def _count(number: int, systems: int) -> str:
@@ -232,16 +258,16 @@ def _contradiction(gold: AnswerGroup, against: AnswerGroup) -> str:
     return "give the same answer, gold another" if agree else "disagrees with gold"
 
 
-def _evidence_of_checks(case: Case, session: Session) -> Iterator[WeighedEvidence]:
+def _evidence_of_checks(case: Case, session: Session) -> Iterator[EvidenceWithSigns]:
     """Yield what `queryeval check` finds wrong with the golds; each rule counts once."""
     counted: set[str] = set()
     for name in GOLD_CHECKS.available():
-        for finding in GOLD_CHECKS[name](case, session, WEIGHTS_OF_RULES):
+        for finding in GOLD_CHECKS[name](case, session, RULES):
             if not finding.silenced:
-                weight = 0.0 if finding.rule in counted else WEIGHTS_OF_RULES[finding.rule]
+                signs = {} if finding.rule in counted else {finding.rule: 1}
                 counted.add(finding.rule)
                 text = one_line(finding.message, MESSAGE_CHARACTERS)
-                yield weight, {"kind": "check", "text": text, "rule": finding.rule}
+                yield signs, {"kind": "check", "text": text, "rule": finding.rule}
 
 
 def ranking_data(ranking: Sequence[RankedCase]) -> list[RankedCaseReport]:

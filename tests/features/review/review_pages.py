@@ -45,7 +45,7 @@ def gold_review(*queries, systems=("model a", "model b"), evidence=()):
                 AnswerGroup(case=case, execution=Execution(query=query), systems=tuple(systems), queries=(query,))
                 for query in queries
             ],
-            doubt=0.0,
+            signs={},
         )
         for nodeid, (_, case) in suites.items()
     ]

@@ -124,6 +124,32 @@ def test_the_fewer_edits_lead_from_gold_to_the_answer_the_greater_is_the_doubt(r
     assert [[len(item.get("edits", ())) for item in ranked.evidence] for ranked in ranking] == [[0, 1], [0, 2]]
 
 
+def test_an_edit_of_fewer_words_raises_the_doubt_more(rank):
+    golds = {
+        "long": f"{NAMES} WHERE price IN (SELECT max(price) FROM product WHERE name > 'a')",
+        "short": DEAR,
+        "far": f"{NAMES} ORDER BY price DESC, name DESC LIMIT 3",
+    }
+    cases = "".join(f"  - {{id: {name}, {gold(query)}}}\n" for name, query in golds.items())
+
+    ranking = rank(cases, {"a": dict.fromkeys(golds, answer(CHEAP))})
+
+    assert ranking[0].case.id == "short"
+    assert [ranked.signs["closeness"] > 0 for ranked in ranking] == [True, True, True]
+
+
+def test_texts_of_values_are_compared_where_there_is_no_query(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write("kind: json\ncases:\n  - {id: near, gold: {a: 1, b: 2}}\n  - {id: far, gold: {c: [3, 4, 5]}}\n")
+    with Session() as session:
+        ranking = rank_cases(
+            examine_case(case, case.id, {"s": answer('{"a": 1, "b": 3}')}, session)
+            for case in load_cases(path, require_prediction=False)
+        )
+
+    assert [ranked.case.id for ranked in ranking] == ["near", "far"]
+
+
 @pytest.mark.parametrize(
     ("query", "prediction", "difference"),
     [
@@ -133,7 +159,7 @@ def test_the_fewer_edits_lead_from_gold_to_the_answer_the_greater_is_the_doubt(r
         ("SELECT name, price FROM product", NAMES, "columns"),
         (NAMES, "SELECT upper(name) FROM product", "letter case"),
         (NAMES, CHEAP, None),
-        (NAMES, "SELECT name FROM product WHERE 0", None),
+        (NAMES, "SELECT name FROM product WHERE 0", "no rows"),
         ("SELECT name, price FROM product WHERE 0", "SELECT name FROM product WHERE 0", None),
     ],
 )
