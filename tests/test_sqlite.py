@@ -11,7 +11,7 @@ from hostile_sql import HOSTILE
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, SmallDatabase
 
 pytestmark = pytest.mark.process
 
@@ -413,3 +413,34 @@ def test_small_databases_of_one_script_have_their_own_rows_only_and_are_read_onl
     with pytest.raises(SourceError, match="UNIQUE constraint failed"):
         build({"t": [(1,), (1,)]}).execute("SELECT n FROM t", **limits)
     assert build({"t": [(3,)]}).execute("SELECT n FROM t", **limits).answer.rows == [(3,)]
+
+
+def compared(hosts, queries, states, timeout=5.0):
+    databases = [SmallDatabase("CREATE TABLE t (n UNIQUE)", {"t": rows}) for rows in states]
+    return ENGINES["sqlite"].compare(queries, databases, {}, hosts, timeout=timeout, max_rows=2)
+
+
+def test_two_queries_are_compared_in_several_databases_at_once(hosts):
+    states = [(1,)], [(1,), (2,)], [(1,), (1,)], [(-(2**63),)], [(1,), (2,), (3,)]
+
+    same, different, refused, failing, long = compared(
+        hosts, ("SELECT n FROM t", "SELECT min(n) + 0 * abs(n) AS n FROM t"), states
+    )
+
+    assert same is None
+    assert [execution.answer.rows for execution in different] == [[(1,), (2,)], [(1,)]]
+    assert isinstance(refused, SourceError)
+    assert "UNIQUE constraint failed" in str(refused)
+    assert [execution.error and execution.error.message for execution in failing] == [None, "integer overflow"]
+    assert long[0].error.message == "more than 2 rows"
+
+
+def test_queries_only_read_where_they_are_compared_and_a_late_one_ends_it(hosts):
+    (changed,) = compared(hosts, ("SELECT 1", "DELETE FROM t"), [[(1,)]])
+    endless = "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c"
+    queries = ("SELECT n FROM t", f"SELECT ({endless}) AS n FROM t")
+    empty, late = compared(hosts, queries, [[], [(1,)], [(2,)]], timeout=0.3)
+
+    assert changed[1].error.kind == "unsafe"
+    assert empty is None
+    assert (late[1].error.kind, late[1].error.message) == ("timeout", "no answer within 0.3 s")

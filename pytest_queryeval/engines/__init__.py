@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_columns
 from pytest_queryeval.core.errors import SettingError, SourceError
@@ -119,6 +119,36 @@ class BuilderWithRows(Protocol):
         """Open a new database made by `script`, with these plain values as the rows of its tables, in this order."""
 
 
+class SmallDatabase(NamedTuple):
+    """What a `Builder`, or with rows a `BuilderWithRows`, makes a small database of."""
+
+    script: str
+    rows: Mapping[str, Sequence[Row]] | None = None
+
+
+Comparison: TypeAlias = tuple[Execution, Execution] | SourceError | None
+"""Both executions in a small database, the error of one that cannot be made, None where the answers are the same."""
+
+
+class Comparer(Protocol):
+    """Runs two queries in several small databases at once."""
+
+    def __call__(
+        self,
+        queries: tuple[str, str],
+        databases: Sequence[SmallDatabase],
+        settings: Settings,
+        hosts: Hosts,
+        *,
+        timeout: float,
+        max_rows: int,
+    ) -> Sequence[Comparison]:
+        """Compare the answers in each database; both queries run for at most `timeout` seconds in all of them.
+
+        There are fewer comparisons than databases where a query is late, or ends the engine's process.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantFormat:
     """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
@@ -180,6 +210,8 @@ class EngineType:
     """Build small databases that distinguish queries; None if the engine cannot."""
     build_with_rows: BuilderWithRows | None = None
     """Build them by the script of their tables, and by rows; None if the script has to insert the rows."""
+    compare: Comparer | None = None
+    """Run two queries in several small databases at once; None if they run in one after the other."""
     variants: VariantFormat = VariantFormat()
     """How such databases are kept as variants of a source."""
 

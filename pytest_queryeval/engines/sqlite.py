@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
+from pytest_queryeval.engines import Comparison, EngineType, Settings, SmallDatabase, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, check_settings, file_path
 from pytest_queryeval.sandbox.host import Host, Hosts
@@ -44,6 +44,20 @@ def build_sqlite(
     What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
     """
     return DatabaseInMemory(script, hosts.shared(Host("sqlite", DRIVER)), rows)
+
+
+def compare_in_sqlite(
+    queries: tuple[str, str],
+    databases: Sequence[SmallDatabase],
+    settings: Settings,
+    hosts: Hosts,
+    *,
+    timeout: float,
+    max_rows: int,
+) -> Sequence[Comparison]:
+    """Run two queries in databases as `build_sqlite` opens them, with one request to the child."""
+    host = hosts.shared(Host("sqlite", DRIVER))
+    return host.compare(queries, [database._asdict() for database in databases], timeout=timeout, max_rows=max_rows)
 
 
 def run_script(script: Path, database: Path) -> None:
@@ -111,4 +125,5 @@ SQLITE = EngineType(
     fingerprint=FINGERPRINT,
     build=build_sqlite,
     build_with_rows=build_sqlite,
+    compare=compare_in_sqlite,
 )

@@ -156,7 +156,7 @@ class Driver(driver.TableDriver):
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
         if "script" in settings:
-            connection = self._in_memory(settings["script"], settings.get("rows", {}))
+            connection = self._in_memory(settings["script"], settings.get("rows") or {})
         else:
             connection = self._connection(settings["path"], timeout)
         statement = without_end(query)

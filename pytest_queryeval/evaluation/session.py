@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, TypeVar, cast
@@ -27,7 +27,15 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.model import Abstention, Case, Execution, Failure, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
+from pytest_queryeval.engines import (
+    ENGINES,
+    Comparison,
+    Engine,
+    SmallDatabase,
+    SupportsDDL,
+    SupportsSchema,
+    SupportsTiming,
+)
 from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.settings import check_exists, variants_of
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CACHE_CELLS = 1_000_000
+ANALYSIS_IS_OVER = "the time of the analysis is over"
 LISTING_SECONDS = 60.0  # for a source to list its tables, whatever the timeout of a case
 LOOKUP_SECONDS = 10.0  # for a source to look up a term, or to list its terms
 LOOKUP_ROWS = 100_000
@@ -243,24 +252,55 @@ class Session:
     def _run_on_engine(self, query: str, case: Case, limits: ExecutionLimits, *, is_derived: bool) -> Execution:
         engine, source = self.engine(case.settings.source), case.settings.source
         assert source is not None  # or it would have no engine
-        if self._analysis_seconds is not None:
-            if self._analysis_seconds <= 0:
-                return Execution(query=query, error=Failure(kind="timeout", message="the time of the analysis is over"))
-            limits = {**limits, "timeout": min(limits["timeout"], self._analysis_seconds)}
-        began = monotonic()
         try:
-            execution = engine.execute(query, **limits)
+            with self._limited(limits["timeout"]) as timeout:
+                if timeout <= 0:
+                    return Execution(query=query, error=Failure(kind="timeout", message=ANALYSIS_IS_OVER))
+                execution = engine.execute(query, timeout=timeout, max_rows=limits["max_rows"])
         except UnresponsiveSourceError:
             if is_derived:
                 self._blocked_by_derived_query.add(source.key)
             else:
                 self._close_for_later_cases(source, case)
             raise
+        self._blocked_by_derived_query.discard(source.key)
+        return execution
+
+    @contextmanager
+    def _limited(self, timeout: float) -> Iterator[float]:
+        """Give the seconds for what is run within, and take those that it needs from the time of the analysis."""
+        began = monotonic()
+        try:
+            yield timeout if self._analysis_seconds is None else min(timeout, self._analysis_seconds)
         finally:
             if self._analysis_seconds is not None:
                 self._analysis_seconds -= monotonic() - began
-        self._blocked_by_derived_query.discard(source.key)
-        return execution
+
+    def compare(self, queries: tuple[str, str], databases: Iterable[SmallDatabase], case: Case) -> Iterator[Comparison]:
+        """Run two queries in small databases in place of a case's source, and yield what they come to in each.
+
+        Where its engine compares several at once, both run for the case's timeout in all of them. The comparisons end
+        with a query that is late, or ends the process of such an engine. Raise `SourceError` if that does not start.
+        """
+        source = case.settings.source
+        assert source is not None  # or there would be nothing in its place
+        compare, settings = ENGINES[source.engine].compare, ENGINES[source.engine].fingerprint.settings(source.settings)
+        if compare is not None:
+            with self._limited(case.settings.timeout) as timeout:
+                if timeout <= 0:
+                    raise SourceError(ANALYSIS_IS_OVER)
+                limits: ExecutionLimits = {"timeout": timeout, "max_rows": case.settings.max_rows}
+                comparisons = compare(queries, list(databases), settings, self._hosts, **limits)
+            yield from comparisons
+            return
+
+        def comparison(database: SmallDatabase) -> Comparison:
+            built_case = replace(case, settings=replace(case.settings, source=self.build(source, *database)))
+            gold, predicted = (self.execute(QueryOrAnswer(query=query), built_case) for query in queries)
+            return None if gold.error is None and gold.answer == predicted.answer else (gold, predicted)
+
+        for database in databases:
+            yield capture_error(partial(comparison, database), SourceError)
 
     def _close_for_later_cases(self, source: Source, case: Case) -> None:
         was_blocked_before = source.key in self._blocked_by_derived_query

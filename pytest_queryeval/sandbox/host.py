@@ -10,13 +10,14 @@ import marshal
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.errors import SourceError, capture_error
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.sandbox.child_process import START_SECONDS, Child, child_command
@@ -101,6 +102,30 @@ class Host:
         payload = (*pair, iterations, min(timeout, MAX_WAIT_SECONDS))
         return self._answer("time", {}, payload, timeout, iterations, runs=2 * (iterations + 1))
 
+    def compare(
+        self, queries: tuple[str, str], databases: Sequence[dict[str, Any]], *, timeout: float, max_rows: int
+    ) -> list[tuple[Execution, Execution] | SourceError | None]:
+        """Run two queries in databases with these settings, at most `timeout` seconds in all.
+
+        Return both executions for each database, None where their answers are the same, and the error of a database
+        that cannot be read. The list ends where a query is late, or ends the child. Raises `SourceError`.
+        """
+        answer = self._answer("compare", {}, (queries, databases, max_rows), timeout, len(databases))
+        if not isinstance(answer.answer, Table):
+            return [(answer, answer)]
+
+        def pair(outcomes: tuple[Any, ...]) -> tuple[Execution, Execution]:
+            gold, predicted = (
+                replace(self._execution([], outcome, 0.0, timeout), query=query)
+                for query, outcome in zip(queries, outcomes, strict=True)
+            )
+            return gold, predicted
+
+        return [
+            None if outcomes[0] is None else capture_error(partial(pair, outcomes), SourceError)
+            for outcomes in answer.answer.rows
+        ]
+
     def _answer(
         self, action: str, settings: Mapping[str, Any], payload: object, timeout: float, max_rows: int, runs: int = 1
     ) -> Execution:
@@ -114,9 +139,7 @@ class Host:
             if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
                 # It may have been killed before it read the query: a second child shows that.
                 rows, last = self._exchange(self._running_child(), request, seconds - elapsed)
-        if last == ("failure", "timeout", ""):
-            last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
-        return self._execution(rows, last, time.monotonic() - began)
+        return self._execution(rows, last, time.monotonic() - began, timeout)
 
     def close(self) -> None:
         """Kill the child; a later query would start another."""
@@ -177,7 +200,9 @@ class Host:
         reason = signal.strsignal(-status) or "unknown"
         return "died", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"
 
-    def _execution(self, rows: list[Row], last: tuple[Any, ...], elapsed: float) -> Execution:
+    def _execution(self, rows: list[Row], last: tuple[Any, ...], elapsed: float, timeout: float) -> Execution:
+        if last == ("failure", "timeout", ""):
+            last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
         match last:
             case ("done", columns, more, seconds):
                 rows += more

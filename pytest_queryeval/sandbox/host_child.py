@@ -110,8 +110,43 @@ def measure(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
     return perf_counter() - began
 
 
+def compare(driver: Driver, queries: tuple[str, str], databases: list[Any], max_rows: int, timeout: float) -> Answer:
+    """Run two queries in each database, given by the settings of a request, for `timeout` seconds in all.
+
+    The rows of the answer hold what `outcome` returns for both; None twice where their answers are the same. They end
+    with the first query that is late.
+    """
+    deadline = perf_counter() + timeout
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for settings in databases:
+            gold, predicted = (
+                outcome(driver, settings, query, max(0.0, deadline - perf_counter()), max_rows) for query in queries
+            )
+            yield (None, None) if gold == predicted and gold[0] == "done" else (gold, predicted)
+            if "timeout" in (*gold[1:2], *predicted[1:2]):
+                break
+
+    return make_answer(("gold", "predicted"), rows())
+
+
+def outcome(driver: Driver, settings: Any, query: str, timeout: float, max_rows: int) -> tuple[Any, ...]:
+    """Run a query to its end, and return the message that `answer` would end with, but for the time."""
+    try:
+        columns, fetch = driver.run(settings, query, timeout)
+        while (rows := fetch(max_rows + 1)) is None:
+            pass
+    except MemoryError:
+        return "failure", "too_large", "out of memory"
+    except Exception as error:  # noqa: BLE001 - as in `answer`
+        return driver.classify(error)
+    if len(rows) > max_rows:
+        return "failure", "too_large", f"more than {max_rows:,} rows"
+    return "done", columns, rows, 0.0
+
+
 def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: float) -> Answer:
-    """Start an action: run a query, list the source's columns or statements, or time two queries."""
+    """Start an action: run a query, list the source's columns or statements, time two queries, or compare them."""
     match action:
         case "describe":
             return cast("TableDriver", driver).describe(settings)
@@ -122,6 +157,9 @@ def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: flo
             # The first pair warms up.
             pairs = itertools.islice(time_pairs(driver, gold, predicted, timeout), 1, iterations + 1)
             return make_answer(("gold", "predicted"), pairs)
+        case "compare":
+            queries, databases, max_rows = payload
+            return compare(driver, queries, databases, max_rows, timeout)
     return driver.run(settings, payload, timeout)
 
 

@@ -5,8 +5,9 @@ The search is random and counts candidates, not seconds, so it finds the same da
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice, tee
 from random import Random
 from typing import Any, TypeAlias
 
@@ -26,7 +27,8 @@ from pytest_queryeval.features.strength.small_databases import SmallDatabases, s
 
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
-SECONDS = 5.0  # for a query on a small database
+SECONDS = 5.0  # for both queries on the small databases that are tried at once
+BATCHES = (2, 3, 3, 16)  # small databases that are tried at once: the first ones tell most queries apart
 
 
 def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
@@ -83,8 +85,9 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     small = small_databases(case, session, (gold, predicted))
     trials = _Trials(case, gold, predicted, small, session)
     candidates = small.candidates((gold, predicted), random, databases, plain_first=False)
-    if any(trials.difference(state) is not None for state in candidates):
-        return True
+    for size in BATCHES:
+        if any(pair is not None for pair in trials.differences(islice(candidates, size))):
+            return True
     trials.require_a_database()
     return False
 
@@ -104,8 +107,10 @@ class _Trials:
     """Two queries, run on one small database after the other."""
 
     def __init__(self, case: Case, gold: str, predicted: str, databases: SmallDatabases[Any], session: Session) -> None:
-        self._case = case
-        self._queries = [QueryOrAnswer(query=query) for query in (gold, predicted)]
+        settings = case.settings
+        self._case = replace(case, settings=replace(settings, timeout=min(settings.timeout, SECONDS)))
+        self._queries = gold, predicted
+        self._prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
         self._databases = databases
         self._session = session
         self._refusal = ""
@@ -114,32 +119,39 @@ class _Trials:
         self.ran = 0  # in how many databases both queries did
 
     def difference(self, state: Any) -> Pair | None:
-        """Return the answers of both queries in a database with this state; None unless both run and differ.
+        """Return what `differences` yields for this state."""
+        return next(self.differences([state]), None)
+
+    def differences(self, states: Iterable[Any]) -> Iterator[Pair | None]:
+        """Yield the answers of both queries in a database with each state; None unless both run and differ.
 
         Raise `SourceError` if one timed out, as it would in the next databases.
         """
-        try:
-            source = self._databases.source_of(state)
-            settings = replace(self._case.settings, source=source, timeout=min(self._case.settings.timeout, SECONDS))
-            case = replace(self._case, settings=settings)
-            gold, predicted = (self._session.execute(query, case) for query in self._queries)
-        except SourceError as error:
-            self._refusal = self._refusal or str(error)
-            return None
-        has_rows = self._ran_on_rows or bool(self._databases.contents(state))
-        self._has_built_rows = self._has_built_rows or has_rows
-        for failure in (gold.error, predicted.error):
-            if failure is not None and failure.kind == "timeout":
-                raise SourceError(f"a query does not end in a small database: {failure.message}")
-        if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
-            return None
-        self.ran += 1
-        self._ran_on_rows = self._ran_on_rows or has_rows
-        if gold.answer.columns == predicted.answer.columns and gold.answer.rows == predicted.answer.rows:
-            return None  # whatever the policy
-        prediction = Prediction(content=self._queries[1], predictor="counterexample")
-        score = Scoring(case, gold, predicted, prediction, self._session).value("execution_accuracy")
-        return None if score == 1.0 else (gold, predicted)
+        states, compared_states = tee(states)
+        databases = map(self._databases.database, compared_states)
+        for state, pair in zip(states, self._session.compare(self._queries, databases, self._case), strict=False):
+            if isinstance(pair, SourceError):
+                self._refusal = self._refusal or str(pair)
+                yield None
+                continue
+            has_rows = self._ran_on_rows or bool(self._databases.contents(state))
+            self._has_built_rows = self._has_built_rows or has_rows
+            for execution in pair or ():
+                if execution.error is not None and execution.error.kind == "timeout":
+                    raise SourceError(f"a query does not end in a small database: {execution.error.message}")
+            if pair is None or all(isinstance(execution.answer, Table) for execution in pair):
+                self.ran += 1
+                self._ran_on_rows = self._ran_on_rows or has_rows
+                yield None if pair is None or self._is_right(state, *pair) else pair
+            else:
+                yield None
+
+    def _is_right(self, state: Any, gold: Execution, predicted: Execution) -> bool:
+        """Return whether an answer is gold's by the policy of the case, which may run gold again for its order."""
+        assert self._case.settings.source is not None  # or there would be no small databases
+        source = self._session.build(self._case.settings.source, *self._databases.database(state))
+        case = replace(self._case, settings=replace(self._case.settings, source=source))
+        return Scoring(case, gold, predicted, self._prediction, self._session).value("execution_accuracy") == 1.0
 
     def require_a_database(self) -> None:
         """Raise `SourceError` if no database with rows could be built, or the queries run in an empty one alone."""

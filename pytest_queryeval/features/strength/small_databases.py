@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 
@@ -36,8 +36,8 @@ class SmallDatabases(Protocol[State]):
     def is_unlike(self, state: State) -> bool:
         """Return whether a state breaks what the data of the source keeps without declaring it."""
 
-    def source_of(self, state: State) -> Source:
-        """Return a database with a state, open until the next call."""
+    def database(self, state: State) -> SmallDatabase:
+        """Return what makes a database with a state."""
 
     def reduced(self, state: State, is_enough: Callable[[State], bool], attempts: int) -> State:
         """Return a smaller state that is still enough, tried at most `attempts` times."""

@@ -143,9 +143,15 @@ class _Search:
 
     def _golds_run(self, state: Any) -> bool:
         """Return whether the golds of all cases run on a state."""
-        source = self._databases.source_of(state)
+        source = self._built(state)
         cases = (self._case_on(source, at) for at in range(len(self._strengths)))
         return all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds)
+
+    def _built(self, state: Any) -> Source:
+        """Return a database with this state, open until the next call."""
+        source = self._strengths[0].case.settings.source
+        assert source is not None  # or it would have no states
+        return self._session.build(source, *self._databases.database(state))
 
     def _case_on(self, source: Source, at: int) -> Case:
         """Return a case with another source, on which no query may take long."""
@@ -169,7 +175,7 @@ class _Search:
         killed = set()
         for at, case_mutants in mutants_by_case.items():
             try:
-                case = self._case_on(self._databases.source_of(state), at)
+                case = self._case_on(self._built(state), at)
                 golds = [self._session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))

@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.setting_validators import texts
 from pytest_queryeval.core.table import IRI, Table
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
@@ -97,9 +97,9 @@ class CandidateGraphs:
         """Return False: what graphs keep without stating it is not known."""
         return False
 
-    def source_of(self, state: Graph) -> Source:
-        """Return a source with this graph, open until the next call."""
-        return self._session.build(self._source, self.script(state))
+    def database(self, state: Graph) -> SmallDatabase:
+        """Return what makes a source with this graph."""
+        return SmallDatabase(self.script(state))
 
     def reduced(self, state: Graph, is_enough: Callable[[Graph], bool], attempts: int) -> Graph:
         """Return fewer triples that are still enough: leave out ever smaller slices, in the end single triples."""

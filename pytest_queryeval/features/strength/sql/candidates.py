@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.counterexamples import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
@@ -198,13 +198,13 @@ class CandidateDatabases:
         inserts = [insert_rows(name, of_table, self._dialect) for name, of_table in state.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
-    def source_of(self, state: Rows) -> Source:
-        """Return a database of these rows, open until the next call; raise `SourceError` as `Session.build` does."""
+    def database(self, state: Rows) -> SmallDatabase:
+        """Return what makes a database of these rows."""
         source = self._case.settings.source
         assert source is not None  # or it would have no tables
         if ENGINES[source.engine].build_with_rows is not None:
-            return self._session.build(source, self._ddl, state)
-        return self._session.build(source, self.script(state))
+            return SmallDatabase(self._ddl, state)
+        return SmallDatabase(self.script(state))
 
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""

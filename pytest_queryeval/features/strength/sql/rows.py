@@ -109,7 +109,7 @@ class RowGenerator:
             name: [
                 (
                     (name, column.name.lower()),
-                    column.type if is_strict else type_held(column.type, [row[at] for row in samples.get(name, ())]),
+                    column.type if is_strict else type_held(column.type, (row[at] for row in samples.get(name, ()))),
                 )
                 for at, column in enumerate(tables[name].columns)
             ]
@@ -135,9 +135,10 @@ class RowGenerator:
             for column, literal in query.values:
                 self._compared[self._pool_of(column)].update(dict.fromkeys(neighbours(literal)))
         for name, columns in self._columns.items():
-            for place, (column, _) in enumerate(columns):
-                cells = (row[place] for row in samples.get(name, ()) if row[place] is not None)
-                self._sampled[self._pool_of(column)].update(dict.fromkeys(cells))
+            for (column, _), cells in zip(columns, zip(*samples.get(name, ()), strict=True), strict=False):
+                sampled = self._sampled[self._pool_of(column)]
+                sampled.update(dict.fromkeys(cells))
+                sampled.pop(None, None)
         self._pools = {column: self._pool_of(column) for columns in self._columns.values() for column, _ in columns}
         self._varied = {name: self._varied_columns(name, compared if only_read else ()) for name in self._columns}
         self._fixed = {  # the values of columns that have the same ones in all databases
@@ -368,8 +369,10 @@ def type_held(declared: str, cells: Iterable[Cell]) -> str:
     >>> type_held("DATETIME", ["2020-01-31", None]), type_held("DATE", [20200131]), type_held("DATE", ["31/01/2020"])
     ('DATE', 'NUMERIC', '')
     """
+    if not _is_of_times(declared):
+        return declared
     values = [cell for cell in cells if cell is not None]
-    if not values or not _is_of_times(declared):
+    if not values:
         return declared
     if all(isinstance(value, int | float) for value in values):
         return "NUMERIC"

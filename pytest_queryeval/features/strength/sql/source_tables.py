@@ -32,7 +32,7 @@ class SourceTables:
     tables: Tables = field(default_factory=dict)
     """The tables with the constraints that their rows keep, each checked when it is first looked up."""
 
-    @property
+    @cached_property
     def strictest(self) -> Tables:
         """The tables with all constraints: those that their rows keep, and declared ones that their rows break."""
         return _StrictestTables(self.tables, self.declared)
@@ -47,13 +47,19 @@ class SourceTables:
 
 
 class _StrictestTables(Mapping[str, TableDefinition]):
-    """Tables with the constraints that are kept and those that are declared, each made on lookup."""
+    """Tables with the constraints that are kept and those that are declared, each made on its first lookup."""
 
     def __init__(self, tables: Tables, declared: Tables) -> None:
         self._tables, self._declared = tables, declared
+        self._made: dict[str, TableDefinition] = {}
 
     def __getitem__(self, name: str) -> TableDefinition:
-        return _with_declared(self._tables[name], self._declared[name])
+        if name not in self._made:
+            self._made[name] = _with_declared(self._tables[name], self._declared[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._declared
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
