@@ -124,10 +124,10 @@ class GateRule(ABC):
         """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
         return None
 
-    def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         """Return whether the gate is met or missed whatever its other cases score; None if these decide.
 
-        `value` is the one over `n` cases, and `rest` is how many did not run.
+        `value` is the one over `n` cases, and `cases_not_run` is how many did not run.
         """
         return None
 

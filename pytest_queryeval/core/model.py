@@ -324,6 +324,11 @@ class Execution:
     note: str = ""
     violations: tuple[str, ...] = ()
 
+    @property
+    def table(self) -> Table | None:
+        """The answer if it is a table, else None."""
+        return self.answer if isinstance(self.answer, Table) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdViolation:

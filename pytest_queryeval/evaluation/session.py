@@ -366,10 +366,9 @@ class Session:
 
         def run(lookup: str) -> Table | None:
             try:
-                answer = self.execute(QueryOrAnswer(query=lookup), lookup_case, is_derived=True).answer
+                return self.execute(QueryOrAnswer(query=lookup), lookup_case, is_derived=True).table
             except UnresponsiveSourceError:
                 return None
-            return answer if isinstance(answer, Table) else None
 
         is_local = bool(ENGINES[source.engine].fingerprint.files(source))
         terms = self.kept(

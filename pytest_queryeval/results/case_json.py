@@ -34,7 +34,7 @@ from pytest_queryeval.core.model import (
     ThresholdViolation,
     Trial,
 )
-from pytest_queryeval.core.table import BlankNode, Cell, Row, Table, replace_blank_nodes
+from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
 from pytest_queryeval.evaluation.evaluation import CaseProgress
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
@@ -305,7 +305,7 @@ def _failure(execution: Execution) -> FailureReport | None:
 
 
 def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> QueryReport:
-    table = execution.answer if isinstance(execution.answer, Table) else None
+    table = execution.table
     return {
         "query": _query(execution, case),
         "columns": list(table.columns) if table is not None else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_queryeval.core.model import Failure
-from pytest_queryeval.core.table import Table
 from pytest_queryeval.sandbox.host import QUERY_CHARACTERS, Host, Hosts
 
 _DRIVER = Path(__file__).with_name("pattern_child.py")
@@ -22,4 +21,4 @@ def is_match(pattern: str, text: str, hosts: Hosts) -> bool | Failure:
         return False
     host = hosts.shared(Host("pattern", _DRIVER))
     execution = host.execute({"pattern": pattern}, head, timeout=PATTERN_SECONDS, max_rows=1)
-    return execution.error or (isinstance(execution.answer, Table) and bool(execution.answer.rows))
+    return execution.error or (execution.table is not None and bool(execution.table.rows))

@@ -70,8 +70,7 @@ class GoldRun:
     @property
     def table(self) -> Table | None:
         """The answer, if it is a table."""
-        answer = None if self.execution is None else self.execution.answer
-        return answer if isinstance(answer, Table) else None
+        return None if self.execution is None else self.execution.table
 
     @property
     def compared(self) -> Table | None:
@@ -95,8 +94,7 @@ class GoldRun:
 
     def run(self, query: str) -> Table | None:
         """Return the answer of another query on the source of the case; None if it fails or is not a table."""
-        answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).answer
-        return answer if isinstance(answer, Table) else None
+        return self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).table
 
     def asks(self, query: str) -> bool:
         """Return whether an ASK query is true on the source of the case; false where it fails."""

@@ -132,7 +132,7 @@ class HTTPEngine:
             execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
             if execution.error is not None and execution.error.kind not in UNSUPPORTED:
                 raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
-            return execution.answer if isinstance(execution.answer, Table) else None
+            return execution.table
 
         return listed_ddl(ask, self._dialect)
 

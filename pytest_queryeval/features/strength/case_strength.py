@@ -67,8 +67,7 @@ def measure_strength(
     lookup_case = replace(case, settings=replace(case.settings, max_rows=max(case.settings.max_rows, LOOKUP_ROWS)))
 
     def run(text: str) -> Table | None:
-        answer = session.execute_cached(QueryOrAnswer(query=text), lookup_case, is_derived=True).answer
-        return answer if isinstance(answer, Table) else None
+        return session.execute_cached(QueryOrAnswer(query=text), lookup_case, is_derived=True).table
 
     killed: list[Mutant] = []
     survivors: list[Mutant] = []
@@ -120,10 +119,10 @@ def _passes(mutant: Mutant, case: Case, session: Session) -> bool:
 
 def is_right(execution: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
     """Return whether an execution answers as one of the golds does, by the `gold_columns` of the case if it has any."""
-    if not isinstance(execution.answer, Table):
+    if execution.table is None:
         return False
     try:
-        execution = replace(execution, answer=project(execution.answer, case.settings.policy.gold_columns))
+        execution = replace(execution, answer=project(execution.table, case.settings.policy.gold_columns))
     except GoldColumnError:
         return False
     prediction = Prediction(content=QueryOrAnswer(query=execution.query), predictor="mutant")

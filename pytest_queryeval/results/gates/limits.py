@@ -66,11 +66,11 @@ class LimitsRule(GateRule):
         score = score_of(metric, case)
         return None if score is None else min(max(score, 0.0), 1.0)
 
-    def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         if (most := greatest_score(gate["metric"])) is None:
             return None
-        total = value * n
-        return result_between(gate, total / (n + rest), max(value, (total + most * rest) / (n + rest)))
+        total, n_all = value * n, n + cases_not_run
+        return result_between(gate, total / n_all, max(value, (total + most * cases_not_run) / n_all))
 
 
 class Scores:

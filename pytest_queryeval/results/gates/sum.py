@@ -73,9 +73,9 @@ class Sum(GateRule):
     def why_all(self, gate: PendingGate) -> str:
         return "it limits a sum"
 
-    def result_without_rest(self, gate: PendingGate, value: float, n: int, rest: int) -> bool | None:
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         most = METRICS[gate["metric"]].max_score if gate["metric"] in METRICS else None
-        return None if most is None else result_between(gate, value, value + most * rest)
+        return None if most is None else result_between(gate, value, value + most * cases_not_run)
 
     def why_nothing(self, gate: PendingGate) -> str:
         return f"no case has a value of {gate['metric']}"

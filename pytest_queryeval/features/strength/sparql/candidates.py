@@ -81,8 +81,8 @@ class CandidateGraphs:
     def state_of(self, source: Source) -> Graph | None:
         """Return the triples of a variant; None for more than MAX_TRIPLES, and where implied types are missing."""
         case = replace(self._case, settings=replace(self._case.settings, source=source, max_rows=MAX_TRIPLES))
-        answer = self._session.execute(QueryOrAnswer(query=TRIPLES_OF_GRAPHS), case, is_derived=True).answer
-        if not isinstance(answer, Table):
+        answer = self._session.execute(QueryOrAnswer(query=TRIPLES_OF_GRAPHS), case, is_derived=True).table
+        if answer is None:
             return None
         quads = []
         for cells in answer.rows:
@@ -157,8 +157,7 @@ def _vocabulary(case: Case, session: Session) -> Vocabulary:
     default_graphs = [name for name in texts(source.settings.get("default_graph", ())) if name != "union"]
 
     def run(query: str) -> Table | None:
-        answer = session.execute(QueryOrAnswer(query=query), case, is_derived=True).answer
-        return answer if isinstance(answer, Table) else None
+        return session.execute(QueryOrAnswer(query=query), case, is_derived=True).table
 
     return Vocabulary(run, IRI(default_graphs[0]) if default_graphs else None)
 

@@ -92,8 +92,7 @@ class CandidateDatabases:
         """Return the answer of a query on the source or a variant; None if it fails."""
         settings = replace(self._case.settings, source=source, max_rows=max_rows, timeout=CONSTRAINT_SECONDS)
         case = replace(self._case, settings=settings)
-        answer = self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).answer
-        return answer if isinstance(answer, Table) else None
+        return self._session.execute(QueryOrAnswer(query=query), case, is_derived=True).table
 
     def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, or none if its columns are not those of its definition."""
