@@ -6,6 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
 from pytest_queryeval.features.causes.sparql.aligned import Chain, chains, links_of, operands, turned
@@ -32,13 +33,14 @@ from pytest_queryeval.features.causes.sparql.labels import (
 from pytest_queryeval.features.causes.sparql.lines import Lines, Side, limit_text
 from pytest_queryeval.features.causes.sparql.pairing import (
     REVERSED_LIKENESS,
-    alike,
     best_pairs,
-    choose_pairs,
+    chain_likeness,
+    common_share,
     components,
-    likeness,
+    element_likeness,
+    item_likeness,
     oriented,
-    scored_items,
+    without,
     without_common,
 )
 from pytest_queryeval.languages.sparql.trees.tree import (
@@ -190,9 +192,9 @@ class Differences:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
             self._add(label, "SELECT", change, (predicted, setting(gold, "modifier")), size=_OF_A_TERM)
-        only_predicted, only_gold = without_common(predicted.items, gold.items, lambda item: item)
+        only_predicted, only_gold = without_common(predicted.items, gold.items)
         only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
-        pairs = choose_pairs(scored_items(only_predicted, only_gold), only_predicted, only_gold)
+        pairs = best_pairs(only_predicted, only_gold, item_likeness)
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
@@ -201,13 +203,10 @@ class Differences:
                 label = label if label == "wrong-aggregate" else "wrong-column"
                 makes = [*self._only_for(item, predicted, gold), *self._needed_by(gold_item, predicted, gold)]
                 self._add(label, "SELECT", (item, gold_item), (item, replacing(gold_item)), *makes)
-        paired_items = [id(item) for pair in pairs for item in pair]
-        surplus_items = [item for item in only_predicted if id(item) not in paired_items]
-        missing_items = [item for item in only_gold if id(item) not in paired_items]
-        for item in surplus_items:
+        for item in without(only_predicted, [item for item, _ in pairs]):
             makes = self._only_for(item, predicted, gold)
             self._add("extra-column", "SELECT", (item, None), (item, replacing(None)), *makes, added_columns=-1)
-        for item in missing_items:
+        for item in without(only_gold, [gold_item for _, gold_item in pairs]):
             makes = self._needed_by(item, predicted, gold)
             make = inserting_item(item, gold.items.index(item))
             self._add("missing-column", "SELECT", (None, item), (predicted, make), *makes, added_columns=1)
@@ -251,13 +250,12 @@ class Differences:
 
     def _groups(self, predicted: Group, gold: Group) -> None:
         """Add the edits of a group."""
-        only_predicted, only_gold = without_common(predicted.elements, gold.elements, lambda element: element)
+        only_predicted, only_gold = without_common(predicted.elements, gold.elements)
         self._connectors(only_predicted, only_gold)
         self._optional(only_predicted, only_gold)
         self._triples(only_predicted, only_gold)
-        for element, gold_element in alike(only_predicted, only_gold):
-            only_predicted = [candidate for candidate in only_predicted if candidate is not element]
-            only_gold = [candidate for candidate in only_gold if candidate is not gold_element]
+        for element, gold_element in best_pairs(only_predicted, only_gold, element_likeness):
+            only_predicted, only_gold = without(only_predicted, [element]), without(only_gold, [gold_element])
             self._elements(element, gold_element)
         for part in components(only_gold, set(variables(self._tree))):
             label, clause = label_of_element(part[0], is_missing=True)
@@ -288,7 +286,7 @@ class Differences:
                 names = ("||", "&&") if side is only_predicted else ("&&", "||")
                 self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
                 side.remove(element)
-                opposite[:] = [filter_ for filter_ in opposite if not any(filter_ is joined for joined in filters)]
+                opposite[:] = without(opposite, filters)
 
     def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
@@ -302,11 +300,7 @@ class Differences:
                         *((candidate, replacing(None)) for candidate in required[1:]),
                     ]
                     self._add(label, "WHERE", (required, element), *makes)
-                    only_predicted[:] = [
-                        candidate
-                        for candidate in only_predicted
-                        if not any(candidate is required_element for required_element in required)
-                    ]
+                    only_predicted[:] = without(only_predicted, required)
                     only_gold.remove(element)
                     break
         for element in list(only_predicted):
@@ -314,7 +308,7 @@ class Differences:
                 if group.elements and all(inner in only_gold for inner in group.elements):
                     label = "optional" if isinstance(element, Block) else "set-operation"
                     self._add(label, "WHERE", (element, group.elements), (element, replacing(group.elements)))
-                    only_predicted[:] = [candidate for candidate in only_predicted if candidate is not element]
+                    only_predicted[:] = without(only_predicted, [element])
                     only_gold[:] = [candidate for candidate in only_gold if candidate not in group.elements]
                     break
 
@@ -323,16 +317,10 @@ class Differences:
         for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
-            scored = [
-                (-score, at, gold_at)
-                for at, chain in enumerate(predicted_chains)
-                for gold_at, gold_chain in enumerate(gold_chains)
-                if (score := likeness(oriented(chain, gold_chain).triple, gold_chain.triple)) >= least
-            ]
-            for chain, gold_chain in choose_pairs(scored, predicted_chains, gold_chains):
+            for chain, gold_chain in best_pairs(predicted_chains, gold_chains, partial(chain_likeness, least=least)):
                 self._chains(oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
-                    side[:] = [element for element in side if not any(element is member for member in members)]
+                    side[:] = without(side, members)
         for element in [element for element in only_predicted if isinstance(element, Triple)]:
             gold_triples = (gold for gold in only_gold if isinstance(gold, Triple) and self._stands_for(element, gold))
             if (gold_triple := next(gold_triples, None)) is not None:
@@ -411,16 +399,14 @@ class Differences:
 
     def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
         """Add the edits of the groups that UNION joins."""
-        only_predicted, only_gold = without_common(arms, gold_arms, lambda arm: arm)
-        pairs = best_pairs(only_predicted, only_gold)
+        only_predicted, only_gold = without_common(arms, gold_arms)
+        pairs = best_pairs(only_predicted, only_gold, common_share)
         for arm, gold_arm in pairs:
             self._groups(arm, gold_arm)
-        for arm in only_predicted:
-            if not any(arm is paired for paired, _ in pairs):
-                self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), size=_OF_A_CLAUSE)
-        for arm in only_gold:
-            if not any(arm is paired for _, paired in pairs):
-                self._add("set-operation", "WHERE", (None, arm), (union, adding_arm(arm)), size=_OF_A_CLAUSE)
+        for arm in without(only_predicted, [arm for arm, _ in pairs]):
+            self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), size=_OF_A_CLAUSE)
+        for arm in without(only_gold, [gold_arm for _, gold_arm in pairs]):
+            self._add("set-operation", "WHERE", (None, arm), (union, adding_arm(arm)), size=_OF_A_CLAUSE)
 
     def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
@@ -466,7 +452,7 @@ class Differences:
         if predicted.head != gold.head:
             heads = (predicted.head, gold.head)
             self._add("wrong-connector", clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
-        only_predicted, only_gold = without_common(predicted.arguments, gold.arguments, lambda operand: operand)
+        only_predicted, only_gold = without_common(predicted.arguments, gold.arguments)
         for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
             if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
                 self._expression(operand, gold_operand, clause)

@@ -6,41 +6,36 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pytest_queryeval.features.causes.sparql.aligned import (
-    Chain,
-    turned,
-)
-from pytest_queryeval.languages.sparql.trees.tree import (
-    Block,
-    Element,
-    Group,
-    Item,
-    Node,
-    Triple,
-    terms,
-    variables,
-)
+from pytest_queryeval.features.causes.sparql.aligned import Chain, turned
+from pytest_queryeval.languages.sparql.trees.tree import Block, Element, Item, Node, Triple, terms, variables
 
 REVERSED_LIKENESS = 2.5  # the likeness of triples with subject and object exchanged
 MAX_ADDED = 3  # triples that one edit adds or leaves out
 T = TypeVar("T")
 
 
-def without_common(left: Sequence[T], right: Sequence[T], key: Callable[[T], object]) -> tuple[list[T], list[T]]:
+def without_common(
+    left: Sequence[T], right: Sequence[T], key: Callable[[T], object] = lambda member: member
+) -> tuple[list[T], list[T]]:
     """Return what is left of both without what they have in common."""
     common = Counter(map(key, left)) & Counter(map(key, right))
 
-    def rest(side: Sequence[T]) -> list[T]:
-        common_left = Counter(common)
-        remaining = []
+    def unmatched(side: Sequence[T]) -> list[T]:
+        to_match = Counter(common)
+        members = []
         for member in side:
-            if common_left[key(member)] > 0:
-                common_left[key(member)] -= 1
+            if to_match[key(member)] > 0:
+                to_match[key(member)] -= 1
             else:
-                remaining.append(member)
-        return remaining
+                members.append(member)
+        return members
 
-    return rest(left), rest(right)
+    return unmatched(left), unmatched(right)
+
+
+def without(members: Sequence[T], removed: Sequence[T]) -> list[T]:
+    """Return the members without these objects; members that only equal them stay."""
+    return [member for member in members if not any(member is removed_member for removed_member in removed)]
 
 
 def likeness(triple: Triple, gold: Triple) -> float:
@@ -67,47 +62,40 @@ def oriented(chain: Chain, gold: Chain) -> Chain:
     return max(directions, key=lambda direction: likeness(direction.triple, gold.triple))
 
 
-def alike(left: Sequence[Element], right: Sequence[Element]) -> list[tuple[Element, Element]]:
-    """Return pairs of elements of one type other than triples, those first that have most in common."""
-    scored = []
-    for at, element in enumerate(left):
-        for gold_at, gold_element in enumerate(right):
-            if type(element) is not type(gold_element) or isinstance(element, Triple):
-                continue
-            is_block = isinstance(element, Block) and isinstance(gold_element, Block)
-            if is_block and element.head[0] != gold_element.head[0]:  # type: ignore[union-attr]
-                continue
-            scored.append((-_common_share(element, gold_element), at, gold_at))
-    return choose_pairs(scored, left, right)
+def chain_likeness(chain: Chain, gold: Chain, *, least: float) -> float | None:
+    """Return the likeness of two chains in the better direction; None if it is less than `least`."""
+    score = likeness(oriented(chain, gold).triple, gold.triple)
+    return score if score >= least else None
 
 
-def best_pairs(left: Sequence[Group], right: Sequence[Group]) -> list[tuple[Group, Group]]:
-    """Return the pairs of arms of two UNIONs that have most in common."""
+def element_likeness(element: Element, gold: Element) -> float | None:
+    """Return the share of common terms of two elements; None for triples and elements of different types."""
+    if type(element) is not type(gold) or isinstance(element, Triple):
+        return None
+    if isinstance(element, Block) and isinstance(gold, Block) and element.head[0] != gold.head[0]:
+        return None
+    return common_share(element, gold)
+
+
+def item_likeness(item: Item, gold: Item) -> float:
+    """Return how alike two columns are: most if they have one name, then if both are expressions or both variables."""
+    return 2.0 * (item.variable == gold.variable) + (bool(item.value.arguments) == bool(gold.value.arguments))
+
+
+def common_share(node: Node, gold: Node) -> float:
+    """Return the share of the terms of two nodes that both have, from 0 to 1."""
+    node_terms, gold_terms = {*terms(node)}, {*terms(gold)}
+    return len(node_terms & gold_terms) / max(len(node_terms | gold_terms), 1)
+
+
+def best_pairs(left: Sequence[T], right: Sequence[T], score: Callable[[T, T], float | None]) -> list[tuple[T, T]]:
+    """Return pairs of members, the highest score first, none of them twice; a score of None rules a pair out."""
     scored = [
-        (-_common_share(arm, gold_arm), at, gold_at)
-        for at, arm in enumerate(left)
-        for gold_at, gold_arm in enumerate(right)
+        (-value, at, gold_at)
+        for at, member in enumerate(left)
+        for gold_at, gold_member in enumerate(right)
+        if (value := score(member, gold_member)) is not None
     ]
-    return choose_pairs(scored, left, right)
-
-
-def scored_items(items: Sequence[Item], gold_items: Sequence[Item]) -> list[tuple[float, int, int]]:
-    """Return pairs of columns by their places, best first: of one name, both expressions, both variables, others."""
-    scored = []
-    for at, item in enumerate(items):
-        for gold_at, gold_item in enumerate(gold_items):
-            is_of_one_sort = bool(item.value.arguments) == bool(gold_item.value.arguments)
-            scored.append((-2.0 * (item.variable == gold_item.variable) - is_of_one_sort, at, gold_at))
-    return scored
-
-
-def _common_share(node: Node, gold: Node) -> float:
-    own_terms, gold_terms = {*terms(node)}, {*terms(gold)}
-    return len(own_terms & gold_terms) / max(len(own_terms | gold_terms), 1)
-
-
-def choose_pairs(scored: Sequence[tuple[float, int, int]], left: Sequence[T], right: Sequence[T]) -> list[tuple[T, T]]:
-    """Return pairs of members by their scored places, the lowest score first, none of them twice."""
     pairs: list[tuple[T, T]] = []
     used_places: tuple[set[int], set[int]] = (set(), set())
     for _, at, gold_at in sorted(scored):
@@ -124,7 +112,7 @@ def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Ele
     for element in elements:
         inner_names = set(variables(element)) - outside
         joined = [group for group in groups if any(inner_names & set(variables(member)) for member in group)]
-        groups = [group for group in groups if not any(group is joined_group for joined_group in joined)]
+        groups = without(groups, joined)
         groups.append([*(member for group in joined for member in group), element])
     ordered = [tuple(sorted(group, key=lambda element: not isinstance(element, Triple))) for group in groups]
     return [group for group in ordered if len(group) <= MAX_ADDED]

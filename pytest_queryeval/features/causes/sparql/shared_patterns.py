@@ -43,7 +43,7 @@ def shared_patterns(
     )
     if not gold_triples:
         return None
-    only_predicted, only_gold = without_common(triples, gold_triples, lambda triple: triple)
+    only_predicted, only_gold = without_common(triples, gold_triples)
     common = [triple for triple in gold_triples if triple in triples]
     common_names = {name for triple in common for name in variables(triple)}
     names = {**names_in_gold, **{name: name for name in common_names}}
@@ -53,7 +53,7 @@ def shared_patterns(
         name = term if term.startswith(NODE) else names.get(term, term)
         return f"{name}_" if is_variable(name) and name != term and name in used_names else name
 
-    filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common), lambda node: node)
+    filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common))
     existences, gold_existences = without_common(
         _existences(predicted), _existences(gold), lambda element: element.condition.head
     )
