@@ -78,6 +78,7 @@ OWNERS = {
     "duckdb": {"features.duckdb.duckdb_child", "features.duckdb.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
+        "features.challenge.proof.parser_checks",
         "features.challenge.proof.reading",
         "features.causes.sql.across",
         "features.causes.sql.aligned",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import count, pairwise
+from itertools import count
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 
 from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
+from pytest_queryeval.features.challenge.proof.parser_checks import require_one_meaning
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     MAX_EXPANDED_NODES,
@@ -31,8 +32,6 @@ from pytest_queryeval.languages.sql.trees.parsing import without_warnings
 
 MAX_NODES = 400
 MAX_TABLES = 8
-# Types that sqlglot takes for others, with which SQLite makes other values.
-_AMBIGUOUS_TYPES = re.compile(r"\b(STR|STRING|LONG|SHORT|BYTE|BYTEA|VARBINARY|BLOB)\b", re.IGNORECASE)
 _SELECT_ARGUMENTS = {
     *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
 }
@@ -62,20 +61,8 @@ _PURE = (
     *(exp.Interval, exp.Extract, exp.Year, exp.Month, exp.Day),
 )
 
-
-_COMPARISONS = (
-    *(exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Between, exp.Is, exp.Glob),
-    *(exp.LT, exp.LTE, exp.GT, exp.GTE),
-)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 # Numbers that no engine rounds, also where it compares them with integers.
 _PLAIN_NUMBER = re.compile(r"\d{1,18}|\d{1,9}\.\d{1,6}")
-_OPERAND_ENDS = frozenset(
-    (
-        *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN),
-        *(TokenType.STAR, TokenType.END, TokenType.NULL),
-    )
-)
 
 
 @without_warnings()
@@ -94,46 +81,8 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
         {name: [column.name.lower() for column in table.columns] for name, table in tables.items()}, dialect
     )
     columns.replace_texts(tree)
-    if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
-        raise UnprovableError("a type that the parser takes for another one")
-    _check_reading(shared_tree, parse_query(text, dialect).statements.tokens)
-    _check_binding(shared_tree, dialect)
+    require_one_meaning(shared_tree, text, dialect)
     return _Reader(tables, columns, used, dialect).query(tree)
-
-
-def _check_reading(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Raise `UnprovableError` if the parser reads a text differently from what it says.
-
-    It drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
-    `x IN ((SELECT …))` one value; it takes functions for `CAST` and `%`, and `1_000` for a number with an
-    alias.
-    """
-    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
-    words = ["" if token.token_type in quoted else token.text.lower() for token in tokens]
-    for previous, token in pairwise(tokens):
-        if token.token_type is TokenType.PLUS and previous.token_type not in _OPERAND_ENDS:
-            raise UnprovableError("a sign +")
-        if previous.token_type is TokenType.NUMBER and previous.end + 1 == token.start and token.text[0].isidentifier():
-            raise UnprovableError("letters after a number")
-    if any(triple == ("in", "(", "(") for triple in zip(words, words[1:], words[2:], strict=False)):
-        raise UnprovableError("IN ((")
-    casts = sum(pair in (("cast", "("), ("try_cast", "(")) for pair in pairwise(words)) + words.count("::")
-    for node_type, count_in_text in ((exp.Cast, casts), (exp.Mod, words.count("%"))):
-        if len(list(tree.find_all(node_type))) != count_in_text:
-            raise UnprovableError(f"a function that the parser takes for {node_type.__name__.upper()}")
-
-
-def _check_binding(tree: exp.Expr, dialect: str) -> None:
-    """Raise `UnprovableError` for operators without parentheses that an engine may bind differently from the parser.
-
-    These are comparisons of comparisons, and in SQLite `||` beside arithmetic.
-    """
-    for node in tree.find_all(*_COMPARISONS):
-        if any(isinstance(operand, (*_COMPARISONS, exp.Not)) for operand in node.iter_expressions()):
-            raise UnprovableError("comparisons of comparisons")
-    for node in tree.find_all(exp.DPipe) if dialect == "sqlite" else ():
-        if any(isinstance(beside, _ARITHMETIC) for beside in (node.parent, *node.iter_expressions())):
-            raise UnprovableError("|| beside arithmetic")
 
 
 class _Reader:
