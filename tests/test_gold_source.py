@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from samples import make_case
+from samples import install_engine, make_case
 from suites import load, problems, write
 
 from pytest_queryeval import evaluate, load_cases, score_pairs
@@ -266,9 +266,20 @@ def test_a_gold_that_cannot_be_translated_is_an_error_with_its_place():
             ("gold_table: {columns: [n], rows: [[1]]}", "predicted: {translate: gold}"),
             "s.queryeval.yaml:7: `translate: gold` needs a gold that is a query",
         ),
+        (
+            "kind: sql\nsource: {sqlite: {script: old.sql}}\ngold_source: {fake: {path: a}}\n",
+            ("predicted: {translate: gold}",),
+            "s.queryeval.yaml:7: `translate: gold` needs a `gold_source` whose dialect sqlglot has a name for",
+        ),
+        (
+            "kind: sql\nsource: {fake: {path: a}}\ngold_source: {sqlite: {script: old.sql}}\n",
+            ("predicted: {translate: gold}",),
+            "s.queryeval.yaml:7: `translate: gold` needs a `source` whose dialect sqlglot has a name for: add `options",
+        ),
     ],
 )
-def test_wrong_use_is_one_error_with_its_place(head, lines, message):
+def test_wrong_use_is_one_error_with_its_place(monkeypatch, head, lines, message):
+    install_engine(monkeypatch, {})
     stated = {line.partition(":")[0] for line in lines}
     gold = () if "gold_table" in stated else ("gold: SELECT 1",)
     predicted = () if "predicted" in stated else ("predicted: SELECT 1",)
@@ -466,3 +477,19 @@ def test_what_is_written_on_the_page_runs_where_golds_do(tmp_path):
         ("SELECT name FROM artist", None, None)
     ]
     assert answer["outcome"] == "passed"
+
+
+@pytest.mark.feature("causes", "duckdb", "evaluate", "recording")
+def test_a_replay_without_the_translation_knows_why_a_query_failed_but_not_why_an_answer_is_wrong(capsys):
+    gold = "gold: SELECT `name` FROM singer WHERE age > 40"
+    replayed = {}
+    for name, column in (("failed", "nam"), ("wrong", "age")):
+        load_one(gold, f"predicted: SELECT {column} FROM singer", head=TO_DUCKDB)
+        main(["evaluate", ".", "--json", "--cause", "off", "--record", name])
+        capsys.readouterr()
+        main(["evaluate", ".", "--json", "--replay", name])
+        (replayed[name],) = json.loads(capsys.readouterr().out)["cases"]
+
+    assert [edit["label"] for edit in replayed["failed"]["cause"]["edits"]] == ["unknown-column"]
+    assert replayed["wrong"]["cause"] is None
+    assert any(note.startswith("no cause: ") for note in replayed["wrong"]["details"]["notes"])

@@ -157,7 +157,7 @@ class CaseReader:
                     f"{key} '{source.name}' ({source.engine}) runs queries of the kind '{runs}', not '{kind.name}'"
                 )
                 problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
-        if isinstance(predicted, GoldTranslation) and (need := _need_of_translation(settings, golds)):
+        if isinstance(predicted, GoldTranslation) and (need := _need_of_translation(settings, kind, golds)):
             problems.append(CaseError(predicted.location, f"`translate: gold` needs {need}"))
         if predicted is not None or not self._require_prediction:
             return
@@ -182,11 +182,17 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
     return _make_case(node.location, {"id": "pair"}, settings, golds=(), predicted=None)
 
 
-def _need_of_translation(settings: Settings, golds: Sequence[QueryOrAnswer]) -> str:
+def _need_of_translation(settings: Settings, kind: Kind, golds: Sequence[QueryOrAnswer]) -> str:
     """Return what is missing to translate gold, with the remedy; empty if nothing is."""
     if settings.gold_source is None:
         return "a `gold_source` that is not `source`: add it, or write the query"
-    return "" if any(gold.query is not None for gold in golds) else "a gold that is a query: write what is predicted"
+    if all(gold.query is None for gold in golds):
+        return "a gold that is a query: write what is predicted"
+    if "dialect" in kind.options and not settings.gold_dialect:
+        return "a `gold_source` whose dialect sqlglot has a name for: state it if the engine has a `dialect`"
+    if "dialect" in kind.options and not settings.dialect:
+        return f"a `source` whose dialect sqlglot has a name for: add `options: {{{kind.name}: {{dialect: NAME}}}}`"
+    return ""
 
 
 def _settings_file(node: Node) -> str:
