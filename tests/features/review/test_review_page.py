@@ -81,6 +81,7 @@ def test_nothing_is_told_without_the_token(folder, path):
     [
         {"host": f"evil.test:{PORT}"},
         {"host": "127.0.0.1.evil.test"},
+        {"host": "evil.test@127.0.0.1"},
         {"host": "[::1"},
         {"host": ""},
         {"origin": "http://evil.test"},

@@ -94,7 +94,8 @@ class Guard:
 
 def _name_of(host: str) -> str:
     with suppress(ValueError):
-        return urlsplit(f"//{host}").hostname or ""
+        address = urlsplit(f"//{host}")
+        return (address.username is None and address.hostname) or ""
     return ""
 
 
