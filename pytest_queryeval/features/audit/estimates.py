@@ -267,10 +267,13 @@ def _why_not_counted(drawn_case: DrawnCase, cases: Mapping[str, AnsweredCase]) -
 
 
 def _no_judgement(answers: int, not_counted: Mapping[str, int]) -> str:
+    reasons = not_counted_text(not_counted)
     if answers:
-        return "no drawn answer is judged yet: judge some with `queryeval review --audit FILE --serve`"
-    reasons = not_counted_text(not_counted) or "it is empty"
-    return f"nothing of the draw counts ({reasons}): give the report that it was made from, or draw again"
+        not_judged = f"no drawn answer is judged yet{f' (not counted: {reasons})' if reasons else ''}"
+        return f"{not_judged}: judge some with `queryeval review --audit FILE --serve`"
+    return (
+        f"nothing of the draw counts ({reasons or 'it is empty'}): give the report that it was made from, or draw again"
+    )
 
 
 def not_counted_text(not_counted: Mapping[str, int]) -> str:

@@ -504,7 +504,12 @@ def test_without_a_judgement_there_is_no_estimate(folder, capsys):
     draw("report.json")
     capsys.readouterr()
 
-    assert refusal(capsys, "report.json", "--judged", "audit.jsonl").startswith("no drawn answer is judged yet")
+    assert refusal(capsys, "report.json", "--judged", "audit.jsonl").startswith("no drawn answer is judged yet: ")
+    with Path("audit.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**JUDGED, "prediction": "0" * 16}) + "\n")
+    assert refusal(capsys, "report.json", "--judged", "audit.jsonl").startswith(
+        "no drawn answer is judged yet (not counted: 1 judgement on answers that were not drawn): "
+    )
 
 
 def test_a_judgement_may_be_written_by_hand_without_the_prediction(folder, capsys):
