@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import Case
 
 FindingLevel: TypeAlias = Literal["error", "warning"]
 CHECK_RULES: Mapping[str, FindingLevel] = {
@@ -50,3 +51,11 @@ class Finding:
     def level(self) -> FindingLevel:
         """The level of its rule."""
         return CHECK_RULES[self.rule]
+
+
+def case_finding(rule: str, case: Case, message: str, location: Location | None = None) -> Finding:
+    """Return a finding about a case, by default at its place in the suite; silenced if the case ignores the rule."""
+    silenced = case.settings.ignored_rules.get(rule, "")
+    return Finding(
+        rule=rule, location=location or case.row or case.location, message=message, case=case.id, silenced=silenced
+    )

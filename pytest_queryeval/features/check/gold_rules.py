@@ -13,7 +13,7 @@ from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.findings import Finding, case_finding
 from pytest_queryeval.core.model import SCORE_TOLERANCE, Case
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
@@ -249,13 +249,7 @@ def findings_of(gold: GoldRun, rules: Collection[str] = GOLD_RULES) -> Iterator[
     """Yield what some of the rules, by default all, find wrong with a gold; raise `SourceError` as its source does."""
     for rule in rules:
         for message in GOLD_RULES[rule](gold):
-            yield Finding(
-                rule=rule,
-                location=gold.location,
-                message=message,
-                case=gold.case.id,
-                silenced=gold.case.settings.ignored_rules.get(rule, ""),
-            )
+            yield case_finding(rule, gold.case, message, gold.location)
 
 
 def check_golds(case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.findings import Finding, case_finding
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS
@@ -205,7 +205,7 @@ def duplicate_question(suites: Suites) -> Iterator[Finding]:
         key = (_place(levels), question, " ".join(case.evidence.split()), messages)
         if (first_case := first.setdefault(key, levels)) is not levels:
             message = f"the question is that of {_case_name(first_case, levels)}: remove one, or ask for something else"
-            yield _of_case("duplicate-question", levels, message)
+            yield case_finding("duplicate-question", levels.case, message)
 
 
 def duplicate_gold(suites: Suites) -> Iterator[Finding]:
@@ -218,7 +218,7 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
             first_case = first.setdefault((_place(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
                 message = f"gold is that of {_case_name(first_case, levels)}, which has another question: check both"
-                yield _of_case("duplicate-gold", levels, message)
+                yield case_finding("duplicate-gold", levels.case, message)
                 break
 
 
@@ -238,12 +238,6 @@ def _case_name(first_case: CaseLevels, levels: CaseLevels) -> str:
     location, case_location = (case.row or case.location for case in (first_case.case, levels.case))
     is_line = location.path == case_location.path and not location.cell
     return f"'{first_case.case.id}' ({f'line {location.line}' if is_line else location})"
-
-
-def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:
-    case = levels.case
-    silenced = case.settings.ignored_rules.get(rule, "")
-    return Finding(rule=rule, location=case.row or case.location, message=message, case=case.id, silenced=silenced)
 
 
 SUITE_RULES: Mapping[str, SuiteRule] = {

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError, nearest
-from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.findings import Finding, case_finding
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
@@ -174,19 +174,14 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
         current, stale = current_decisions(decisions, digest)
         for decision in stale:
             message = f"question or gold has changed since {_shown_decision(decision)}: review it again"
-            findings.append(_finding("review-stale", case, message))
+            findings.append(case_finding("review-stale", case, message))
         if disagree(current):
             text = ", ".join(map(_shown_decision, current))
             message = f'reviewers disagree: {text}: settle it by a line with "settles": true'
-            findings.append(_finding("review-conflict", case, message))
+            findings.append(case_finding("review-conflict", case, message))
             current = []
         cases.append(_reviewed(case, current, suite.values) if current else case)
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
-
-
-def _finding(rule: str, case: Case, message: str) -> Finding:
-    silenced = case.settings.ignored_rules.get(rule, "")
-    return Finding(rule=rule, location=case.row or case.location, message=message, case=case.id, silenced=silenced)
 
 
 def _shown(name: CaseName) -> str:

@@ -135,12 +135,6 @@ def rewritten(term: Term, function: Callable[[Term], Term]) -> Term:
     return function((term[0], *parts))
 
 
-def nested_queries(term: Term) -> Iterator[Query]:
-    """Yield the queries that an expression contains, without those within them."""
-    for node in nodes(term):
-        yield from (part for part in node[1:] if isinstance(part, Block | SetOperation))
-
-
 def with_queries(term: Term, function: Callable[[Query], Query]) -> Term:
     """Return an expression with a function applied to its nested queries."""
 

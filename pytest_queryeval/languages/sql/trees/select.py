@@ -12,7 +12,7 @@ from sqlglot import exp
 from pytest_queryeval.languages.sql.trees.columns import Names
 from pytest_queryeval.languages.sql.trees.relations import FromReader, write_joined
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
-from pytest_queryeval.languages.sql.trees.texts import MIRRORED, VALUE, Texts, short
+from pytest_queryeval.languages.sql.trees.texts import COMPARISON_SIGNS, MIRRORED, VALUE, Texts, short
 from pytest_queryeval.languages.sql.view import (
     EMPTY_VIEW,
     NO_CONDITIONS,
@@ -33,12 +33,7 @@ _READ = frozenset(
 NestedView: TypeAlias = Callable[[exp.Expr, Scope], View]
 
 _OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "!=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
+    **COMPARISON_SIGNS,
     exp.In: "in",
     exp.Like: "like",
     exp.ILike: "like",

@@ -21,7 +21,7 @@ _VALUES = (exp.Literal, exp.Boolean, exp.Placeholder, exp.Parameter, exp.HexStri
 # Functions and operators whose result is a value if all operands are.
 _AROUND_VALUES = (exp.Neg, exp.Cast, exp.TryCast, exp.Date, exp.Timestamp, exp.Interval)
 _COMMUTATIVE = (exp.Add, exp.Mul, exp.NullSafeEQ, exp.NullSafeNEQ)
-_COMPARISON_SIGNS: dict[type[exp.Expr], str] = {
+COMPARISON_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.GT: ">",
@@ -31,7 +31,7 @@ _COMPARISON_SIGNS: dict[type[exp.Expr], str] = {
 }
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _OPPOSITE = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
-_CONDITIONS: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, *_COMPARISON_SIGNS)
+_CONDITIONS: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, *COMPARISON_SIGNS)
 # Flags that do not change the answer, or nothing that is compared.
 _IGNORED_FLAGS = frozenset(("quoted", "big_int", "distinct", "nulls_first", "negate"))
 
@@ -106,9 +106,9 @@ class Texts:
         """Return the text of one comparison or one predicate."""
         negated = negated != bool(node.args.get("negate"))
         match node:
-            case _ if type(node) in _COMPARISON_SIGNS:
+            case _ if type(node) in COMPARISON_SIGNS:
                 left, right = self.of(node.this, scope), self.of(node.expression, scope)
-                return _compared(_COMPARISON_SIGNS[type(node)], left, right, negated=negated)
+                return _compared(COMPARISON_SIGNS[type(node)], left, right, negated=negated)
             case exp.In() if node.args.get("query"):
                 word = "not in" if negated else "in"
                 return f"{self.of(node.this, scope)} {word} {self.of(node.args['query'], scope)}"
