@@ -94,8 +94,9 @@ def test_duckdb(tmp_path, session, predicted, gold, label):
 
 
 @pytest.fixture
-def cause_of(database, session):
+def cause_of(database, session, monkeypatch):
     """The cause of a wrong prediction, and the answer of its repaired query, which is gold's."""
+    monkeypatch.setattr("pytest_queryeval.features.causes.search.CAUSE_SECONDS", 60.0)  # whatever the load
 
     def find(predicted, *golds, **changes):
         golds = tuple(gold if isinstance(gold, QueryOrAnswer) else query(gold) for gold in golds)

@@ -170,12 +170,18 @@ def with_paths(elements: Sequence[Element], links: Iterable[str]) -> tuple[Eleme
     )
 
 
-def with_names_of(gold: Select, predicted: Select) -> Select:
-    """Return gold with predicted's names for the variables that have the same role there."""
+def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -> Select:
+    """Return gold with predicted's names for the variables that have the same role there.
+
+    Without `by_columns`, their place in SELECT is no role, as where one query returns names and the other one what they
+    are of.
+    """
     predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
-    names = _names_by_role(gold, predicted, gold_names[:MAX_VARIABLES], predicted_names[:MAX_VARIABLES])
+    names = _names_by_role(
+        gold, predicted, gold_names[:MAX_VARIABLES], predicted_names[:MAX_VARIABLES], by_columns=by_columns
+    )
     if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
-        names = _improved(names, gold, predicted, gold_names, predicted_names)
+        names = _improved(names, gold, predicted, gold_names, predicted_names, by_columns=by_columns)
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
     free_names = {name for name in free_names if not name.startswith(NODE)}
     names |= {name: name for name in free_names}
@@ -191,13 +197,21 @@ def with_names_of(gold: Select, predicted: Select) -> Select:
 
 
 def _names_by_role(
-    gold: Select, predicted: Select, gold_names: Sequence[str], predicted_names: Sequence[str]
+    gold: Select,
+    predicted: Select,
+    gold_names: Sequence[str],
+    predicted_names: Sequence[str],
+    *,
+    by_columns: bool,
 ) -> dict[str, str]:
     """Return predicted's names of gold's variables, those first that have most uses in common."""
     names: dict[str, str] = {}
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
-        roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
+        roles, gold_roles = (
+            _roles(tree, known_names, by_columns=by_columns)
+            for tree, known_names in ((predicted, same_names), (gold, names))
+        )
         best, pair = 0.0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
             for predicted_name in (name for name in predicted_names if name not in same_names):
@@ -213,13 +227,19 @@ def _names_by_role(
 
 
 def _improved(
-    names: dict[str, str], gold: Select, predicted: Select, gold_names: Sequence[str], predicted_names: Sequence[str]
+    names: dict[str, str],
+    gold: Select,
+    predicted: Select,
+    gold_names: Sequence[str],
+    predicted_names: Sequence[str],
+    *,
+    by_columns: bool,
 ) -> dict[str, str]:
     """Return names by which more triples are equal, where an exchange of two of them finds such.
 
     Two variables that have the same names in both queries keep them where one triple between them is turned round.
     """
-    uses, gold_uses = _uses(predicted), _uses(gold)
+    uses, gold_uses = (_uses(tree, by_columns=by_columns) for tree in (predicted, gold))
     facts = _facts(uses, {})
 
     def score(candidate: Mapping[str, str]) -> int:
@@ -242,13 +262,14 @@ def _improved(
     return names
 
 
-def _uses(tree: Select) -> list[tuple[str, ...]]:
-    """Return the terms of each triple, and of each other part of a query that names variables."""
-    return [
-        (type(node).__name__, *terms(node))
-        for node in walk(tree)
-        if isinstance(node, Triple | Filter | Bind | Item | SortKey)
-    ]
+def _uses(tree: Select, *, by_columns: bool) -> list[tuple[str, ...]]:
+    """Return the terms of each triple, and of each other part of a query that names variables.
+
+    A column that is a key of GROUP BY, too, is one part, and none without `by_columns`.
+    """
+    nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
+    columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item) and by_columns)
+    return [*columns, *((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))]
 
 
 def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
@@ -264,7 +285,7 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
     return facts
 
 
-def _roles(tree: Select, names: Mapping[str, str]) -> dict[str, Counter[tuple[str, ...]]]:
+def _roles(tree: Select, names: Mapping[str, str], *, by_columns: bool) -> dict[str, Counter[tuple[str, ...]]]:
     """Return how each variable is used; `names` are those of variables that are aligned already."""
     roles: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in variables(tree)}
 
@@ -282,7 +303,7 @@ def _roles(tree: Select, names: Mapping[str, str]) -> dict[str, Counter[tuple[st
             for term in filter(is_variable, heads):
                 roles[term].update(("with", head) for head in heads if not is_variable(head))
     for number, item in enumerate(tree.items):
-        if is_variable(item.variable):
+        if is_variable(item.variable) and by_columns:
             kind = "alias" if item.alias else "column"
             roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
             roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)

@@ -195,28 +195,33 @@ class Differences:
         only_predicted, only_gold = without_common(predicted.items, gold.items)
         only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
         pairs = best_pairs(only_predicted, only_gold, item_likeness)
+        replaced_pairs = 0
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
             else:
                 label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
                 label = label if label == "wrong-aggregate" else "wrong-column"
-                makes = [*self._only_for(item, predicted, gold), *self._needed_by(gold_item, predicted, gold)]
-                self._add(label, "SELECT", (item, gold_item), (item, replacing(gold_item)), *makes)
+                keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
+                makes = [*self._only_for(item, predicted, gold), *((key, replacing(None)) for key in keys)]
+                needed, new = self._needed_by(gold_item, predicted, gold)
+                dropped, replaced_pairs = _triple_count(makes), replaced_pairs + 1
+                self._add(label, "SELECT", (item, new), (item, replacing(gold_item)), *makes, *needed, dropped=dropped)
         for item in without(only_predicted, [item for item, _ in pairs]):
             makes = self._only_for(item, predicted, gold)
             self._add("extra-column", "SELECT", (item, None), (item, replacing(None)), *makes, added_columns=-1)
         for item in without(only_gold, [gold_item for _, gold_item in pairs]):
-            makes = self._needed_by(item, predicted, gold)
+            needed, new = self._needed_by(item, predicted, gold)
             make = inserting_item(item, gold.items.index(item))
-            self._add("missing-column", "SELECT", (None, item), (predicted, make), *makes, added_columns=1)
-        if len(only_predicted) + len(only_gold) > 1:
+            self._add("missing-column", "SELECT", (None, new), (predicted, make), *needed, added_columns=1)
+        if len(only_predicted) + len(only_gold) > 1 + replaced_pairs:
             difference = len(gold.items) - len(predicted.items)
             label = "missing-column" if difference > 0 else "extra-column" if difference < 0 else "wrong-column"
             gold_names = {item.variable for item in gold.items}
             removed_items = [item for item in only_predicted if item.variable not in gold_names]
             makes = [make for item in removed_items for make in self._only_for(item, predicted, gold)]
-            makes += [make for item in only_gold for make in self._needed_by(item, predicted, gold)]
+            dropped = _triple_count(makes)
+            makes += [make for item in only_gold for make in self._needed_by(item, predicted, gold)[0]]
             self._add(
                 label,
                 "SELECT",
@@ -224,17 +229,23 @@ class Differences:
                 (predicted, setting(gold, "items")),
                 *makes,
                 size=_OF_A_CLAUSE,
+                dropped=dropped,
                 added_columns=difference,
             )
 
-    def _needed_by(self, item: Item, predicted: Select, gold: Select) -> list[tuple[Node, Make]]:
-        """Return what inserts the patterns that bind a column, where predicted does not name it, and its keys."""
-        name = item.value.head
+    def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[tuple[Node, Make]], str]:
+        """Return what inserts the patterns that bind a column, where predicted does not name it, and its keys.
+
+        The text is that of the column, with these patterns.
+        """
+        name, text = item.value.head, self._lines.line(item)
         keys = [key for key in gold.group if key.variable == name and predicted.group]
         makes: list[tuple[Node, Make]] = [(predicted, adding_key(key)) for key in keys]
         if not is_variable(name) or name in self._uses:
-            return makes
-        return [make for part, make in self._insertions if any(name in variables(node) for node in part)] + makes
+            return makes, text
+        needed = [insertion for insertion in self._insertions if any(name in variables(node) for node in insertion[0])]
+        patterns = " . ".join(self._lines.line(part) for part, _ in needed)
+        return [*(make for _, make in needed), *makes], f"{text} with {patterns}" if needed else text
 
     def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[tuple[Node, Make]]:
         """Return what removes the superfluous pattern, and the keys of groups, that are there only for a column."""
@@ -266,8 +277,7 @@ class Differences:
             label, clause = label_of_element(part[0], is_missing=False)
             makes = [(element, replacing(None)) for element in part]
             if len(part) < len(predicted.elements) or only_gold:
-                dropped = sum(isinstance(node, Triple) for element in part for node in walk(element))
-                self._add(label, clause, (part, None), *makes, size=_size(part), dropped=dropped)
+                self._add(label, clause, (part, None), *makes, size=_size(part), dropped=_triple_count(makes))
 
     def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
@@ -360,7 +370,9 @@ class Differences:
             return
         if triple.path != gold.path:
             label = label_of_paths(triple.path, gold.path)
-            texts = self._lines.writer.path(triple.path), self._lines.writer.path(gold.path)
+            texts: tuple[Side, Side] = self._lines.writer.path(triple.path), self._lines.writer.path(gold.path)
+            if "^" in triple.path and "^" not in gold.path:  # as it is written, which is the other way round
+                texts = turned(triple), gold
             make = setting(gold, "path") if not further else replacing(gold)
             self._add(label, "WHERE", texts, (first, make), *removals, size=_OF_A_TERM)
         for name in different_ends:
@@ -486,6 +498,11 @@ def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
     if gold == Expr("DISTINCT", (argument,)):
         return "missing-distinct"
     return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
+
+
+def _triple_count(removals: Sequence[tuple[Node, Make]]) -> int:
+    """Return how many triples the removal of nodes leaves out."""
+    return sum(isinstance(node, Triple) for removed, _ in removals for node in walk(removed))
 
 
 def _size(elements: Sequence[Element]) -> int:

@@ -10,7 +10,7 @@ from pytest_queryeval.languages.sparql.trees.tree import Element, Group, Node, S
 from pytest_queryeval.languages.sparql.trees.writer import Writer
 from pytest_queryeval.text.truncation import one_line
 
-MAX_CHANGE = 120  # characters of each side
+MAX_CHANGE = 180  # characters of each side
 Side: TypeAlias = "Node | str | tuple[Node, ...] | Sequence[Element] | None"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
 
-from pytest_queryeval.core.cause import MAX_EDITS, Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.evaluation.session import Session
@@ -19,7 +19,7 @@ from pytest_queryeval.features.causes.sparql.differences import Differences
 from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
 from pytest_queryeval.features.causes.sparql.glued_words import WithRepair, without_glued_word
 from pytest_queryeval.features.causes.sparql.hard_coded import hard_coded_edit
-from pytest_queryeval.features.causes.sparql.lines import Lines
+from pytest_queryeval.features.causes.sparql.lines import MAX_CHANGE, Lines
 from pytest_queryeval.features.causes.sparql.shared_patterns import shared_patterns
 from pytest_queryeval.features.causes.sparql.unknown_terms import LabelledEdits, UnknownTermEdits, finds_nothing
 from pytest_queryeval.features.causes.sparql.validity import defects
@@ -27,9 +27,12 @@ from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import Node, Select, Triple, changed, terms, walk
 from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.text.truncation import one_line
 
 MAX_NODES = 1_500  # of the trees of both queries
+MAX_TERMS = 6  # that are named where they are the cause
 MAX_PAIRED = 6  # edits of which two are made together, the smallest ones
+_FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 4  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 
@@ -44,13 +47,14 @@ class SparqlEdits:
         writer: Writer,
         *,
         needs_width: bool = False,
+        by_columns: bool = True,
         repair: CausingEdit | None = None,
     ) -> None:
         self.repair = repair
         """What the text of predicted was repaired by before."""
         self._needs_width = needs_width
         self._tree = predicted
-        self._gold = with_names_of(gold, predicted)
+        self._gold = with_names_of(gold, predicted, by_columns=by_columns)
         self._names_in_gold = dict(zip(terms(self._gold), terms(gold), strict=True))
         self.lines = Lines(writer, predicted, self._gold)
         self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
@@ -141,7 +145,22 @@ class SparqlEdits:
         columns = [
             causing_edit for causing_edit in self.edits if causing_edit.label in ("extra-column", "missing-column")
         ]
-        return None if edit is None else Cause(edits=(edit, *columns[-1:]))
+        if edit is None:
+            return None
+        found_by = self._only_gold()
+        return Cause(edits=(replace(edit, change=": ".join(filter(None, (edit.change, found_by)))), *columns[-1:]))
+
+    def missing(self) -> list[CausingEdit]:
+        """Return what only gold has as one edit, if there is anything."""
+        only_gold = self._only_gold()
+        edit = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
+        return [edit] if only_gold else []
+
+    def _only_gold(self) -> str:
+        """Return the patterns, filters and clauses that only gold has, but for SELECT, in one line."""
+        patterns = self.shared_patterns()
+        texts = [] if patterns is None else [text for text in patterns.only_gold if not text.startswith(_FORMS)]
+        return one_line(" . ".join(texts), MAX_CHANGE)
 
     def shared_patterns(self) -> SharedPatterns | None:
         """Return what both queries have in common, and what only one has; None if gold has no triple pattern."""
@@ -160,7 +179,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
     policy = case.settings.policy
     needs_width = policy.extra_columns == "reject" and not policy.gold_columns
-    edits = sparql_edits(query, gold_query, needs_width=needs_width)
+    by_columns = _have_same_sorts(predicted.answer, gold.answer)
+    edits = sparql_edits(query, gold_query, needs_width=needs_width, by_columns=by_columns)
     groups: list[QueryEdits] = []
     if edits is not None:
         groups.append(edits if edits.repair is None else WithRepair(edits, edits.repair))
@@ -173,10 +193,11 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         term_edits = UnknownTermEdits(query, terms, {} if source is None else declared_prefixes(source.settings))
         names = set() if edits is None else {edits.lines.writer.term(term.term) for term in terms}
         groups = [term_edits, *(LabelledEdits(group, names) for group in groups)]
-        if cause is None and finds_nothing(predicted.answer):
-            cause = Cause(edits=tuple(term_edits.edits[:MAX_EDITS]))
 
     def fallback() -> Cause | SharedPatterns | None:
+        if cause is None and terms and finds_nothing(predicted.answer):
+            missing = [] if edits is None else edits.missing()
+            return Cause(edits=(*term_edits.edits[:MAX_TERMS], *missing))
         return edits.shared_patterns() if cause is None and edits is not None else cause
 
     return Edits(groups, fallback, most_untested)
@@ -191,10 +212,21 @@ def _is_one_literal(answer: Answer | None) -> bool:
     )
 
 
-def sparql_edits(predicted: str, gold: str, *, needs_width: bool = False) -> SparqlEdits | None:
+def _have_same_sorts(predicted: Answer | None, gold: Answer | None) -> bool:
+    """Return False if the first row of one answer has an IRI where that of the other one has a literal."""
+    if not isinstance(predicted, Table) or not isinstance(gold, Table) or not predicted.rows or not gold.rows:
+        return True
+    cells = zip(predicted.rows[0], gold.rows[0], strict=False)
+    return all(isinstance(cell, IRI) == isinstance(gold_cell, IRI) for cell, gold_cell in cells)
+
+
+def sparql_edits(
+    predicted: str, gold: str, *, needs_width: bool = False, by_columns: bool = True
+) -> SparqlEdits | None:
     """Return the edits from a predicted query to gold; None if one cannot be read, or they are very long.
 
-    With `needs_width`, a right answer has as many columns as gold's.
+    With `needs_width`, a right answer has as many columns as gold's; without `by_columns`, columns in the same place
+    may be of other variables.
 
     >>> found = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
     >>> found.edits
@@ -212,4 +244,5 @@ def sparql_edits(predicted: str, gold: str, *, needs_width: bool = False) -> Spa
         return None
     prefixes = {**gold_query.prefixes, **query.prefixes}
     common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in prefixes}
-    return SparqlEdits(*trees, Writer(prefixes | common_prefixes), needs_width=needs_width, repair=repair)
+    writer = Writer(prefixes | common_prefixes)
+    return SparqlEdits(*trees, writer, needs_width=needs_width, by_columns=by_columns, repair=repair)
