@@ -22,6 +22,17 @@ from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import CELL_AHEAD, cell_text
 
 CELL_CHARACTERS = 40
+TYPE_NAMES = {  # a type stands before those that it is derived from
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    Decimal: "decimal",
+    str: "text",
+    bytes: "bytes",
+    datetime: "timestamp",
+    date: "date",
+    time: "time",
+}
 
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> Difference:
@@ -131,13 +142,17 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
 
     These have the same text, or one is a number and the other its text. The time is proportional to the pairs of rows.
     """
-    gold_rows, predicted_rows = _sides(difference)
+    gold_rows, predicted_rows = (
+        [[(type_name(cell), cell) for cell in row] for row in side] for side in _sides(difference)
+    )
     return [
         (column, gold, predicted)
         for gold_row in gold_rows
         for predicted_row in predicted_rows
-        for column, (gold, predicted) in enumerate(zip(gold_row, predicted_row, strict=False))
-        if type_name(gold) != type_name(predicted)
+        for column, ((gold_type, gold), (predicted_type, predicted)) in enumerate(
+            zip(gold_row, predicted_row, strict=False)
+        )
+        if gold_type != predicted_type
         and (text_of(gold) == text_of(predicted) or is_number_text(gold, predicted, policy))
         and not is_equal(canonical(gold, policy), canonical(predicted, policy), policy)
     ]
@@ -145,9 +160,10 @@ def lookalikes(difference: Difference, policy: Policy, text_of: Callable[[Cell],
 
 def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
     """Return whether one of two cells is a number and the other one its text, as `text_numbers` reads texts."""
+    if not text_and_number(gold, predicted):
+        return False
     reading = replace(policy, text_numbers=True)
-    gold_value, predicted_value = canonical(gold, reading), canonical(predicted, reading)
-    return text_and_number(gold, predicted) and is_equal(gold_value, predicted_value, reading)
+    return is_equal(canonical(gold, reading), canonical(predicted, reading), reading)
 
 
 def has_midnight(difference: Difference) -> bool:
@@ -203,6 +219,4 @@ def type_name(cell: Cell) -> str:
             return "triple term"
         case None:
             return "NULL"
-    names = {bool: "boolean", int: "integer", float: "float", Decimal: "decimal", str: "text", bytes: "bytes"}
-    names |= {datetime: "timestamp", date: "date", time: "time"}
-    return next(name for kind, name in names.items() if isinstance(cell, kind))
+    return next(name for cell_type, name in TYPE_NAMES.items() if isinstance(cell, cell_type))
