@@ -634,6 +634,7 @@ def test_the_databases_tell_apart_what_differs():
     assert [pair for pair in DIFFERENT if not counts[pair]] == []
 
 
+@pytest.mark.long
 def test_any_two_of_the_queries_that_are_proved_answer_alike():
     queries = list(dict.fromkeys(chain.from_iterable(pair for _, *pair in PROVED)))
     queries = [query for query in queries if "ORDER BY" not in query]
