@@ -42,7 +42,7 @@ FITTED_WEIGHTS: Mapping[str, float] = {
     "with gold": -2.0,  # of a system with gold's answer
     "ordering": 3.0,  # of a system that orders rows that gold leaves in any order
     "closeness": 0.75,
-    "same query": 0.5,  # of two systems with the most common other answer
+    "same query": 0.5,  # if two systems with the most common other answer wrote it, but for its layout
     "duplicates": -2.0,  # often ambiguous
     "no rows": -0.5,  # systems often guess a value that the data do not have
     "gold-empty": 2.0,
