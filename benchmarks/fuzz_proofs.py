@@ -411,7 +411,8 @@ def main() -> None:
                     if execution_accuracy(first, second, policy=POLICY) != 1.0:
                         counts[f"{engine}: wrong"] += 1
                         print(
-                            f"{engine} {number} {rules}\n{schema.ddl}{gold}\n{predicted}\n  {first.rows}\n  {second.rows}\n"
+                            f"{engine} {number} {rules}\n{schema.ddl}{gold}\n{predicted}\n  {first.rows}\n  {second.rows}\n",
+                            flush=True,
                         )
                         break
                 counts[f"{engine}: answered"] += answered

@@ -312,6 +312,7 @@ CREATE TABLE pair (a INTEGER NOT NULL, b INTEGER, PRIMARY KEY (a, b));
 CREATE TABLE mixed (string STRING, title TEXT, collated TEXT COLLATE NOCASE);
 CREATE TABLE loose (some, other, data BLOB, dated BLOBDATE, oid INTEGER NOT NULL);
 CREATE TABLE twice (é INTEGER, É INTEGER);
+CREATE TABLE strict (first "ANY", second "ANY") STRICT;
 """
 NESTED = "(SELECT DISTINCT age AS {}, mentor AS {} FROM singer) d"
 WRONGLY_PROVED_BEFORE = [
@@ -366,6 +367,7 @@ WRONGLY_PROVED_BEFORE = [
         "SELECT a.dated FROM loose a, loose b WHERE a.dated = b.dated",
         "SELECT b.dated FROM loose a, loose b WHERE a.dated = b.dated",
     ),
+    ("SELECT first FROM strict WHERE first = second", "SELECT second FROM strict WHERE first = second"),
     ("SELECT é FROM twice", "SELECT É FROM twice"),
     # Names that SQLite looks up elsewhere.
     ('SELECT "rowid" FROM singer', "SELECT 'rowid' FROM singer"),

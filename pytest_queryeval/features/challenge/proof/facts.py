@@ -21,10 +21,11 @@ from pytest_queryeval.features.challenge.proof.query import (
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte", "Like", "ILike"))
 _STRICT = frozenset(("add", "sub", "mul", "Div", "Lower", "Upper", "Length", "Abs", "Neg"))
 # Families of columns in which equal values look the same: in SQLite by words of the declared type, in the order in
-# which it looks for them (1 equals 1.0 in a column without a type, or with BLOB), elsewhere by the type itself, since
+# which it looks for them (1 equals 1.0 in columns without a type, BLOB and ANY), elsewhere by the type itself, since
 # equal values of two types, such as DATE and TIMESTAMP, may look different.
 _FAMILIES = (
     *(("INT", "integer"), ("CHAR", "text"), ("CLOB", "text"), ("TEXT", "text"), ("BLOB", ""), ("BINARY", "")),
+    ("ANY", ""),
     *(("REAL", "real"), ("FLOA", "real"), ("DOUB", "real"), ("DATE", "time"), ("TIME", "time"), ("", "numeric")),
 )
 _FAMILIES_OF_TYPES = {
