@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import is_running, wait_for
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.sandbox import host as host_module
@@ -109,11 +109,6 @@ def host(driver):
 
 def run(host, query, timeout=5, max_rows=10_000, **settings):
     return host.execute(settings, query, timeout=timeout, max_rows=max_rows)
-
-
-def is_running(pid):
-    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return bool(status.strip()) and not status.startswith("Z")
 
 
 def test_child_imports_nothing_of_the_package_but_what_its_driver_names(tmp_path):

@@ -1,5 +1,6 @@
 """Waiting for what another process does, which on a busy machine may take a while."""
 
+import subprocess
 import time
 
 
@@ -9,3 +10,9 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def is_running(pid):
+    """Return whether a process runs; one that has ended and waits for its parent does not."""
+    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(status.strip()) and not status.startswith("Z")

@@ -70,7 +70,7 @@ def check(engine, query, kinds):
 
     assert execution.answer is None
     assert execution.error.kind in kinds, execution.error
-    assert elapsed < 10 * max(limit, 0.7)
+    assert elapsed < 60  # by itself it ends never, or much later
     assert following.answer.rows == [(3,)]
 
 

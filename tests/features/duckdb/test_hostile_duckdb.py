@@ -78,7 +78,7 @@ def check(battery, query, kinds):
 
     assert execution.answer is None
     assert execution.error.kind in kinds, execution.error
-    assert elapsed < 10 * max(limit, 0.5)
+    assert elapsed < 60  # by itself it ends never, or much later
     assert following.answer.rows == [(3, "GRAZ")]
 
 
