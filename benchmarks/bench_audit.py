@@ -17,7 +17,7 @@ from scipy.stats import hypergeom
 
 from pytest_queryeval.features.audit.drawing import allocate
 from pytest_queryeval.features.audit.estimates import Tally
-from pytest_queryeval.features.audit.intervals import SUM_WEIGHT, Count, as_share, difference, estimate_count, share
+from pytest_queryeval.features.audit.intervals import SUM_TAILS, Count, as_share, difference, estimate_count, share
 
 Z = 1.959964
 LEVEL = 0.935  # that no cell should be below
@@ -180,7 +180,7 @@ def two_systems(strata, wrong, missed, judged, random, *, are_shared):
 
 @cache
 def stratum_difference(size, judged, more, fewer):
-    return difference(Count(size, judged, more), Count(size, judged, fewer), SUM_WEIGHT)
+    return difference(Count(size, judged, more), Count(size, judged, fewer), SUM_TAILS)
 
 
 def print_coverage(name, coverages):

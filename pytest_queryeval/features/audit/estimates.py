@@ -13,8 +13,8 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.audit.answers import SWAPPED_STRATA, Answer, AnsweredCase
 from pytest_queryeval.features.audit.drawing import allocate, strata_of
 from pytest_queryeval.features.audit.intervals import (
-    LONE_WEIGHT,
-    SUM_WEIGHT,
+    LONE_TAILS,
+    SUM_TAILS,
     Count,
     Estimate,
     as_share,
@@ -106,9 +106,9 @@ class Tally:
     def estimate(self) -> Estimate:
         """Return the sum with its limits."""
         open_strata = sum(counts[0].judged < counts[0].size for counts in self.counts.values())
-        weight = SUM_WEIGHT if open_strata > 1 else LONE_WEIGHT
+        tails = SUM_TAILS if open_strata > 1 else LONE_TAILS
         estimate = total(
-            estimate_count(*counts, weight) if len(counts) == 1 else difference(counts[0], counts[1], weight)
+            estimate_count(*counts, tails) if len(counts) == 1 else difference(counts[0], counts[1], tails)
             for counts in self.counts.values()
         )
         return Estimate(*(number + self.constant for number in estimate))

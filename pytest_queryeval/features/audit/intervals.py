@@ -12,11 +12,22 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-TAIL = 0.025  # of either side
-SUM_WEIGHT = 0.5  # the share of P(X = hits) that a tail leaves out: 0.5 makes mid-p limits, 0 exact ones
-LONE_WEIGHT = 0.3
+TAIL = 0.025  # of either side, in the mean
 ROUNDING = 1e-9
 _CACHED_LIMITS = 4_096
+
+
+class Tails(NamedTuple):
+    """What an interval of one stratum leaves out."""
+
+    weight: float
+    """The share of P(X = hits) that does not count in a tail: 0.5 makes mid-p limits, 0 exact ones."""
+    skew: float
+    """By how much the tail on the longer side, above rare hits, may exceed 0.025, and the other falls below."""
+
+
+SUM_TAILS = Tails(weight=0.45, skew=0.01)
+LONE_TAILS = Tails(weight=0.3, skew=0.0)
 
 
 class Estimate(NamedTuple):
@@ -48,34 +59,38 @@ class Count(NamedTuple):
         return self.hits / self.judged if self.judged else self.expected
 
 
-def estimate_count(count: Count, weight: float = LONE_WEIGHT) -> Estimate:
+def estimate_count(count: Count, tails: Tails = LONE_TAILS) -> Estimate:
     """Return how many cases of a stratum have the property; without any judged case, each number is within the limits.
 
-    `weight` is the share of the probability of exactly these hits that the tails leave out: `SUM_WEIGHT` if the
-    estimate is added to those of other strata, since a sum has so many possible values that its level is hardly ever
-    below 0.94; `LONE_WEIGHT` keeps the level for a stratum by itself.
+    `tails` are `SUM_TAILS` if the estimate is added to those of other strata, since a sum has so many possible values
+    that its level is hardly ever below 0.94; `LONE_TAILS` keep the level for a stratum by itself.
     """
     size, judged, hits, expected = count
     if not judged:
         return Estimate(size * expected, 0, size)
-    low = size - _upper_limit(size, judged, judged - hits, weight)
-    return Estimate(size * count.share, low, _upper_limit(size, judged, hits, weight))
+    low = size - _upper_limit(size, judged, judged - hits, tails)
+    return Estimate(size * count.share, low, _upper_limit(size, judged, hits, tails))
 
 
 @lru_cache(maxsize=_CACHED_LIMITS)
-def _upper_limit(size: int, judged: int, hits: int, weight: float) -> int:
+def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
     """Return the greatest number K of cases with the property for which so few hits are not too unlikely.
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
     is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
-    the mid-p limit (Lancaster, JASA 56, 1961). Here w is `weight` times the share of the stratum that is not judged:
-    the more is judged, the fewer values K can have, and the nearer the limits are to the exact ones.
+    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the share of the stratum that is
+    not judged: the more is judged, the fewer values K can have, and the nearer the limits are to the exact ones.
+
+    Both tails are 0.05 together. With a skew, the one on the longer side, above few hits, exceeds 0.025, which makes
+    the interval shorter; not where one hit or none is judged, for which intervals easily become too short (Brown, Cai
+    and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science 16, 2001).
     """
-    weight *= 1 - judged / size
+    weight = tails.weight * (1 - judged / size)
+    tail = TAIL + (tails.skew * (1 - 2 * hits / judged) if 1 < hits < judged - 1 else 0)
     low, high = size * hits // judged, size - judged + hits  # the limit is at least `low`
     while low < high:
         middle = (low + high + 1) // 2
-        if _tail(size, judged, hits, middle, weight) > TAIL:
+        if _tail(size, judged, hits, middle, weight) > tail:
             low = middle
         else:
             high = middle - 1
@@ -110,14 +125,14 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
     )
 
 
-def difference(more: Count, fewer: Count, weight: float = LONE_WEIGHT) -> Estimate:
+def difference(more: Count, fewer: Count, tails: Tails = LONE_TAILS) -> Estimate:
     """Return by how many cases one property is more frequent in a stratum than another that excludes it.
 
     Both are counted in the same judged cases, so they are correlated: MOVER with r = -sqrt(p q / ((1 - p) (1 - q))) for
     shares p and q, and with -1 if each case has one of them, as in method 10 of Newcombe, "Improved confidence
     intervals for the difference between binomial proportions based on paired data", Statistics in Medicine 17 (1998).
     """
-    first, second = estimate_count(more, weight), estimate_count(fewer, weight)
+    first, second = estimate_count(more, tails), estimate_count(fewer, tails)
     p, q = more.share, fewer.share
     correlation = -math.sqrt(p * q / ((1 - p) * (1 - q))) if p + q < 1 - ROUNDING else -1.0
     value = first.value - second.value

@@ -14,8 +14,8 @@ from samples import FINGERPRINT, HEAD, entry
 from pytest_queryeval.cli import main
 from pytest_queryeval.features.audit.drawing import allocate
 from pytest_queryeval.features.audit.intervals import (
-    LONE_WEIGHT,
-    SUM_WEIGHT,
+    LONE_TAILS,
+    SUM_TAILS,
     Count,
     Estimate,
     as_share,
@@ -109,15 +109,15 @@ def refusal(capsys, *arguments):
 # --- intervals
 
 
-def exact_limits(size, judged, hits, weight):
+def exact_limits(size, judged, hits, tails):
     """The limits by their definition, in fractions."""
 
     def probability(matching, number):
         return Fraction(comb(matching, number) * comb(size - matching, judged - number), comb(size, judged))
 
-    weight = Fraction(weight).limit_denominator(10) * (1 - Fraction(judged, size))
+    weight = Fraction(tails.weight).limit_denominator(100) * (1 - Fraction(judged, size))
     possible = range(hits, size - judged + hits + 1)
-    tails = {
+    probabilities = {
         matching: (
             sum(probability(matching, number) for number in range(hits, judged + 1)),
             sum(probability(matching, number) for number in range(hits + 1)),
@@ -125,19 +125,22 @@ def exact_limits(size, judged, hits, weight):
         )
         for matching in possible
     }
-    low = min(matching for matching, (least, _, part) in tails.items() if least - part > Fraction(1, 40))
-    high = max(matching for matching, (_, most, part) in tails.items() if most - part > Fraction(1, 40))
+    skew = (
+        Fraction(tails.skew).limit_denominator(100) * (1 - 2 * Fraction(hits, judged)) if 1 < hits < judged - 1 else 0
+    )
+    low = min(matching for matching, (least, _, part) in probabilities.items() if least - part > Fraction(1, 40) - skew)
+    high = max(matching for matching, (_, most, part) in probabilities.items() if most - part > Fraction(1, 40) + skew)
     return low, high
 
 
-@pytest.mark.parametrize("weight", [SUM_WEIGHT, LONE_WEIGHT])
-def test_limits_are_those_of_their_definition(weight):
+@pytest.mark.parametrize("tails", [SUM_TAILS, LONE_TAILS])
+def test_limits_are_those_of_their_definition(tails):
     for size in (1, 2, 3, 7, 12, 40):
         for judged in {1, size // 2, size} - {0}:
             for hits in range(judged + 1):
-                estimate = estimate_count(Count(size, judged, hits), weight)
+                estimate = estimate_count(Count(size, judged, hits), tails)
 
-                assert (estimate.low, estimate.high) == exact_limits(size, judged, hits, weight), (size, judged, hits)
+                assert (estimate.low, estimate.high) == exact_limits(size, judged, hits, tails), (size, judged, hits)
                 assert estimate.low <= estimate.value <= estimate.high
 
 
@@ -324,7 +327,7 @@ def test_the_estimate_is_that_of_the_strata(folder, capsys):
     report, lines = audit(capsys)
 
     right_passed, right_missed = 60 * 13 / 14, 20 * 2 / 6
-    estimate = total([estimate_count(Count(60, 14, 13), SUM_WEIGHT), estimate_count(Count(20, 6, 2), SUM_WEIGHT)])
+    estimate = total([estimate_count(Count(60, 14, 13), SUM_TAILS), estimate_count(Count(20, 6, 2), SUM_TAILS)])
     assert report["measured"] == 0.75
     assert report["audited"]["value"] == pytest.approx((right_passed + right_missed) / 80)
     assert report["audited"]["ci95"] == list(as_share(estimate, 80)[1:])
