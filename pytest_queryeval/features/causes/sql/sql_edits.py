@@ -34,7 +34,7 @@ MAX_CHANGE = 160  # characters of each side
 # Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
 MAX_NODES = 1_500
 MAX_SELECTS = 12
-DATABASES = 24  # small ones, on which a repaired query is compared with gold
+DATABASES = 16  # small ones, on which a repaired query is compared with gold
 TELLING_ROWS = 3  # of an answer that an edit hardly hits by chance
 _FIRST_WORDS = {
     **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT")},

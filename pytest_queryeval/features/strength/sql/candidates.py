@@ -19,6 +19,8 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.observed import ObservedTable, observe
 from pytest_queryeval.features.strength.sql.rows import (
+    FEW_COMPARED,
+    MANY_COMPARED,
     MAX_ROWS,
     RowGenerator,
     Rows,
@@ -137,14 +139,18 @@ class CandidateDatabases:
             return
         compared = [compared_columns(query, self._dialect, self._declared) for query in queries]
         if plain_first:
-            like_source = self._generator(compared, self._observed)
+            like_source = self._generator(compared, self._observed, MANY_COMPARED)
             yield from self._rows(like_source, random, count // 2, plain=PLAIN_SHARE)
             count -= count // 2
-        yield from self._rows(self._generator(compared, {}), random, count, plain=PLAIN_SHARE if plain_first else 0.0)
+        most_compared = FEW_COMPARED if self._is_for_queries and not plain_first else MANY_COMPARED
+        generator = self._generator(compared, {}, most_compared)
+        yield from self._rows(generator, random, count, plain=PLAIN_SHARE if plain_first else 0.0)
         if plain_first:
             yield {name: [] for name in insertion_order(self._filled)}
 
-    def _generator(self, compared: Sequence[Compared], observed: Mapping[str, ObservedTable]) -> RowGenerator:
+    def _generator(
+        self, compared: Sequence[Compared], observed: Mapping[str, ObservedTable], most_compared: tuple[int, int]
+    ) -> RowGenerator:
         """Return what makes rows that keep the constraints of the tables, and what was observed."""
         return RowGenerator(
             {
@@ -155,6 +161,7 @@ class CandidateDatabases:
             self._samples,
             is_strict=self._dialect != "sqlite",
             only_read=self._is_for_queries,
+            most_compared=most_compared,
             ranges={
                 (name, self._filled[name].columns[at].name.lower()): limits
                 for name, of_table in observed.items()

@@ -28,7 +28,9 @@ MAX_ROWS = 50  # of a table
 SIZES = (4, 8, 16, 30, 45)  # rows of a table; all tables of a variant have the same size
 SAMPLES = (1, 2, 3, 4)  # values of the source in each column
 NULL_SHARES = (0.0, 0.05, 0.15, 0.3)
-MAX_COMPARED = 12  # values of one column that queries compare it with
+# At most how many values of one column that queries compare it with. Of few values, rows satisfy conditions more often;
+# of many, they meet sums and bounds.
+MANY_COMPARED, FEW_COMPARED = (4, 12), (1, 8)
 # Shares of the rows: copies of another row with one or two cells changed, and copies of rows of the source.
 RESEMBLING, FROM_SOURCE = 0.25, 0.1
 REPEATING = 0.3  # share of the tables that get a group of rows as large as a number in a query
@@ -91,7 +93,8 @@ class RowGenerator:
     (rows by table). Columns that are compared with each other, or refer to each other, share their values. Columns of
     numbers and of times take values of their type only, with `is_strict` all columns; times of SQLite are written as
     the source does. With `only_read`, a column that no query reads mostly has the same value. Columns with `ranges`
-    have no values outside of them.
+    have no values outside of them. A column has at most a random number of values from queries, between the two of
+    `most_compared`.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class RowGenerator:
         *,
         is_strict: bool,
         only_read: bool = False,
+        most_compared: tuple[int, int] = MANY_COMPARED,
         ranges: Mapping[Column, tuple[Cell, Cell]] | None = None,
     ) -> None:
         self._constraints = constraints_of(tables)
@@ -117,6 +121,7 @@ class RowGenerator:
         }
         self._samples = samples
         self._is_strict = is_strict
+        self._most_compared = most_compared
         self._ranges = ranges or {}
         self._parents: dict[Column, Column] = {}
         self._compared: dict[Column, dict[Cell, None]] = defaultdict(dict)
@@ -180,7 +185,7 @@ class RowGenerator:
                     continue
                 if pool not in pools:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
-                    chosen = random.sample(compared, min(len(compared), random.randint(4, MAX_COMPARED)))
+                    chosen = random.sample(compared, min(len(compared), random.randint(*self._most_compared)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
                 column_cells.append(self._fitted(column, declared_type, pools[pool]))
             rows_by_table[name] = self._table(
