@@ -69,8 +69,11 @@ def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> flo
     """Return how often FAR_WORDS are halved until only the words remain that gold has to change, and one; at least 0.
 
     These are the words that differ between gold and its query after the edits of `cause`, which lead to the answer of
-    the group, or a query of the group that is nearer. 0 where an answer has no text, as a table.
+    the group, or a query of the group that is nearer. 0 where an answer has no text, as a table, and where gold is the
+    query of another source, whose dialect may be another.
     """
+    if gold.case.settings.gold_source is not None:
+        return 0.0
     text = _text(gold, gold.execution.query)
     texts = [_text(group, query) for query in group.queries[:MAX_QUERIES]]
     if cause is not None and cause.repaired_query is not None:

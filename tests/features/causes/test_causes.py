@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from samples import answer, make_case, query
+from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonAnswer
@@ -325,6 +326,27 @@ def test_beside_a_wrong_text_of_gold_predicted_may_be_wrong(cause_of):
         ("wrong-column", "SELECT", "id → name"),
     ]
     assert cause.repaired_query is None
+
+
+def test_a_text_that_gold_compares_two_columns_with_is_corrected_for_neither(cause_of):
+    cause = cause_of(f"{NAMES} WHERE country = 'FR'", f"{NAMES} WHERE country = 'fr' OR name = 'fr'")
+
+    assert "gold-value" not in [edit.label for edit in cause.edits]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold"),
+    [
+        ("age > 20 AND country = 'FR'", "age > 20 AND (country = 'FR' OR name = 'Bo')"),
+        ("age > 20 AND (country = 'FR' OR name = 'Cid')", "age > 20 AND (country = 'FR' OR name = 'Cid' OR id = 2)"),
+        ("NOT country = 'FR'", "NOT (country = 'FR' OR name = 'Bo')"),
+        ("id < 3", "id < 3 AND (country = 'FR' OR name = 'Cid')"),
+    ],
+)
+def test_conditions_with_and_beside_or_are_in_parentheses(cause_of, predicted, gold):
+    cause = cause_of(f"{NAMES} WHERE {predicted}", f"{NAMES} WHERE {gold}")
+
+    assert parse_one(cause.repaired_query) == parse_one(f"{NAMES} WHERE {gold}")
 
 
 UNLIKE = "SELECT max(id), country FROM singer WHERE country <> 'DE' AND age <> 40 GROUP BY country HAVING count(*) > 1"

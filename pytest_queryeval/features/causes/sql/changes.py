@@ -231,17 +231,24 @@ def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None
     if node is None:
         select.set(clause, _CONDITIONS[clause](this=condition.copy()))
     else:
-        _wrap(node.this, exp.And(expression=condition.copy()))
+        _wrap(node.this, exp.And(expression=_as_operand(condition)))
         if not isinstance(node.this.this, exp.Paren):
             _wrap(node.this.this, exp.Paren())
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
     """Connect a condition with one more operand."""
-    new = exp.paren(operand.copy()) if isinstance(operand, exp.Connector) else operand.copy()
-    _wrap(condition, connector(expression=new))
+    extended = connector(expression=_as_operand(operand))
+    _wrap(condition, extended)
     if isinstance(condition, exp.Connector) and not isinstance(condition, connector):
         _wrap(condition, exp.Paren())
+    if isinstance(extended.parent, exp.Connector | exp.Not) and not isinstance(extended.parent, connector):
+        _wrap(extended, exp.Paren())
+
+
+def _as_operand(condition: exp.Expr) -> exp.Expr:
+    """Return a copy of a condition that stands beside others: AND and OR are written in parentheses."""
+    return exp.paren(condition.copy()) if isinstance(condition, exp.Connector) else condition.copy()
 
 
 def drop_condition(condition: exp.Expr) -> None:

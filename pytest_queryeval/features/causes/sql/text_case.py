@@ -31,8 +31,11 @@ def correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run
     suspects = {text: spellings[text.casefold()] for text in gold_texts - texts if text.casefold() in spellings}
     replacements: dict[str, str] = {}
     changes = []
-    for text in islice(compared_texts(gold, dialect, schema), MAX_LOOKUPS) if suspects else ():
-        values = _other_spellings(text, run)
+    texts_of_gold = list(islice(compared_texts(gold, dialect, schema), MAX_LOOKUPS)) if suspects else []
+    for text in texts_of_gold:
+        # The same text may be right for another column.
+        is_alone = len({compared.column for compared in texts_of_gold if compared.text == text.text}) == 1
+        values = _other_spellings(text, run) if is_alone else []
         if values:
             replacements[text.text] = suspects[text.text] if suspects.get(text.text) in values else values[0]
             changes.append(f"gold's '{text.text}' is not in {text.column}, '{replacements[text.text]}' is")
