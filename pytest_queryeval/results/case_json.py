@@ -41,7 +41,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.redaction import redact, secrets_in
+from pytest_queryeval.text.redaction import MARK, redact, secrets_in
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, one_line, truncate, truncate_middle
 
 if TYPE_CHECKING:
@@ -277,6 +277,11 @@ def _query(execution: Execution, case: Case) -> str | None:
     if query is None and execution.answer is not None:
         query = KINDS[case.settings.kind].text(execution.answer)
     return None if query is None else truncate(query, QUERY_CHARACTERS)
+
+
+def is_whole(query: str) -> bool:
+    """Return whether a report has a query as it was, neither truncated nor with the mark of a removed secret."""
+    return MARK not in query and len(query) < QUERY_CHARACTERS
 
 
 def _prediction(prediction: Prediction) -> PredictionReport:

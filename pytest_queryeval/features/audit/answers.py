@@ -12,6 +12,7 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.answer_verdict import answer_passes
 from pytest_queryeval.results.audit_file import DrawnPrediction, prediction_digest, prediction_of
 from pytest_queryeval.results.baseline.difference import MET
+from pytest_queryeval.results.case_json import is_whole
 
 IN_DOUBT = "passed in doubt"
 STRATA = {True: "passed", False: "missed"}
@@ -24,6 +25,7 @@ JOINT_STRATA = {
 SWAPPED_STRATA = {JOINT_STRATA[pair]: JOINT_STRATA[pair[::-1]] for pair in ((True, False), (False, True))}
 """The strata of two reports that change if they are given in the other order."""
 WITHOUT_VERDICT: Mapping[Outcome, str] = {"error": "in error", "skipped": "skipped", "not_run": "not run"}
+NOT_WHOLE = "with a query that the report does not have whole"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,10 @@ class AnsweredCase:
 
 
 def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], Counter[str]]:
-    """Return the cases with a verdict in all reports by node id, and the number of the others by reason."""
+    """Return the cases that an audit can judge by node id, and the number of the others by reason.
+
+    They have a verdict in all reports, and queries that the reports have whole: another query cannot be run.
+    """
     ids: dict[str, str] = {}
     answers: defaultdict[str, list[Answer]] = defaultdict(list)
     reasons: dict[str, str] = {}
@@ -79,7 +84,11 @@ def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], 
             if passed is None:
                 reasons[case["nodeid"]] = WITHOUT_VERDICT.get(case["outcome"], "without a verdict")
             else:
-                answers[case["nodeid"]].append(_answer(case, passed=passed))
+                answer = _answer(case, passed=passed)
+                if answer.is_right is None and not is_whole(answer.prediction.get("query", "")):
+                    reasons[case["nodeid"]] = NOT_WHOLE
+                else:
+                    answers[case["nodeid"]].append(answer)
     cases = {
         nodeid: AnsweredCase(id=id_, nodeid=nodeid, answers=tuple(answers[nodeid]))
         for nodeid, id_ in ids.items()

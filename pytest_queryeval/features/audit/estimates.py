@@ -89,7 +89,7 @@ class AuditReport(TypedDict):
     not_counted: dict[str, int]
     """The number of drawn cases or judgements that do not count, by reason."""
     left_out: dict[str, int]
-    """The number of cases of the reports without a verdict, by reason."""
+    """The number of cases of the reports without a verdict or without the whole query, by reason."""
     systems: NotRequired[list[SystemReport]]
     """Present if there are two."""
 

@@ -33,10 +33,9 @@ from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite
 from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
 from pytest_queryeval.features.review.reviews_key import NoReviewFileError, reviews_of
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
+from pytest_queryeval.results.case_json import case_json, is_whole
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites.suites import Suite
-from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval accept report.json shop.queryeval.yaml::cheapest --reviewer anna"
@@ -162,7 +161,7 @@ def _whole_query(predicted: PredictedReport, case: Case) -> str:
     query = predicted["query"]
     if query is None:
         raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
-    if MARK in query or len(query) >= QUERY_CHARACTERS:
+    if not is_whole(query):
         raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
     if case.settings.gold_source is not None:
         raise ReportError(

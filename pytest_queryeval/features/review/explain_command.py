@@ -28,13 +28,12 @@ from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES,
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS, CounterexampleReport, counterexample_json
+from pytest_queryeval.results.case_json import CounterexampleReport, counterexample_json, is_whole
 from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.suites.suites import load_suites
 from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval explain shop.queryeval.yaml::cheapest --query 'SELECT min(price) FROM product'"
@@ -142,8 +141,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         return None
     if not gold or not predicted or gold.split() == predicted.split() or case.settings.gold_source is not None:
         return None
-    is_whole = all(MARK not in query and len(query) < QUERY_CHARACTERS for query in (gold, predicted))
-    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0:
+    if not (is_whole(gold) and is_whole(predicted)) or reported["scores"].get("execution_accuracy") != 1.0:
         return None
     form = ENGINES[case.settings.source.engine].variants
     with Session() as session:

@@ -10,9 +10,8 @@ from pathlib import Path
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer
-from pytest_queryeval.results.case_json import QUERY_CHARACTERS
+from pytest_queryeval.results.case_json import is_whole
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 100
@@ -84,7 +83,7 @@ def _prediction(reported: CaseReport) -> QueryOrAnswer | Abstention | None:
     if prediction is not None and prediction.get("abstained"):
         return Abstention(prediction.get("reason", ""))
     query = None if predicted is None else predicted["query"]
-    if query is None or MARK in query or len(query) >= QUERY_CHARACTERS:
+    if query is None or not is_whole(query):
         return None
     return QueryOrAnswer(query=query)
 

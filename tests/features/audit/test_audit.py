@@ -27,6 +27,8 @@ from pytest_queryeval.features.audit.intervals import (
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.audit_file import read_audit
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS
+from pytest_queryeval.text.redaction import MARK
 
 HOSTILE = "<b>x</b>\n##[error]::set-output\u202e\x1b[31m"
 AT = "2026-11-23T10:00:00Z"
@@ -280,6 +282,32 @@ def test_what_failed_or_abstained_needs_no_judgement(folder, capsys):
     assert report["wrongly_missed"]["value"] == 6 / 13
     assert report["wrongly_passed"] == {"value": 0.0, "ci95": [0.0, 0.0]}
     assert report["to_halve"] is None
+
+
+def test_queries_that_the_report_does_not_have_whole_are_left_out(folder, capsys):
+    error = {"kind": "timeout", "message": "too slow"}
+    redacted, cut_query = f"SELECT '{MARK}'", "S" * QUERY_CHARACTERS
+    cases = [
+        answered("redacted", query=redacted),
+        answered("cut", query=cut_query, passed=False),
+        answered("first", query="SELECT 1", trials=[trial(redacted, passed=True), trial("SELECT 1", passed=True)]),
+        answered("failed", query=cut_query, passed=False, error=error),
+    ]
+    write([*run_of(6, 6), *cases])
+    write([*run_of(12, 0), *(answered(case["id"]) for case in cases)], "other.json")
+
+    drawn = draw("report.json")
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    of_two = draw("report.json", "other.json", path="two.jsonl")
+    judge_all(drawn)
+    report, _ = audit(capsys)
+
+    ids = {f"c{number:03}" for number in range(12)}
+    assert {case["case"] for case in drawn} == ids
+    assert {case["case"] for case in of_two} == ids | {"failed"}
+    assert last_line == "left out: 3 with a query that the report does not have whole"
+    assert report["cases"] == 13
+    assert report["left_out"] == {"with a query that the report does not have whole": 3}
 
 
 def test_passes_in_doubt_are_a_stratum(folder):
