@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.core.errors import CaseError
@@ -31,12 +31,13 @@ from pytest_queryeval.documents.values import (
     Reader,
     choice,
     entries,
-    json_mapping,
     json_text,
+    json_value,
     known_entries,
     number,
     time_with_zone,
     unexpected,
+    whole_number,
 )
 
 Judgement: TypeAlias = Literal["right", "wrong", "unclear"]
@@ -49,6 +50,8 @@ class StatedTable(TypedDict):
 
     columns: list[str]
     rows: list[Row]
+    row_count: NotRequired[int]
+    """The number of rows of the whole table; absent in files that state the rows alone."""
 
 
 class DrawnPrediction(TypedDict, total=False):
@@ -106,9 +109,15 @@ def prediction_of(case: CaseReport) -> DrawnPrediction:
     predicted = case["predicted"]
     if query is None and predicted is not None:
         query = predicted["query"]
-        if query is None and predicted["columns"] is not None:
-            return {"table": {"columns": predicted["columns"], "rows": predicted["sample"]}}
+        columns, row_count = predicted["columns"], predicted["row_count"]
+        if query is None and columns is not None and row_count is not None:
+            return {"table": {"columns": columns, "rows": predicted["sample"], "row_count": row_count}}
     return {} if query is None else {"query": query}
+
+
+def is_sample(table: StatedTable) -> bool:
+    """Return whether a table has more rows than are stated."""
+    return table.get("row_count", 0) > len(table["rows"])
 
 
 def prediction_digest(prediction: DrawnPrediction) -> str:
@@ -197,7 +206,12 @@ def _predictions(node: Node) -> dict[str, Any]:
     return predictions
 
 
-_PREDICTION_READERS: Mapping[str, Reader[Any]] = {"query": json_text, "table": json_mapping}
+def _table(node: Node) -> dict[str, Any]:
+    return known_entries(node, _TABLE_READERS)
+
+
+_TABLE_READERS: Mapping[str, Reader[Any]] = {"columns": json_value, "rows": json_value, "row_count": whole_number(0)}
+_PREDICTION_READERS: Mapping[str, Reader[Any]] = {"query": json_text, "table": _table}
 _CASE_READERS: Mapping[str, Reader[Any]] = {
     "case": json_text,
     "nodeid": json_text,

@@ -23,7 +23,7 @@ from pytest_queryeval.features.audit.intervals import (
     share,
     total,
 )
-from pytest_queryeval.results.audit_file import AnswerName, Audit, DrawnCase, Judgement
+from pytest_queryeval.results.audit_file import AnswerName, Audit, DrawnCase, Judgement, is_sample
 from pytest_queryeval.text.formatting import pluralize
 
 
@@ -162,7 +162,7 @@ class JudgedCases:
         return Tally(counts, sum(case.answers[system].is_right is True for case in self.cases.values()))
 
     def improvement(self, *, unclear: tuple[bool | None, bool | None] = (None, None)) -> Tally:
-        """Return how many more right answers the second system has; equal predictions are right or wrong together."""
+        """Return how many more right answers the second system has; answers that cannot differ count as equal."""
         counts, constant = {}, 0
         for case in self.cases.values():
             first, second = case.answers
@@ -203,8 +203,18 @@ class JudgedCases:
 
 
 def _differ(first: Answer, second: Answer) -> bool:
-    """Return whether one of two answers may be right and the other wrong; a query may fail in one run only."""
-    return first.digest != second.digest or first.is_right is not None or second.is_right is not None
+    """Return whether one of two answers may be right and the other wrong, even if their predictions look the same.
+
+    A query may fail in one run only, or give another answer, and tables may differ after their first rows.
+    """
+    table = first.prediction.get("table")
+    return (
+        first.digest != second.digest
+        or first.passed != second.passed
+        or (table is not None and is_sample(table))
+        or first.is_right is not None
+        or second.is_right is not None
+    )
 
 
 def audit_report(

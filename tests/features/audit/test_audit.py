@@ -663,6 +663,35 @@ def test_the_audited_difference_is_exact_when_all_is_judged(folder, capsys):
     assert [line.split(":")[0] for line in lines[1:] if line.startswith(("small", "large"))] == ["small", "large"]
 
 
+def table_of(rows, row_count, *, passed=True):
+    part = {"query": None, "columns": ["n"], "row_count": row_count, "sample": rows, "seconds": 0.0, "error": None}
+    return [answered(f"c{number:02}", passed=passed, predicted=part) for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "predictions", "is_certain"),
+    [
+        (table_of([[1], [2]], 2), table_of([[1], [2]], 2), 1, True),
+        (table_of([[1], [2]], 3), table_of([[1], [2]], 4), 2, False),
+        (table_of([[1], [2]], 3), table_of([[1], [2]], 3), 1, False),
+        (run_of(40, 0), run_of(40, 0), 1, True),
+        (run_of(40, 0), run_of(0, 40), 1, False),
+    ],
+    ids=["whole tables", "row counts", "cut tables", "queries", "verdicts"],
+)
+def test_answers_that_may_differ_do_not_count_as_equal(folder, capsys, first, second, predictions, is_certain):
+    write(first, "small.json")
+    write(second, "large.json")
+    drawn = draw("small.json", "large.json", number=10)
+    judge_all(drawn)
+
+    report, _ = audit(capsys, "small.json", "large.json")
+
+    low, high = report["audited"]["ci95"]
+    assert {len(case["predictions"]) for case in drawn} == {predictions}
+    assert (low == high == 0) is is_certain
+
+
 def test_cases_that_only_one_report_has_a_verdict_on_are_left_out(folder, capsys):
     first, second = two_systems()
     write([*first, answered("e"), answered("x", outcome="error"), answered("only")], "small.json")

@@ -79,6 +79,19 @@ def test_each_answer_is_shown_by_its_question_and_query_alone(client):
     assert [word for word in ("only gold", "nowhere", "passed", "failed", "model", "stratum") if word in told] == []
 
 
+@pytest.mark.parametrize(("row_count", "shape"), [(2, "2 rows of 2 columns"), (1_500, "the first 2 of 1,500 rows")])
+def test_the_page_says_of_how_many_rows_it_shows_the_first(client, row_count, shape):
+    lines = [*drawn_lines()]
+    lines[1]["predictions"] = {"33": {"table": {**TABLE, "row_count": row_count}}}
+    write("".join(f"{json.dumps(line)}\n" for line in lines), "audit.jsonl")
+
+    with client_of(AuditReview(Path("audit.jsonl"))) as client_of_tables:
+        predicted = client_of_tables.post("/cases/2/answer", json={}).json()["predicted"]
+
+    assert (predicted["shape"], predicted["more"]) == (shape, "")
+    assert predicted["sample"] == [["fig", None], ["pear", "#2"]]
+
+
 def test_decisions_on_golds_change_no_answer(client):
     undecided = samples(client)
     decisions = {"a": "wrong", "b": "right", "c": "ambiguous", "d": "unanswerable"}

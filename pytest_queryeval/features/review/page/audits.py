@@ -19,7 +19,7 @@ from pytest_queryeval.features.review.page.review import Choice, JsonObject
 from pytest_queryeval.features.review.page.runner import Runner, shown_answer
 from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
 from pytest_queryeval.features.review.reviewer import check_reviewer
-from pytest_queryeval.results.audit_file import JUDGEMENTS, AnswerName, DrawnPrediction, read_audit
+from pytest_queryeval.results.audit_file import JUDGEMENTS, AnswerName, DrawnPrediction, is_sample, read_audit
 from pytest_queryeval.text.formatting import pluralize
 
 CHOICES: Sequence[Choice] = (
@@ -96,7 +96,7 @@ class AuditReview:
         return {"decisions": []}
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run the query of the answer."""
+        """Run the query of the answer; of a table whose first rows only are known, say how many there are."""
         drawn = self._at(place)
         query, table = drawn.prediction.get("query"), drawn.prediction.get("table")
         if query is None and table is not None:
@@ -104,8 +104,11 @@ class AuditReview:
             content = QueryOrAnswer(answer=Table(columns=tuple(table["columns"]), rows=rows))
         else:
             content = QueryOrAnswer(query=query)
-        shown = shown_answer(self._runner.compare(content, drawn.case))
-        return {"predicted": shown.get("predicted"), "outcome": "", "message": ""}
+        predicted = shown_answer(self._runner.compare(content, drawn.case)).get("predicted")
+        if predicted is not None and table is not None and is_sample(table):
+            rows_text = pluralize(table["row_count"], "row")
+            predicted = {**predicted, "shape": f"the first {len(predicted['sample']):,} of {rows_text}", "more": ""}
+        return {"predicted": predicted, "outcome": "", "message": ""}
 
     def append(self, place: int, decision: JsonObject) -> None:
         """Append a judgement to the audit file; raise `ReportError` for one that is none."""
