@@ -56,11 +56,11 @@ class SystemReport(TypedDict):
 
 
 class AgreementReport(TypedDict):
-    """How often two reviewers of an answer agree."""
+    """How often two reviewers agree who both find an answer clear."""
 
     share: float
     answers: int
-    """The number of answers with several reviewers."""
+    """The number of answers that several reviewers find clear."""
 
 
 class AuditReport(TypedDict):
@@ -303,7 +303,8 @@ def _joint_judgement(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def _agreement(reviews: Iterable[Sequence[Judgement]]) -> AgreementReport | None:
-    multiple_reviews = [judgements for judgements in reviews if len(judgements) > 1]
+    clear_reviews = ([judgement for judgement in judgements if judgement != "unclear"] for judgements in reviews)
+    multiple_reviews = [judgements for judgements in clear_reviews if len(judgements) > 1]
     pairs = [first == second for judgements in multiple_reviews for first, second in combinations(judgements, 2)]
     return {"share": sum(pairs) / len(pairs), "answers": len(multiple_reviews)} if pairs else None
 
