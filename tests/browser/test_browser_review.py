@@ -193,6 +193,34 @@ def test_a_conflict_is_settled_by_keyboard(browser, shop, tmp_path):
         assert len(lines_of(folder, "kim")) == 1
 
 
+def test_without_decisions_in_sight_nothing_is_settled(browser, shop, tmp_path):
+    folder = shutil.copytree(shop, tmp_path / "shop", ignore=shutil.ignore_patterns("reviews"))
+    reviews = folder / "reviews"
+    reviews.mkdir()
+
+    def write_decision(reviewer, decision, **keys):
+        line = {"suite": "../s.queryeval.yaml", "case": "cheapest", "decision": decision, "reviewer": reviewer}
+        line |= {"at": "2026-11-01T00:00:00Z", **keys}
+        (reviews / f"{reviewer}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+
+    write_decision("ida", "right")
+    write_decision("jon", "wrong")
+    with served(folder) as (url, _):
+        begin(browser, url, "kim")
+        (reviews / "jon.jsonl").write_text("{}\n", encoding="utf-8")
+        press(browser, "c")
+        browser.until(lambda: "a decision needs" in browser.text("#status"))
+        assert not browser.run("return document.querySelector('.conflict').open")
+
+        write_decision("jon", "wrong", settles=True, at="2026-11-02T00:00:00Z")
+        press(browser, "c")
+        browser.until(lambda: browser.text("#status") == "The conflict was settled meanwhile.")
+        assert not browser.run("return Boolean(document.querySelector('.conflict'))")
+        press(browser, "w")
+        wait_for(browser, "markup")
+        assert [line.get("settles") for line in lines_of(folder, "kim")] == [None]
+
+
 @pytest.mark.parametrize("width", [1200, 500])
 def test_nothing_in_the_page_is_obeyed_or_hard_to_read(browser, server, axe, width):
     browser.messages()
@@ -286,9 +314,11 @@ def test_answers_of_an_audit_are_judged_by_question_and_query_alone(browser, sho
         assert browser.faults(axe) == []
         press(browser, "r")
         browser.until(lambda: browser.text("#progress") == "1 of 1 judged")
+        press(browser, "z")
+        browser.until(lambda: browser.text("#status") == "Undone: cheapest is unclear now.")
 
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert [line.get("judgement") for line in lines] == [None, "right"]
+    assert [line.get("judgement") for line in lines] == [None, "right", "unclear"]
 
 
 @pytest.mark.slow

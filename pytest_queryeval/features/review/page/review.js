@@ -265,9 +265,10 @@ function schemaOf({ schema, kind }) {
 function conflictOf({ conflict }) {
   if (!conflict) return null;
   const folded = make("details", { class: "conflict" }, make("summary", { "aria-keyshortcuts": "c" }, make("kbd", {}, "c"), " Reviewers disagree on this case: settle it"));
-  folded.addEventListener("toggle", () => {
+  folded.addEventListener("toggle", async () => {
+    const isShown = !folded.open || folded.querySelector("ul") || (await attempt(() => showConflict(folded)));
+    if (!isShown) folded.open = false;
     showDecision();
-    if (folded.open && !folded.querySelector("ul")) attempt(() => showConflict(folded));
   });
   return folded;
 }
@@ -276,6 +277,11 @@ async function showConflict(folded) {
   const place = page.place;
   const { decisions } = await ask(`cases/${place}/decisions`);
   if (place !== page.place) return;
+  if (!decisions.length) {
+    page.cases[place].conflict = false;
+    folded.remove();
+    return say("The conflict was settled meanwhile.");
+  }
   const placeOf = (item) => markable().findIndex((answer) => JSON.stringify(answer.item) === JSON.stringify(item));
   for (const { reviewer, answers = [] } of decisions) {
     for (const item of answers.filter((item) => placeOf(item) < 0)) {
@@ -289,13 +295,14 @@ async function showConflict(folded) {
     const digits = answers.map((item) => placeOf(item) + 1).join(", ");
     return make("li", {}, make("strong", {}, reviewer), ": ", chip(decision), digits ? `, right: ${digits}` : "", note ? `, “${note}”` : "");
   });
-  const words = entries.length ? "As long as this is open, your decision settles the case: earlier decisions no longer count." : "It was settled meanwhile: load the page again.";
+  const words = "As long as this is open, your decision settles the case: earlier decisions no longer count.";
   folded.append(make("ul", {}, entries), make("p", {}, words));
   runAll(place);
 }
 
+// Only once the decisions that it would overrule are in sight.
 function settles() {
-  return Boolean(document.querySelector(".conflict")?.open);
+  return Boolean(document.querySelector(".conflict[open] li"));
 }
 
 async function showPlace(place) {
@@ -388,7 +395,7 @@ async function undo() {
   // What was marked and noted stays on the page.
   if (!(await append(place, before ?? { ...page.cases[place].decision, decision: unsure }))) return;
   page.decided.pop();
-  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now, which has no effect`}.`);
+  if (await attempt(() => open(place))) say(`Undone: ${page.cases[place].id} is ${before ? `${before.decision} again` : `${unsure} now${page.isAudit ? "" : ", which has no effect"}`}.`);
 }
 
 // Moving and keys
