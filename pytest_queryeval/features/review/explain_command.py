@@ -24,7 +24,7 @@ from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, MAX_DATABASES
+from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
@@ -148,13 +148,16 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         try:
             # Without the feature that has the only search, an error names the feature.
             names = COUNTEREXAMPLE_SEARCHES.available() or COUNTEREXAMPLE_SEARCHES.names()
-            finds = (COUNTEREXAMPLE_SEARCHES[name].find for name in names)
-            searches = (find(case, gold, predicted, session).counterexample for find in finds)
-            counterexample = next(filter(None, searches), None)
+            tried, counterexample = 0, None
+            for name in names:
+                result = COUNTEREXAMPLE_SEARCHES[name].find(case, gold, predicted, session)
+                tried, counterexample = tried + result.tried, result.counterexample
+                if counterexample is not None:
+                    break
         except (MissingFeatureError, SourceError) as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if counterexample is None:
-        return counterexample_json(None, f"no difference found in {MAX_DATABASES} small {form.name}s", case)
+        return counterexample_json(None, f"no difference found in {pluralize(tried, f'small {form.name}')}", case)
     size = pluralize(counterexample.size, form.unit)
     unlike = " that are unlike those of the source" if counterexample.is_unlike else ""
     return counterexample_json(counterexample, f"the answers agree on the source, and differ on {size}{unlike}:", case)

@@ -378,8 +378,8 @@ def test_what_was_not_found_is_not_called_equivalent(buyers, explain):
         "SELECT DISTINCT name FROM customer WHERE id IN (SELECT customer FROM purchase) AND name <> 'key-of-the-shop'"
     )
 
-    assert "\ncounterexample\n  no difference found in 120 small databases\n" in explain("buyers", "--query", query)[1]
-    assert "\ncounterexample\n  no difference found in 120 small databases\n" in explain("constant")[1]
+    assert "\ncounterexample\n  no difference found in 121 small databases\n" in explain("buyers", "--query", query)[1]
+    assert "\ncounterexample\n  no difference found in 121 small databases\n" in explain("constant")[1]
 
 
 def test_a_counterexample_to_a_case_of_a_report_is_in_the_json_without_secrets(buyers, capsys, monkeypatch):
