@@ -30,7 +30,7 @@ from pytest_queryeval.features.review.decisions import (
     read_decisions,
 )
 from pytest_queryeval.features.review.gold_digest import gold_digest
-from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite
+from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite_below
 from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
 from pytest_queryeval.features.review.reviews_key import NoReviewFileError, reviews_of
 from pytest_queryeval.results.case_json import case_json, is_whole
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Result:
     report = read_report(arguments.report)
     matches = (find_reported(report, name) for name in arguments.cases)
     reported_cases = {case["nodeid"]: case for case in matches}.values()
-    suites = cache(read_suite)
+    suites = cache(read_suite_below)
     accepted: list[Acceptance] = []
     problems: list[str] = []
     for case in reported_cases:

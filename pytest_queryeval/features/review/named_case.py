@@ -66,6 +66,16 @@ def read_suite(path: Path) -> Suite:
     return suites[0]
 
 
+def read_suite_below(path: Path) -> Suite:
+    """Return a suite that a report or an audit file names, so that these cannot import a `conftest.py` elsewhere.
+
+    Raise `ReportError` for one that is not below the current folder, else as `read_suite` does.
+    """
+    if path.is_file() and not path.resolve().is_relative_to(Path.cwd().resolve()):
+        raise ReportError(f"{path}: is not below the current folder: start the command in the root folder of the run")
+    return read_suite(path)
+
+
 def case_of(suite: Suite, id_: str) -> Case:
     """Return the case of a suite with this id; raise `ReportError` if there is none."""
     for case in suite.cases:

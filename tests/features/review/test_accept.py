@@ -251,6 +251,17 @@ def test_a_report_that_does_not_fit_the_suites_is_refused(report, capsys, change
     assert problem in line
 
 
+def test_a_suite_outside_of_the_current_folder_is_refused(report, folder, capsys, monkeypatch):
+    write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
+    path = report(nodeid="../s.queryeval.yaml::a")
+    write("raise SystemExit('imported')\n", "conftest.py")
+    (folder / "run").mkdir()
+    monkeypatch.chdir("run")
+
+    (problem,) = refusal(capsys, f"../{path}", "a")
+    assert "is not below the current folder" in problem
+
+
 def test_several_trials_are_refused(report, capsys):
     write(
         "import itertools\nturns = itertools.count()\ndef predict(case):\n    return f'SELECT {next(turns)}'\n", "p.py"

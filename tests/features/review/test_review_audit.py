@@ -159,6 +159,20 @@ def test_a_case_that_is_gone_is_a_problem(client):
         AuditReview(Path("audit.jsonl"))
 
 
+@pytest.mark.parametrize("name", ["../elsewhere/s.queryeval.yaml", "link.queryeval.yaml"])
+def test_a_suite_elsewhere_is_not_read_and_no_conftest_beside_it(tmp_path, monkeypatch, name):
+    write("cases: []\n", tmp_path / "elsewhere" / "s.queryeval.yaml")
+    write("raise SystemExit('imported')\n", tmp_path / "elsewhere" / "conftest.py")
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    Path("link.queryeval.yaml").symlink_to("../elsewhere/s.queryeval.yaml")
+    (line, *_) = drawn_lines()
+    write(json.dumps({**line, "nodeid": f"{name}::a"}), "audit.jsonl")
+
+    with pytest.raises(ReportError, match=r"queryeval.yaml: is not below the current folder"):
+        AuditReview(Path("audit.jsonl"))
+
+
 @pytest.mark.parametrize("arguments", [["--audit", "audit.jsonl"], []])
 def test_arguments_that_do_not_fit_are_refused(client, arguments, capsys):
     with pytest.raises(SystemExit) as exit_:

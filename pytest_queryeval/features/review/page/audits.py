@@ -14,7 +14,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.review.decisions import appending, now
-from pytest_queryeval.features.review.named_case import case_of, read_suite
+from pytest_queryeval.features.review.named_case import case_of, read_suite_below
 from pytest_queryeval.features.review.page.review import Choice, JsonObject
 from pytest_queryeval.features.review.page.runner import Runner, shown_answer
 from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
@@ -44,15 +44,15 @@ class DrawnAnswer:
 class AuditReview:
     """Judging of the answers that an audit file names, whose cases are in suites below the current folder.
 
-    A `review.Review`. Raise `CaseError` for a damaged line, `ReportError` for a case that there is not, and
-    `SuiteError` for a suite that cannot be read.
+    A `review.Review`. Raise `CaseError` for a damaged line, `ReportError` for a case that there is not and for a
+    suite elsewhere, and `SuiteError` for a suite that cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._runner = Runner()
         self._judged: set[int] = set()
-        suites = cache(read_suite)
+        suites = cache(read_suite_below)
         self._answers = [  # in the random order of the file, which tells nothing of verdicts
             DrawnAnswer(
                 case=replace(case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id), golds=(), review=None),
