@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,22 +17,22 @@ from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.core.case_report import CaseReport, PredictedReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
+from pytest_queryeval.core.model import Case, Decision
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.decisions import (
     CaseName,
+    GoldDecision,
     answer_item,
     appending,
     decision_line,
     read_answers,
-    read_decisions,
 )
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite_below
 from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
-from pytest_queryeval.features.review.reviews_key import NoReviewFileError, reviews_of
+from pytest_queryeval.features.review.reviews_key import NoReviewFileError, Reviews, reviews_of
 from pytest_queryeval.results.case_json import case_json, is_whole
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites.suites import Suite
@@ -50,8 +50,9 @@ class Acceptance:
 
     reported: CaseReport
     case: Case
-    suite: Suite
-    """The suite of the case."""
+    name: CaseName
+    reviews: Reviews
+    """The review files of the suite."""
     file: Path
     """The review file."""
     answer: dict[str, JsonValue]
@@ -102,7 +103,9 @@ def run(arguments: argparse.Namespace) -> Result:
         by_file[acceptance.file].append(acceptance)
     for file, acceptances in by_file.items():
         with writing(file), appending(file) as append:
-            append([_line(acceptance, reviewer) for acceptance in acceptances])
+            # Copies read their files again, which another process may have written meanwhile.
+            reviews_now = {acceptance.reviews: replace(acceptance.reviews) for acceptance in acceptances}
+            append([_line(acceptance, reviews_now[acceptance.reviews], reviewer) for acceptance in acceptances])
     return Result(
         status=OK,
         lines=[
@@ -131,7 +134,7 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
     suite = suites(Path(reported["nodeid"].partition("::")[0]))
-    case = case_of(suite, reported["id"])
+    case, name = case_of(suite, reported["id"]), CaseName(suite.path, reported["id"])
     reviews = reviews_of(suite)
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
@@ -149,9 +152,10 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
     file, answer = reviews.file_of(reviewer), answer_item(query, case)
     (right_answer,) = read_answers(parse_json(json.dumps([answer]), file_at(file), line=0))
     gold = right_answer.as_gold(case)  # or the suite could not be read any more
-    if gold in _accepted_golds(case, suite, reviewer):
+    last = _last_decision(case, name, reviews, reviewer)
+    if last is not None and gold in [accepted.as_gold(case) for accepted in last.answers]:
         raise ReportError(f"{reviewer} has accepted the query already")
-    return Acceptance(reported=reported, case=case, suite=suite, file=file, answer=answer)
+    return Acceptance(reported=reported, case=case, name=name, reviews=reviews, file=file, answer=answer)
 
 
 def _whole_query(predicted: PredictedReport, case: Case) -> str:
@@ -170,20 +174,13 @@ def _whole_query(predicted: PredictedReport, case: Case) -> str:
     return query
 
 
-def _accepted_golds(case: Case, suite: Suite, reviewer: str) -> Sequence[QueryOrAnswer]:
-    """Return the right answers in the current decision of a reviewer."""
+def _last_decision(case: Case, name: CaseName, reviews: Reviews, reviewer: str) -> GoldDecision | None:
+    """Return a reviewer's last decision on the golds of a case as they are now; None without one, and for `unsure`."""
     digest = gold_digest(case.without_review)
-    decisions = [
-        decision
-        for decision in reviews_of(suite).of_case(CaseName(suite.path, case.id), digest)
-        if decision.reviewer == reviewer and decision.digest in (None, digest)
-    ]
-    return [
-        answer.as_gold(case)
-        for decision in decisions[-1:]
-        if decision.decision != "unsure"
-        for answer in decision.answers
-    ]
+    for decision in reversed(reviews.of_case(name, digest)):
+        if decision.reviewer == reviewer and decision.digest in (None, digest):
+            return None if decision.decision == "unsure" else decision
+    return None
 
 
 def _check_unchanged(case: Case, reported: CaseReport) -> None:
@@ -204,20 +201,16 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
         raise ReportError(f"the case has changed since the report ({', '.join(changed_parts)}): run it again")
 
 
-def _line(acceptance: Acceptance, reviewer: str) -> dict[str, JsonValue]:
-    """Return the decision as a line, with the answers of the reviewer's last line, since only the last one counts."""
-    digest = gold_digest(acceptance.case.without_review)
-    name = CaseName(acceptance.suite.path, acceptance.case.id)
-    earlier: dict[str, JsonValue] = {}
-    for decision in read_decisions(acceptance.file):
-        if (decision.case, decision.reviewer) == (name, reviewer) and decision.digest in (None, digest):
-            earlier = {} if decision.decision == "unsure" else json_mapping(decision.line)
+def _line(acceptance: Acceptance, reviews: Reviews, reviewer: str) -> dict[str, JsonValue]:
+    """Return the decision as a line, with the answers of the reviewer's last one, since only the last one counts."""
+    last = _last_decision(acceptance.case, acceptance.name, reviews, reviewer)
+    earlier = {} if last is None else json_mapping(last.line)
     answers = earlier.get("answers", [])
     assert isinstance(answers, list)  # or it would not have been read
     return decision_line(
-        name,
+        acceptance.name,
         acceptance.file,
-        digest=digest,
+        digest=gold_digest(acceptance.case.without_review),
         decision=acceptance.decision,
         answers=answers if acceptance.answer in answers else [*answers, acceptance.answer],
         compare=earlier.get("compare"),

@@ -94,6 +94,21 @@ def test_what_a_reviewer_answered_before_stays(report, capsys):
     assert [gold.query for gold in load_cases(suite)[0].golds] == ["SELECT name FROM product", "SELECT 1", "SELECT 2"]
 
 
+def test_what_a_reviewer_answered_before_stays_under_a_new_name_and_from_another_file(report, monkeypatch):
+    suite = write(f"{HEAD.replace('reviews.jsonl', 'reviews/*.jsonl')}cases: [{{id: a, {RIGHT}}}]\n")
+    assert main(["accept", report(), "a", *ANNA]) == 0
+    Path("reviews/anna.jsonl").rename("reviews/old.jsonl")
+    text = suite.read_text(encoding="utf-8").replace("id: a", "id: b").replace("SELECT 1", "SELECT 2")
+    suite.write_text(text, encoding="utf-8")
+    evaluated = report()
+    monkeypatch.setattr("pytest_queryeval.features.review.decisions.now", lambda: "2100-01-01T00:00:00Z")
+
+    assert main(["accept", evaluated, "b", *ANNA]) == 0
+
+    (line,) = lines("reviews/anna.jsonl")
+    assert (line["case"], line["answers"]) == ("b", [{"query": "SELECT 1"}, {"query": "SELECT 2"}])
+
+
 def test_beside_a_wrong_gold_the_prediction_replaces_it(report):
     suite = write(f"{HEAD}cases: [{{id: a, {RIGHT}}}]\n")
     decision = {"suite": suite.name, "case": "a", "decision": "wrong", "reviewer": "ben", "at": "2026-11-01T00:00:00Z"}
