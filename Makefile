@@ -1,7 +1,8 @@
 # make quick:       lint, types, and the tests that start no server, no browser and hardly a process; for between edits.
 # make test:        lint, types and all tests but the slow ones.
 # make test-slow:   slow tests, and property tests with many examples.
-# make test-engines: tests of Spark (450 MB), ClickHouse, Trino, which it installs, and Virtuoso, as far as there are servers.
+# make test-engines: tests of Spark (450 MB), ClickHouse, Trino and Snowflake, which it installs, and Virtuoso, as far as
+#                    there are servers; and of dbt and MLflow, each in an environment of its own.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
@@ -17,7 +18,10 @@ EXAMPLE = .venv-example
 TEST = .venv-test
 PYTHONS = $(foreach version,3.12 3.13,$(shell python$(version) -c '' 2> /dev/null && echo python$(version)))
 OLDEST = .venv-oldest
+FAKESNOW = .venv-fakesnow
 BUILD = .venv-build
+DBT = .venv-dbt
+MLFLOW = .venv-mlflow
 SELECTED = not slow
 # What these test is the same on each version of pytest.
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
@@ -68,11 +72,16 @@ test-slow:
 	@$(MAKE) --no-print-directory all-tests SELECTED="slow or hypothesis" OPTIONS=--hypothesis-profile=thorough
 
 # On one processor: Spark takes the rest. ClickHouse's driver needs an older SQLAlchemy than constraints.txt names.
-test-engines: $(TEST)/.installed
-	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]' 'pyspark[connect]'
+# fakesnow needs an older driver of Snowflake than the tests use.
+test-engines: $(TEST)/.installed $(DBT)/.installed $(FAKESNOW)/.installed $(MLFLOW)/.installed
+	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[snowflake,spark]' 'pyspark[connect]'
 	$(TEST)/bin/python $(PIP) 'clickhouse-sqlalchemy>=0.3' 'trino[sqlalchemy]'
-	$(TEST)/bin/python -m pytest -rs $(patsubst %,tests/test_%.py,clickhouse sql_engines sql_order virtuoso warehouses) \
-		tests/features/scale/test_spark.py
+	FAKESNOW_PYTHON=$(CURDIR)/$(FAKESNOW)/bin/python $(TEST)/bin/python -m pytest -rs \
+		tests/test_sql_engines.py tests/test_sql_order.py tests/features/scale/test_spark.py tests/features/mlflow \
+		tests/features/sparql_endpoint/test_virtuoso.py \
+		$(patsubst %,tests/features/database_servers/test_%.py,clickhouse snowflake warehouses)
+	PATH="$$PATH:$(CURDIR)/$(DBT)/bin" $(TEST)/bin/python -m pytest -rs tests/features/dbt/test_real_dbt.py \
+		tests/test_walkthroughs.py -k "dbt"
 
 test-oldest: $(OLDEST)/.installed compiled
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \
@@ -123,6 +132,17 @@ $(BUILD)/.installed: pyproject.toml constraints.txt
 	$(BUILD)/bin/python $(PIP) --constraint constraints.txt build hatchling
 	touch $@
 
+$(FAKESNOW)/.installed: Makefile
+	$(PYTHON) -m venv --clear $(FAKESNOW)
+	$(FAKESNOW)/bin/python $(PIP) 'fakesnow[server]==0.12.1' 'snowflake-connector-python<5'
+	touch $@
+
+# The server, of the version of the client.
+$(MLFLOW)/.installed: constraints.txt
+	$(PYTHON) -m venv --clear $(MLFLOW)
+	$(MLFLOW)/bin/python $(PIP) "mlflow==$$(sed -n 's/^mlflow-skinny==//p' constraints.txt)"
+	touch $@
+
 # Compiled on all processors, by pip on one. Some packages bring files for other versions of Python.
 $(TEST)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(TEST)
@@ -137,6 +157,12 @@ $(OLDEST)/.installed: $(TEST)/.installed
 	echo "$(SEES)" > "$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/test.pth"
 	$(OLDEST)/bin/python $(PIP) --no-deps --editable . \
 		'pytest==8.2.*' 'pytest-xdist==3.6.*' 'pytest-rerunfailures==15.*'
+	touch $@
+
+# Not together with the tests: dbt needs older packages. Its versions from 1.12 on fetch a part that is in no index.
+$(DBT)/.installed:
+	$(PYTHON) -m venv --clear $(DBT)
+	$(DBT)/bin/python $(PIP) 'dbt-core<1.12' dbt-duckdb
 	touch $@
 
 clean:

@@ -32,12 +32,11 @@ from bench_strength import load, spider_suite
 from bench_strengthen import spider_in_duckdb
 from random_databases import Pair, PairsOfSource
 
-from pytest_queryeval.core.challenge import Challenge
+from pytest_queryeval.core.db_schema import TableDefinition
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Case, Challenge, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.core.table_definition import TableDefinition
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.counterexample import constraints
 from pytest_queryeval.features.strength.sql.scripts import select_rows

@@ -23,7 +23,7 @@ from bench_strengthen import spider_in_duckdb
 
 from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample

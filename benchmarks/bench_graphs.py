@@ -25,7 +25,7 @@ from pytest_queryeval.features.strength.case_strength import is_right, measure_s
 from pytest_queryeval.features.strength.counterexample import find_counterexample
 from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.variants import build_variants
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 EXAMPLES = Path(__file__).parents[1] / "example_suite" / "sparql"

@@ -25,8 +25,8 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.reports import REPORTS, write_report
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.case_store import gathered
-from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.report import gated_report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from report_maker import THIRD_WRONG, make_case, make_gate

@@ -13,7 +13,7 @@ import numpy as np
 
 from pytest_queryeval.results.baseline.pairs import Pairs
 from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
-from pytest_queryeval.results.gates.regressions import is_regression
+from pytest_queryeval.results.gates.rules import is_regression
 
 SIZES = (100, 200, 500)
 DROPS = (0.02, 0.06, 0.10)

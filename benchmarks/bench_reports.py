@@ -2,24 +2,31 @@
 
 Each installed format is rendered in turn. Prints the median of the runs, of the wall's and of the processor's seconds,
 and the size of each format, and the sum of those that are to take 2 s together. What a format imports and starts on its
-first use is in its first run, which is printed beside the median. Last comes the median of how long Chromium takes from
-opening the page until the table of cases can be used.
+first use is in its first run, which is printed beside the median. Then comes the median of how long Chromium takes from
+opening the page until the table of cases can be used, and last what JSON and page are of 100 cases with 200 steps each,
+every one of which returned 100,000 random characters, and how much CPU it takes to cut them.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
+import string
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_queryeval.core.model import Step
+from pytest_queryeval.core.steps import bounded_steps, step_json
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import Report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from report_maker import THIRD_WRONG, make_report
 
+HUGE = 100_000
 TOGETHER = ("json", "md", "csv", "html")
 
 
@@ -45,6 +52,26 @@ def main() -> None:
     wall, own = (sum(each[name] for name in together) for each in (medians, processor))
     print(f"{', '.join(together)} together: {wall:.2f} s (busy {own:.2f} s)")
     print(f"html in a browser: {time_to_interactive(report, runs)}")
+    for line in huge_steps():
+        print(line)
+
+
+def huge_steps() -> Iterator[str]:
+    """The size of a report with huge steps in each format, and the processor's seconds."""
+    chance = random.Random(1)
+    text = "".join(chance.choices(string.ascii_letters + string.digits, k=20 * HUGE))
+    started, report = time.process_time(), make_report(100)
+    for case in report["cases"]:
+        places = [chance.randrange(19 * HUGE) for _ in range(200)]
+        steps = [Step(kind="query", input=f"SELECT {place}", output=text[place : place + HUGE]) for place in places]
+        if case["prediction"] is not None:
+            case["prediction"]["steps"] = [step_json(step) for step in bounded_steps(steps, by="it")]
+    yield f"huge steps: cut in {time.process_time() - started:.2f} s"
+    for name in ("json", "html"):
+        if name in REPORTS.installed():
+            started = time.process_time()
+            size = len(REPORTS[name].render(report)) / 1024
+            yield f"huge steps, {name}: {time.process_time() - started:.2f} s, {size:,.0f} KiB"
 
 
 def time_to_interactive(report: Report, runs: int) -> str:

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from pytest_queryeval.core.model import Threshold
-from pytest_queryeval.evaluation.sequential import ALTERNATIVES, ROUNDING, MeanTest, distances
+from pytest_queryeval.evaluation.trials import ALTERNATIVES, ROUNDING, MeanTest, distances
 
 LIMIT = 0.80
 CASES = 1_034

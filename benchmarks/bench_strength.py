@@ -18,7 +18,7 @@ from typing import Any
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_strength
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites
 
 OUTCOMES = ("killed", "equivalent", "survivors")
 

@@ -37,7 +37,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, is_right, measure_strength
 from pytest_queryeval.features.strength.sql.scripts import insert_rows
 from pytest_queryeval.features.strength.variants import Variant, build_variants
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites
 
 HELD_OUT = "frozen-2026-11-22"
 QUERIES = Path(__file__).with_name("tpch_queries.sql")

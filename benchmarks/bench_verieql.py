@@ -20,15 +20,14 @@ from typing import Any
 
 from bench_strength import load
 
-from pytest_queryeval.core.challenge import Challenge
-from pytest_queryeval.core.model import Case, Execution
-from pytest_queryeval.core.table_definition import (
+from pytest_queryeval.core.db_schema import (
     ColumnDefinition,
     ForeignKey,
     TableDefinition,
     create_table,
     script_of,
 )
+from pytest_queryeval.core.model import Case, Challenge, Execution
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.challenger import challenge_answer
 from pytest_queryeval.features.strength.sql.rows import insertion_order

@@ -24,8 +24,7 @@ from pathlib import Path
 from pytest_queryeval import load_cases, score_pairs
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
-from pytest_queryeval.runs.workers.chunks import Job
-from pytest_queryeval.runs.workers.dispatch import Dispatcher
+from pytest_queryeval.runs.workers import Dispatcher, Job
 
 IDLE_SECONDS = 2.0
 WAYS = ("one process", "pytest", "pytest -n 2", "--workers 2", "Dask, 2 workers")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
+from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.features.strength.sql.rows import fitted, insertion_order
 from pytest_queryeval.features.strength.sql.scripts import insert_rows
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 
-from pytest_queryeval.core.db_schema import Column
+from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Cell, Row, Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.evaluation.scoring import resolve_row_order
 from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns

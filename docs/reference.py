@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest_queryeval.cli as cli
 from pytest_queryeval.core.gates import GATE_RULES
-from pytest_queryeval.core.setting_validators import SettingValidator
-from pytest_queryeval.core.shapes import Shape, shape_of
+from pytest_queryeval.core.shapes import SettingValidator, Shape, shape_of
 from pytest_queryeval.documents.values import Reader
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
@@ -20,8 +19,8 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.runs.option_table import OPTIONS, Option
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, TABLE_DESCRIPTIONS
-from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
+from pytest_queryeval.suites.metric_keys import gate_keys
 
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12

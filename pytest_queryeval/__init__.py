@@ -5,31 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.case_view import CaseView
     from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, QueryEvalWarning
-    from pytest_queryeval.core.model import Abstention, Case, Prediction, QueryOrAnswer
+    from pytest_queryeval.core.model import Abstention, Case, Prediction, QueryOrAnswer, Step
     from pytest_queryeval.metrics import METRICS
-    from pytest_queryeval.runs.evaluate import evaluate
-    from pytest_queryeval.runs.pairs import PairScore, score_pairs
+    from pytest_queryeval.predictors import CaseView
+    from pytest_queryeval.runs.evaluate import PairScore, evaluate, score_pairs
     from pytest_queryeval.suites import load_cases
     from pytest_queryeval.text.redaction import register_secret
 
 _HOMES = {
     "Abstention": "core.model",
     "Case": "core.model",
-    "CaseView": "core.case_view",
+    "CaseView": "predictors",
     "ExecutorBroken": "core.errors",
     "METRICS": "metrics",
-    "PairScore": "runs.pairs",
+    "PairScore": "runs.evaluate",
     "Prediction": "core.model",
     "PredictorError": "core.errors",
     "QueryEvalError": "core.errors",
     "QueryEvalWarning": "core.errors",
     "QueryOrAnswer": "core.model",
+    "Step": "core.model",
     "evaluate": "runs.evaluate",
     "load_cases": "suites",
     "register_secret": "text.redaction",
-    "score_pairs": "runs.pairs",
+    "score_pairs": "runs.evaluate",
 }
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "QueryEvalError",
     "QueryEvalWarning",
     "QueryOrAnswer",
+    "Step",
     "evaluate",
     "load_cases",
     "register_secret",

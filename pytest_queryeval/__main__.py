@@ -13,7 +13,7 @@ def main() -> int:
 
         return cli.main()
     except KeyboardInterrupt:
-        from pytest_queryeval.core.interruption import INTERRUPTED
+        from pytest_queryeval.core.process import INTERRUPTED
 
         sys.stderr.write("queryeval: interrupted\n")
         return INTERRUPTED

@@ -13,13 +13,13 @@ from hidden_features import pytest_addoption, pytest_configure, pytest_ignore_co
 from hypothesis import HealthCheck, settings
 from installed_modules import InstalledModules
 
+from pytest_queryeval import evaluation  # noqa: F401 - have registries that workers use
 from pytest_queryeval.core.registry import USED_BY_WORKERS
-from pytest_queryeval.evaluation import counterexamples, evaluation  # noqa: F401 - have registries that workers use
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.results.run_name import COMMIT_VARIABLES
+from pytest_queryeval.runs.report import COMMIT_VARIABLES
 from pytest_queryeval.sandbox.host import Hosts
 
 # Deadlines and "too slow" are about the machine, which may be busy.
@@ -28,9 +28,9 @@ settings.register_profile("thorough", settings.get_profile("small"), max_example
 settings.load_profile("small")
 
 
-SERVERS = {"cluster", "mariadb", "virtuoso", "clickhouse"}
-SLOW_SERVERS = {"virtuoso", "clickhouse"}
-SLOW_ENGINES = ("spark", "clickhouse+native", "clickhouse+http")  # of `every_engine`
+SERVERS = {"cluster", "mariadb", "virtuoso", "clickhouse", "snowflake"}
+SLOW_SERVERS = {"virtuoso", "clickhouse", "snowflake"}
+SLOW_ENGINES = ("spark", "clickhouse+native", "clickhouse+http", "snowflake")  # of `every_engine`
 # Plugins that take longer to import than all else that a run of pytest in a process of its own does.
 WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
@@ -162,7 +162,7 @@ def hosts():
 @pytest.fixture
 def impatient(monkeypatch):
     """Give up servers that answer nothing after a late query soon."""
-    monkeypatch.setattr("pytest_queryeval.engines.remote_source.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("pytest_queryeval.engines.bases.PATIENCE_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.suites import is_suite_file
 from pytest_queryeval.suites.editor_schema import editor_schema
-from pytest_queryeval.suites.suites import is_suite_file
 
 REGISTRIES = (ENGINES, KINDS, METRICS, PREDICTORS)
 WORDS = {

@@ -1,7 +1,7 @@
 """Sources with the same data on every engine of the registry, for tests of what holds for all of them.
 
 An engine that takes a `script`, or `files` for SPARQL, needs nothing here; a server has a function among `SERVERS`.
-ClickHouse, another database behind the engine `sqlalchemy`, is named by the schemes of its URLs.
+ClickHouse and Snowflake, other databases behind the engine `sqlalchemy`, are named by the schemes of their URLs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from pytest_queryeval.engines import ENGINES
 
 CLICKHOUSE = ("clickhouse+native", "clickhouse+http")
 CLICKHOUSE_TYPES = {"INTEGER": "Int32", "DOUBLE": "Float64", "DATE": "Date", "VARCHAR": "String"}  # by those of DuckDB
-SQL = tuple(name for name in ENGINES.available() if ENGINES[name].kind == "sql")
-DATABASES = (*SQL, *CLICKHOUSE)
+SNOWFLAKE = "snowflake"
+# One that resolves to another engine is tested as that.
+SQL = tuple(name for name in ENGINES.available() if ENGINES[name].kind == "sql" and ENGINES[name].resolve is None)
+DATABASES = (*SQL, *CLICKHOUSE, SNOWFLAKE)
 SPARQL = tuple(name for name in ENGINES.available() if ENGINES[name].kind == "sparql")
 SERVICE_SECONDS = 2.0
 Settings: TypeAlias = dict[str, Any]
@@ -39,7 +41,7 @@ Server: TypeAlias = Callable[[Path, str, pytest.FixtureRequest], AbstractContext
 @contextmanager
 def source_on(name: str, folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Source]:
     """A source on an engine; skips the test where the engine's package or server is missing."""
-    engine = "sqlalchemy" if name in CLICKHOUSE else name
+    engine = name if name in ENGINES.available() else "sqlalchemy"
     with SERVERS.get(name, in_a_file)(folder, data, request) as settings:
         try:
             ENGINES[engine].check(settings)
@@ -107,6 +109,16 @@ def on_clickhouse(scheme: str, folder: Path, data: str, request: pytest.FixtureR
 
 
 @contextmanager
+def on_snowflake(folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """A schema of its own."""
+    server = request.getfixturevalue("snowflake")
+    schema = folder.name.lower().replace("-", "_")
+    server.sql(f"create schema music.{schema}")
+    server.sql(*filter(str.strip, data.split(";")), database=f"music/{schema}")
+    yield {"url": server.url(f"music/{schema}")}
+
+
+@contextmanager
 def behind_http(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
     """A service on a SQLite file, which gives up late queries itself."""
     path = folder / "service.db"
@@ -142,6 +154,7 @@ SERVERS: dict[str, Server] = {
     "http": behind_http,
     "endpoint": behind_an_endpoint,
     "spark": in_spark,
+    SNOWFLAKE: on_snowflake,
     **{scheme: partial(on_clickhouse, scheme) for scheme in CLICKHOUSE},
 }
-WITHOUT_KEYS = ("spark", *CLICKHOUSE)  # have no constraints to list
+WITHOUT_KEYS = ("spark", *CLICKHOUSE, SNOWFLAKE)  # have no constraints to list, or the stand-in has none

@@ -36,6 +36,11 @@ class Asked:
     body: str
     origin: str
 
+    @property
+    def data(self) -> bytes:
+        """The body, which need not be text."""
+        return self.body.encode(errors="surrogateescape")
+
 
 @dataclass(frozen=True)
 class Said:
@@ -69,7 +74,8 @@ def serving(service: Service, path: str = "/") -> Iterator[Running]:
 
         def answer(self) -> None:
             target = urllib.parse.urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = data.decode(errors="surrogateescape")
             headers = {name.lower(): value for name, value in self.headers.items()}
             parameters = dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True))
             asked = Asked(self.command, target.path, parameters, headers, body, f"http://{self.headers['Host']}")
@@ -77,7 +83,8 @@ def serving(service: Service, path: str = "/") -> Iterator[Running]:
             self.say(service(asked))
 
         def say(self, said: Said) -> None:
-            data = said.body.encode() if isinstance(said.body, str) else json.dumps(said.body).encode()
+            text = said.body if isinstance(said.body, str | bytes) else json.dumps(said.body)
+            data = text if isinstance(text, bytes) else text.encode()
             self.send_response(said.status)
             self.send_header("Content-Type", said.content_type)
             self.send_header("Content-Length", str(len(data)))
@@ -86,7 +93,7 @@ def serving(service: Service, path: str = "/") -> Iterator[Running]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - names of the standard library
+        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - names of the standard library
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

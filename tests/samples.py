@@ -3,7 +3,6 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
-from pytest_queryeval.core.case_view import view_of
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.groups import groups_of
 from pytest_queryeval.core.model import (
@@ -22,6 +21,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors import view_of
 from pytest_queryeval.results.case_json import unknown_case
 
 SETTINGS = {field.name for field in fields(Settings)}

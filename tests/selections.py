@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 
 WEO = "IMF.RES:WEO"
 

@@ -96,7 +96,9 @@ def ask(url: str, query: str) -> dict:
 
 
 @contextmanager
-def server(command: Sequence[str], probe: Callable[[], object], not_yet: type[Exception]) -> Iterator[None]:
+def server(
+    command: Sequence[str], probe: Callable[[], object], not_yet: type[Exception], seconds: float = START_SECONDS
+) -> Iterator[None]:
     """Any other server, from when it answers `probe`, which raises `not_yet` before."""
 
     def answers() -> bool:
@@ -106,7 +108,7 @@ def server(command: Sequence[str], probe: Callable[[], object], not_yet: type[Ex
         return False
 
     with _running(command) as (process, words):
-        if not _becomes_true(process, answers):
+        if not _becomes_true(process, answers, seconds):
             raise RuntimeError(f"{command[0]} does not start: {_said(words).decode(errors='replace')}")
         yield
 
@@ -182,9 +184,9 @@ def _stop(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def _becomes_true(process: subprocess.Popen, condition: Callable[[], bool]) -> bool:
+def _becomes_true(process: subprocess.Popen, condition: Callable[[], bool], seconds: float = START_SECONDS) -> bool:
     """Wait for `condition`; false if the process ended before."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < deadline:
         if condition():
             return True

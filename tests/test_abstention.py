@@ -220,7 +220,7 @@ def test_so_is_one_that_a_case_states():
 
 
 def test_the_search_for_a_pattern_ends(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.sandbox.pattern.PATTERN_SECONDS", 0.2)
+    monkeypatch.setattr("pytest_queryeval.sandbox.host.PATTERN_SECONDS", 0.2)
     stated = f"id: a, answerable: false, predicted: {'a' * 60}"
     (report,) = evaluated(stated, settings="predictor: {inline: {}, abstain: {matches: '^(a+)+$b'}}\n")
     assert report["outcome"] == "error"

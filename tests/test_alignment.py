@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment, whole_alignment
-from pytest_queryeval.comparison.bounds import EntityTiebreak
-from pytest_queryeval.comparison.budget import Budget, shared_budget
+from pytest_queryeval.comparison.bounds import Budget, EntityTiebreak, shared_budget
 
 CELLS = st.integers(0, 3)
 HEIGHTS = st.integers(0, 8)

@@ -48,8 +48,7 @@ LAYERS = (
 SHARED_MODULES = {
     "features": set(),
     "engines": {
-        *("settings", "graph_store", "remote_source", "database_file"),
-        "readonly",
+        *("settings", "graph_store", "bases", "readonly"),
     },
     "metrics": set(),
     "predictors": {"answer"},
@@ -80,24 +79,22 @@ OWNERS = {
     "sqlglot": {
         "features.challenge.proof.parser_checks",
         "features.challenge.proof.reading",
-        "features.causes.sql.across",
-        "features.causes.sql.aligned",
+        "features.causes.sql.alignment",
         "features.causes.sql.changes",
-        "features.causes.sql.clauses",
-        "features.causes.sql.edit",
-        "features.causes.sql.failed",
-        "features.causes.sql.other_names",
+        "features.causes.sql.clause_edits",
+        "features.causes.sql.combined_edits",
+        "features.causes.sql.edits",
+        "features.causes.sql.letter_case",
+        "features.causes.sql.name_repairs",
         "features.causes.sql.parts",
-        "features.causes.sql.respelling",
+        "features.causes.sql.repairs",
         "features.causes.sql.shared_parts",
-        "features.causes.sql.sql_edits",
-        "features.causes.sql.text_case",
-        "features.causes.sql.writing",
+        "features.transfer.importers.cortex",
         "languages.sql.compared_texts",
         "languages.sql.order",
         "languages.sql.parsed_query",
         "languages.sql.rewriting",
-        "languages.sql.translation",
+        "languages.sql.dialects",
         "features.strength.sql.table_definitions",
         "features.strength.sql",
         "features.strength.sql.candidates",
@@ -107,16 +104,12 @@ OWNERS = {
         "features.strength.sql.conditions",
         "features.strength.sql.edit",
         "features.strength.sql.facts",
-        "languages.sql.dialects",
-        "languages.sql.trees.features",
-        "languages.sql.trees.parsing",
-        "languages.sql.trees.reader",
-        "languages.sql.trees.select",
-        "languages.sql.trees.columns",
-        "languages.sql.trees.texts",
-        "languages.sql.trees.relations",
-        "languages.sql.trees.scope",
+        "languages.sql.parsing",
+        "languages.sql.tree_reader",
+        "languages.sql.columns",
+        "languages.sql.tree_texts",
         "engines.readonly",
+        "features.writes.stated_keys",
     },
     "rdflib": {
         "engines.rdflib_child",
@@ -127,19 +120,27 @@ OWNERS = {
         "engines.oxigraph_child",
         "engines.rdflib_child",
         "engines.graph_build",
-        "languages.sparql.rdf_results",
         "features.transfer.importers.w3c_sparql",
         "languages.sparql.results",
     },
     "SPARQLWrapper": {"features.sparql_endpoint.request"},
-    "requests": {"sandbox.http.session", "features.sparql_endpoint.request"},
-    "urllib3": {"sandbox.http.session"},
+    "requests": {
+        "sandbox.http_session",
+        "features.mlflow.target",
+        "features.otlp.sending",
+        "features.sparql_endpoint.request",
+    },
+    "mlflow": {"features.mlflow.target"},
+    "opentelemetry": {"features.otlp.sending"},
+    "google": {"features.otlp.sending"},
+    "urllib3": {"sandbox.http_session"},
     "httpx2": {"features.http_predictor.client"},
     "distributed": {"features.scale.dask"},
     "dotenv": {"suites.variables"},
     "sqlalchemy": {
         "features.database_servers.databases",
         "features.database_servers.postgres_child",
+        "features.database_servers.snowflake_session",
         "features.database_servers.sqlalchemy_child",
     },
     "psycopg": {"features.database_servers.postgres_values", "features.database_servers.postgres_child"},
@@ -150,7 +151,7 @@ OWNERS = {
     "transformers": {"features.embeddings.model"},
     "huggingface_hub": {"features.embeddings.model"},
     "torch": set(),
-    "jsonpath": {"core.json_path"},
+    "jsonpath": {"documents.json_path"},
     "jinja2": {"reports.html"},
     "markupsafe": {"reports.html"},
     "starlette": {"features.review.page.server"},
@@ -167,7 +168,7 @@ CHILDREN = {
     "sandbox.start_child": set(),
     "sandbox.host_child": set(),
     "sandbox.pattern_child": set(),
-    "engines.sqlite_child": set(),
+    "sandbox.sqlite_child": set(),
     "features.duckdb.duckdb_child": {"duckdb"},
     "features.duckdb.duckdb_build": {"duckdb"},
     "engines.oxigraph_child": {"pyoxigraph"},
@@ -179,16 +180,18 @@ CHILDREN = {
     "features.database_servers.sqlalchemy_child": {"sqlalchemy"},
     "features.scale.spark_child": {"py4j", "pyspark"},
     "features.json.schema_child": {"jsonschema", "referencing"},
+    "features.writes.sqlite_child": set(),
 }
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {
-    *(f"sandbox.{name}" for name in ("cells", "commands", "driver", "file_content", "sparql_json", "start_child")),
-    *(f"sandbox.http.{name}" for name in ("answers", "messages", "session", "template")),
-    *("core.table_definition", "core.json_path"),
-    "documents.strict_json",
-    *("features.database_servers.databases", "features.database_servers.postgres_values"),
+    *(f"sandbox.{name}" for name in ("cells", "driver", "sparql_json", "sqlite_child", "start_child")),
+    *(f"sandbox.{name}" for name in ("http_messages", "http_session")),
+    "core.db_schema",
+    *("documents.json_path", "documents.strict_json"),
+    *(f"features.database_servers.{name}" for name in ("databases", "json_text")),
+    *(f"features.database_servers.{name}" for name in ("postgres_values", "snowflake_session")),
     *("features.sparql_endpoint.endpoint_profiles", "features.sparql_endpoint.request"),
-    *("text.escaping", "text.redaction", "text.truncation"),
+    *("text.formatting", "text.redaction"),
 }
 
 MODULES = {
@@ -371,7 +374,7 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
 
 def test_gates_without_a_baseline_load_no_statistics(tmp_path):
     gate = {"metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
-    rule = f"from {PACKAGE}.results.gates.regressions import NO_REGRESSION"
+    rule = f"from {PACKAGE}.results.gates.rules import NO_REGRESSION"
     statement = f"{rule}; NO_REGRESSION.evidence({gate}).measurement({gate})"
 
     loaded = loaded_after(statement, cwd=tmp_path)
@@ -380,7 +383,7 @@ def test_gates_without_a_baseline_load_no_statistics(tmp_path):
 
 
 def test_gates_load_nothing_that_only_a_comparison_with_a_baseline_needs(tmp_path):
-    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("changes", "comparison", "statistics")]
+    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("comparison", "statistics")]
     program = f"import sys, {PACKAGE}.results.gates; assert not sys.modules.keys() & {set(modules)}"
 
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300, cwd=tmp_path)
@@ -401,7 +404,7 @@ def test_a_run_whose_sql_cases_pass_loads_nothing_that_only_others_need(tmp_path
     table = "{columns: [n], rows: [[1]]}"
     case = f"  - {{id: a, gold_table: {table}, predicted_table: {table}}}"
     (tmp_path / "a.queryeval.yaml").write_text(f"kind: sql\nsource: a.db\ncases:\n{case}\n", encoding="utf-8")
-    ours = ("evaluation.calls.runner", "features.recording", "languages.sparql", "reports.story", "runs.workers")
+    ours = ("evaluation.runner", "features.recording", "languages.sparql", "reports.story", "runs.workers")
     unneeded = ("asyncio", "multiprocessing", *(f"{PACKAGE}.{name}" for name in ours))
     program = f"""if True:
         import pytest, sys

@@ -364,6 +364,26 @@ def test_what_a_suite_asks_for_otherwise_is_named(fingerprint, what):
     assert named(case(), case(fingerprint=fingerprint)) == what
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ({"gold_answers": "aa"}, {"gold_answers": "bb"}, ["gold's answer changed"]),
+        ({"gold_answers": "aa"}, {"gold_answers": "bb", "golds": "0"}, ["gold edited"]),
+        (
+            {"gold_answers": "aa"},
+            {"gold_answers": "bb", "compare": {"row_order": "strict"}},
+            ["comparison policy edited"],
+        ),
+        ({"gold_answers": "aa"}, {"gold_answers": "aa"}, []),
+        ({"gold_answers": "aa"}, {"gold_answers": None}, []),
+        ({"gold_answers": None}, {"gold_answers": "bb"}, []),
+        ({}, {"gold_answers": "bb"}, []),
+    ],
+)
+def test_a_gold_drifts_if_its_answer_changes_though_it_was_not_edited(before, after, what):
+    assert named(case(fingerprint=before), case(fingerprint=after)) == what
+
+
 def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
     stated, other = case(fingerprint={"answers": "stated"}), case(value=0.0)
 

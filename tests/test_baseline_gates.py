@@ -7,8 +7,7 @@ from samples import entry
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.metrics import better_of
 from pytest_queryeval.results.baseline import statistics
-from pytest_queryeval.results.gates import merge_gates
-from pytest_queryeval.results.gates.text import gate_text
+from pytest_queryeval.results.gates import gate_text, merge_gates
 
 
 def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, **where):

@@ -22,7 +22,7 @@ from pytest_queryeval.results.baseline.statistics import (
     mcnemar_power,
     p_value,
 )
-from pytest_queryeval.results.gates.regressions import is_regression
+from pytest_queryeval.results.gates.rules import is_regression
 
 SCORES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.8, 1.0])
 PAIRS = st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=10)

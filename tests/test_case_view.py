@@ -8,9 +8,9 @@ import pytest
 from samples import answer, fake_source, make_case, make_view, query
 
 from pytest_queryeval import CaseView
-from pytest_queryeval.core.case_view import view_of
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Message
+from pytest_queryeval.predictors import view_of
 
 SECRET = "SELECT the_gold"
 SEEN = {

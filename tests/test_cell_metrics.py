@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, tables
 
-from pytest_queryeval.comparison.pandas_text import text_rows
+from pytest_queryeval.comparison.row_cells import text_rows
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.metrics import METRICS

@@ -15,7 +15,7 @@ from pytest_queryeval.features.page.page import page
 from pytest_queryeval.reports.sections import interval_note, pass_rate
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate, metric_statistics
-from pytest_queryeval.results.clusters import clustered_interval, t_freedom, t_quantile
+from pytest_queryeval.results.measures import clustered_interval, t_freedom, t_quantile
 from pytest_queryeval.text.formatting import format_interval
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.match import COMPONENTS, Component, exact_match, partial_match
-from pytest_queryeval.languages.sql.published.match import comparable_view
+from pytest_queryeval.languages.sql.match import COMPONENTS, Component, comparable_view, exact_match, partial_match
 from pytest_queryeval.languages.sql.view import EMPTY_VIEW
 
 SHOP = Schema(

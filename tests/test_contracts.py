@@ -20,8 +20,7 @@ from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import gate_identity
-from pytest_queryeval.results.gates.text import gate_parts, gate_subject, gate_text
+from pytest_queryeval.results.gates import gate_identity, gate_parts, gate_subject, gate_text
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.suites import load_suite
 
@@ -30,6 +29,7 @@ pytestmark = pytest.mark.feature(
     "ci",
     "command_predictor",
     "database_servers",
+    "dbt",
     "duckdb",
     "embeddings",
     "excel",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, query, table
 from strategies import tables
 
-from pytest_queryeval.comparison.counts import Counts, cell_counts, entity_counts, exact_counts, row_counts
+from pytest_queryeval.comparison.equality import Counts, cell_counts, entity_counts, exact_counts, row_counts
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.metrics import METRICS

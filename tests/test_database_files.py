@@ -12,7 +12,7 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.commands import without_end
+from pytest_queryeval.sandbox.driver import without_end
 
 SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);

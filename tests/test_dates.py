@@ -23,7 +23,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Cell, Literal, Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics.building_qa import entity_set_f1, row_matching_f1
 from pytest_queryeval.metrics.cells import value_overlap

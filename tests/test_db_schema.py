@@ -8,7 +8,7 @@ import pytest
 from suites import case, enter, load, problem, problems, write
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.suites import db_schema
+from pytest_queryeval.suites import sources
 
 HEAD = "kind: sql\nsource: a.db\n"
 
@@ -169,7 +169,7 @@ def test_a_file_that_is_missing_or_no_file_is_a_problem():
 
 
 def test_a_file_over_the_limit_is_not_read(monkeypatch):
-    monkeypatch.setattr(db_schema, "MAX_BYTES", 1024 * 1024)
+    monkeypatch.setattr(sources, "MAX_SCHEMA_BYTES", 1024 * 1024)
     Path("tables.json").write_bytes(b" " * (1024 * 1024) + b"[]")
 
     assert problem("db_schema: tables.json") == "no schema in tables.json: is larger than 1 MiB: split it"

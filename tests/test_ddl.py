@@ -12,7 +12,7 @@ from table_definitions import SCRIPT, ddl
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonSchema
-from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.prediction_call import SchemaTexts
 from pytest_queryeval.evaluation.session import Session
 
 
@@ -118,7 +118,7 @@ def test_an_engine_that_only_lists_columns_will_do(monkeypatch):
         tables={"order": ("id",), "line": ("no", "of")}, foreign_keys=((("line", "of"), ("order", "id")),)
     )
     with Session() as session:
-        text = session._list_ddl(fake_source())
+        text = session.list_ddl(fake_source())
 
     assert text == (
         'CREATE TABLE line (\n  no,\n  of,\n  FOREIGN KEY (of) REFERENCES "order" (id)\n);'
@@ -130,4 +130,4 @@ def test_an_engine_that_lists_nothing_has_no_schema(monkeypatch):
     install_engine(monkeypatch, {})
 
     with Session() as session:
-        assert session._list_ddl(fake_source()) is None
+        assert session.list_ddl(fake_source()) is None

@@ -19,14 +19,15 @@ from pytest_queryeval.features.transfer.exporters import EXPORTERS
 from pytest_queryeval.features.transfer.importers import IMPORTERS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, KEYS
+from pytest_queryeval.suites.metric_keys import gate_keys
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
     "abstention",
     "command_predictor",
     "database_servers",
+    "dbt",
     "duckdb",
     "embeddings",
     "http_engine",

@@ -24,8 +24,8 @@ from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.suites import load_cases
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
-from pytest_queryeval.suites.gates import gate_keys
 from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
+from pytest_queryeval.suites.metric_keys import gate_keys
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 # The schemas of the package have the members of all features.
@@ -33,6 +33,7 @@ pytestmark = pytest.mark.feature(
     "abstention",
     "command_predictor",
     "database_servers",
+    "dbt",
     "duckdb",
     "embeddings",
     "http_engine",

@@ -9,7 +9,7 @@ from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalErr
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution, Failure, Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.evaluation import ANALYSES, CaseProgress, evaluate_case
+from pytest_queryeval.evaluation import ANALYSES, CaseProgress, evaluate_case
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.results.case_json import case_json, result_json
 

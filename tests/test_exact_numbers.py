@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from suites import case
 
 from pytest_queryeval.comparison.canonical import is_equal
-from pytest_queryeval.comparison.numbers import is_close, widest
+from pytest_queryeval.comparison.quantities import is_close, widest
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
 from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.core.table import Literal, Table

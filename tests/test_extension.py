@@ -171,6 +171,16 @@ def test_formats_of_another_package_are_imported_and_exported(tmp_path):
     assert (exported.returncode, (tmp_path / "queries.txt").read_text()) == (0, "GET pears\nGET pears\n")
 
 
+def test_a_report_is_sent_to_the_target_of_another_package(tmp_path):
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
+    run("--queryeval-report=report.json", cwd=tmp_path)
+
+    sent = queryeval("export", "report.json", "--to", "outcomes:kept.txt", cwd=tmp_path)
+
+    assert (sent.returncode, sent.stdout) == (0, "outcomes: kept.txt\n"), sent.stderr
+    assert (tmp_path / "kept.txt").read_text(encoding="utf-8") == "fails failed\nright passed\nwrong failed\n"
+
+
 def test_another_package_adds_a_command(tmp_path):
     (tmp_path / "a.queryeval.yaml").write_text(json.dumps(SUITE), encoding="utf-8")
     run("--queryeval-report=report.json", cwd=tmp_path)

@@ -4,7 +4,7 @@ import pytest
 from samples import answer, make_case, query
 
 from pytest_queryeval.languages import features_of
-from pytest_queryeval.languages.sparql.features import query_features as sparql_features
+from pytest_queryeval.languages.sparql.tree_facts import query_features as sparql_features
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 

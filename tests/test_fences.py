@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.documents.fences import has_several_blocks, unfenced
+from pytest_queryeval.languages.extract_query import has_several_blocks, unfenced
 
 
 @pytest.mark.parametrize(

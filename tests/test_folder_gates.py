@@ -90,7 +90,10 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
         ),
         (
             "{metric: arity_f1, sum: {max: 5}}",
-            "'arity_f1' has no sum: name metadata[NAME], prediction_seconds or execution_seconds",
+            (
+                "'arity_f1' has no sum: name metadata[NAME], prediction_seconds, execution_seconds, steps, queries or "
+                "failed_queries"
+            ),
         ),
         ("{metric: 'metadata[cost]', sum: 5}", "sum: expected a mapping, found '5': write {max: NUMBER}"),
         ("{metric: 'metadata[cost]', sum: {most: 5}}", "unknown key 'most': choose from max, min"),

@@ -9,8 +9,8 @@ import pytest
 from suites import write
 
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.process import MIN_THRESHOLDS, RareCollection
 from pytest_queryeval.features.evaluate.processes import WorkerProcesses
-from pytest_queryeval.runs.garbage import MIN_THRESHOLDS, RareCollection
 
 SUITE = """
 kind: json

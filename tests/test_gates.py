@@ -14,8 +14,8 @@ from pytest_queryeval.results.gates import (
     LeftOut,
     count_cases,
     evaluate_gates,
+    gate_text,
 )
-from pytest_queryeval.results.gates.text import gate_text
 from pytest_queryeval.results.scope import ScopeIndex, is_below
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.published.grammar import published_view
+from pytest_queryeval.languages.sql.spider_grammar import published_view
 from pytest_queryeval.languages.sql.view import hardness
 
 

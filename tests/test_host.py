@@ -80,9 +80,8 @@ class Driver:
 
 CONTRACT = """
 import sys
-from pytest_queryeval.sandbox import file_content
-from pytest_queryeval.sandbox import sparql_json
 from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox import sparql_json
 
 class Driver(driver.Driver):
     def run(self, settings, query, timeout):
@@ -118,9 +117,8 @@ def test_child_imports_nothing_of_the_package_but_what_its_driver_names(tmp_path
         rows = run(hosts.shared(Host("toy", tmp_path / "contract.py")), "modules").answer.rows
 
     folders = {"", ".documents", ".sandbox"}
-    named = {".sandbox.driver", ".sandbox.file_content", ".sandbox.sparql_json", ".sandbox.start_child"}
-    theirs = {".documents.strict_json", ".sandbox.commands"}
-    assert {name.removeprefix("pytest_queryeval") for (name,) in rows} == folders | named | theirs
+    named = {".sandbox.driver", ".sandbox.sparql_json", ".sandbox.start_child"}
+    assert {name.removeprefix("pytest_queryeval") for (name,) in rows} == folders | named | {".documents.strict_json"}
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 575, 576, 10_000])
@@ -191,7 +189,7 @@ def test_child_that_dies_of_a_query_is_a_failure_that_names_the_signal(host, num
 def test_child_that_died_between_queries_is_replaced(host):
     run(host, "rows 1")
     os.kill(host.pid, signal.SIGKILL)
-    wait_for(lambda: not is_running(host.pid), 10)
+    wait_for(lambda: host.pid is None)
 
     assert run(host, "rows 1").answer.rows == [(".",)]
 
@@ -347,10 +345,11 @@ threading.Event().wait()
     parent = subprocess.run([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True, check=False)
 
     assert parent.returncode == -signal.SIGKILL
-    wait_for(lambda: not is_running(int(parent.stdout)), 10)
+    wait_for(lambda: not is_running(int(parent.stdout)))
 
 
-def test_child_that_is_killed_while_idle_costs_no_query_its_answer(host):
+def test_child_that_is_killed_while_idle_costs_no_query_its_answer(host, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.sandbox.host.RETRY_SECONDS", 60)  # its end may take long on a busy machine
     run(host, "rows 1")
 
     for _ in range(5):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import FaultServer
 
-from pytest_queryeval.sandbox.http.answers import read_json, shape
-from pytest_queryeval.sandbox.http.session import QueryFailed, RetryingRequest, StatusPolicy
+from pytest_queryeval.documents.json_path import read_json, shape
+from pytest_queryeval.sandbox.http_session import QueryFailed, RetryingRequest, StatusPolicy
 
 NAMES = st.sampled_from(["a", "b", "rows", "values", "_x1"])
 DOCUMENTS = st.recursive(
@@ -50,7 +50,7 @@ def test_a_body_as_long_as_the_limit_is_read_and_no_longer_one(monkeypatch):
     policy = StatusPolicy(answers={200}, invalid=(), rejected=(), follows_to_other_origins=False)
 
     def body(limit):
-        monkeypatch.setattr("pytest_queryeval.sandbox.http.session.BODY_BYTES", limit)
+        monkeypatch.setattr("pytest_queryeval.sandbox.http_session.BODY_BYTES", limit)
         settings = {"url": server.url, "headers": {}, "auth": None, "verify": True}
         request = RetryingRequest(session, settings, policy, deadline)
         return request.answer(requests.Request("GET", server.url))[1]

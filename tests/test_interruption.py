@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pytest_queryeval.core.errors import TimeLimitExceeded
-from pytest_queryeval.core.interruption import SigtermHandler, is_interruption, uninterrupted
+from pytest_queryeval.core.process import SigtermHandler, is_interruption, uninterrupted
 
 
 @pytest.fixture(autouse=True)

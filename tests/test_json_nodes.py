@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
 from pytest_queryeval.core.errors import CaseError
-from pytest_queryeval.documents import json_nodes
-from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.json_nodes import json_within, parse_json, read_json, read_jsonl
+from pytest_queryeval.documents import document
+from pytest_queryeval.documents.document import Node, file_at, json_within, parse_json, read_json, read_jsonl
 from pytest_queryeval.documents.values import json_value
 
 
@@ -125,7 +124,7 @@ def test_every_line_of_json_is_read_or_reported():
 
 @pytest.mark.usefixtures("here")
 def test_too_long_lines_of_json_are_refused(monkeypatch):
-    monkeypatch.setattr(json_nodes, "MAX_JSONL_LINE", 1024 * 1024)
+    monkeypatch.setattr(document, "MAX_JSONL_LINE", 1024 * 1024)
     file("x.jsonl").path.write_bytes(b'{}\n"' + b"a" * 1024 * 1024 + b'"\n')
 
     with pytest.raises(CaseError, match=r"x\.jsonl:2: the line is longer than 1 MiB"):

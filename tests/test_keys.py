@@ -113,7 +113,7 @@ def test_every_key_of_the_contract_is_in_the_table():
         "env_file kind source gold_source sources predictor metrics options thresholds on_miss compare timeout "
         "max_rows trials trials_rule check tags requires reviews report_rows gates cases id question evidence "
         "difficulty metadata skip xfail allow_empty answerable gold gold_any gold_table gold_file predicted "
-        "predicted_table predicted_file db_schema json_schema structure conversation"
+        "predicted_table predicted_file db_schema json_schema structure conversation writes"
     )
 
     assert sorted(KEYS) == sorted(contract.split())

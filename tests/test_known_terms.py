@@ -5,7 +5,7 @@ import servers
 from samples import make_case
 
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sparql.source_terms import MAX_FAILED_LOOKUPS, MAX_LOOKUPS, SourceTerms
 

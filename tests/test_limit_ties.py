@@ -14,7 +14,7 @@ from samples import change, make_case
 
 from pytest_queryeval.core.model import CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
 

@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 import pytest
 
-from pytest_queryeval.comparison.budget import shared_budget
+from pytest_queryeval.comparison.bounds import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import ColumnNumbers, Policy

@@ -9,7 +9,7 @@ from query_pairs import TOWN
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.match import match_queries
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.trees.parsing import (
+from pytest_queryeval.languages.sql.parsing import (
     MAX_CHARACTERS,
     MAX_NESTING,
     MAX_OPEN_JOINS,

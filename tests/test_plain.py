@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
 from pytest_queryeval.results.case_json import report_cell
-from pytest_queryeval.text.escaping import escape_invisible, terminal_safe, utf8_safe
-from pytest_queryeval.text.truncation import CELL_CHARACTERS, one_line, one_line_with_end, truncate, truncate_middle
+from pytest_queryeval.text.formatting import (
+    CELL_CHARACTERS,
+    escape_invisible,
+    one_line,
+    one_line_with_end,
+    terminal_safe,
+    truncate,
+    truncate_middle,
+    utf8_safe,
+)
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from("\x1b\r\n\t\x9b#:\ud800\u202e\u061c\u2028ab "), max_size=40)

@@ -13,9 +13,8 @@ from samples import change, make_case, query
 
 from pytest_queryeval.core.errors import PredictorError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
-from pytest_queryeval.evaluation.calls.call_clock import CallClock, time_limit
-from pytest_queryeval.evaluation.calls.pool import PredictorPool
-from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.pool import PredictorPool
+from pytest_queryeval.evaluation.prediction_call import CallClock, SchemaTexts, time_limit
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 pytestmark = pytest.mark.process
@@ -563,7 +562,7 @@ def test_a_run_that_waits_tells_how_far_it_is(install, lines):
 
 
 def test_calls_in_turn_tell_how_far_they_are_too(calls, install, lines, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.evaluation.calls.pool.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("pytest_queryeval.evaluation.pool.PROGRESS_SECONDS", 0.0)
     cases = questions(install(System()), 2)
     calls.prefetch(cases)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
-from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+from pytest_queryeval.languages.sparql.results import read_rdf_results
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 PREFIXES = "@prefix rs: <http://www.w3.org/2001/sw/DataAccess/tests/result-set#> . @prefix : <http://e/> .\n"

@@ -12,7 +12,7 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, rdf
-from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES
+from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES
 from pytest_queryeval.sandbox.host import Host
 
 ROOT = Path(__file__).parent.parent

@@ -16,23 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_queryeval
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.features.command_predictor.replies import STDERR_CHARACTERS, stderr_tail, stderr_text
 from pytest_queryeval.features.json.schema_child import short_repr
 from pytest_queryeval.features.json.values import MAX_PATH, path_text
 from pytest_queryeval.results.case_json import report_cell
-from pytest_queryeval.sandbox.http.messages import message
-from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.redaction import MARK, redact, register_secrets, secrets_in
-from pytest_queryeval.text.truncation import (
+from pytest_queryeval.sandbox.http_messages import message
+from pytest_queryeval.text.formatting import (
     AHEAD,
     CELL_CHARACTERS,
     cell_text,
     one_line,
     one_line_with_end,
+    terminal_safe,
     truncate,
     truncate_middle,
 )
+from pytest_queryeval.text.redaction import MARK, redact, register_secrets, secrets_in
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
 ODD = "p@ss/w0rd+ü'\"<&\\ 1%"

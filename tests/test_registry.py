@@ -96,7 +96,8 @@ def test_an_unknown_name_is_reported_with_the_nearest_one():
 
 
 def test_an_unknown_name_far_from_all_is_reported_with_all():
-    with pytest.raises(UnknownNameError, match=r"^unknown engine 'xyz': choose from duckdb, sqlite$"):
+    message = "unknown engine 'xyz': choose from duckdb, sqlite, or install the package that adds it"
+    with pytest.raises(UnknownNameError, match=f"^{message}$"):
         make(sqlite=1, duckdb=2)["xyz"]
 
 

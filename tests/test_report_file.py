@@ -16,7 +16,7 @@ from pytest_queryeval.languages.sql.match import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates.text import gate_text
+from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 from pytest_queryeval.results.report_schema import problem_in
 

@@ -2,7 +2,7 @@ import pytest
 from suites import enter, load, problems, write
 
 from pytest_queryeval.core.errors import QueryEvalWarning
-from pytest_queryeval.suites import load_cases, requirements
+from pytest_queryeval.suites import load_cases, variables
 
 CASES = """
 cases:
@@ -14,7 +14,7 @@ HINT = r"needs no-such-package: pip install 'pytest-queryeval\[absent\]'"
 
 
 def test_extras_are_those_of_the_package():
-    known = requirements.packages_of_extras()
+    known = variables.packages_of_extras()
 
     assert known["duckdb"][0] == "duckdb"
     assert {"sqlalchemy", "psycopg"} <= {name.lower() for name in known["postgres"]}
@@ -24,7 +24,7 @@ def test_extras_are_those_of_the_package():
 def folder(tmp_path, monkeypatch):
     """A folder to work in, in a world with two extras, of which one is not installed."""
     known = {"absent": ("no-such-package",), "present": ("pytest", "PyYAML")}
-    monkeypatch.setattr(requirements, "packages_of_extras", lambda: known)
+    monkeypatch.setattr(variables, "packages_of_extras", lambda: known)
     return enter(tmp_path, monkeypatch)
 
 

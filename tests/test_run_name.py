@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from pytest_queryeval.results import run_name as module
-from pytest_queryeval.results.run_name import CHARACTERS, COMMIT_VARIABLES, run_name
+from pytest_queryeval.runs import report as module
+from pytest_queryeval.runs.report import CHARACTERS, COMMIT_VARIABLES, run_name
 
 PREDICTOR = {"sources": ["app.py:predict"]}
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -6,7 +6,7 @@ from pytest_queryeval.core.errors import QueryEvalError, SettingError, SourceErr
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, Threshold
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import resolve_row_order
 
 ANSWERS = {"gold": [("Graz", 1), ("Linz", 2)], "same": [("Linz", 2), ("Graz", 1)], "other": [("Bern", 7)]}

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import pytest
 
 from pytest_queryeval.core.model import Threshold
-from pytest_queryeval.evaluation.sequential import MeanTest
+from pytest_queryeval.evaluation.trials import MeanTest
 
 ALPHA = 0.05
 RUNS = 150

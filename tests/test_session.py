@@ -8,7 +8,7 @@ import pytest_queryeval.evaluation.session as session_module
 from pytest_queryeval.core.errors import PredictorError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import PredictorSpec, Source
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.sandbox.host import Host

@@ -17,7 +17,7 @@ from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.graphs import best_assignment
-from pytest_queryeval.comparison.numbers import is_close
+from pytest_queryeval.comparison.quantities import is_close
 from pytest_queryeval.comparison.row_cells import Paired, RowCells, pair_rows
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.policy import Policy

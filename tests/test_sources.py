@@ -246,7 +246,8 @@ def test_a_source_knows_the_line_that_describes_it():
 def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
     monkeypatch.setattr(ENGINES, "_members", {"sqlite": object()})
 
-    assert problem("source: a.duckdb") == "unknown engine 'duckdb': choose from sqlite"
+    install = ", or install the package that adds it"
+    assert problem("source: a.duckdb") == f"unknown engine 'duckdb': choose from sqlite{install}"
 
 
 def test_a_query_needs_a_source_where_a_metric_needs_its_answer():

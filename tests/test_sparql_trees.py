@@ -6,9 +6,8 @@ import pyoxigraph
 import pytest
 from sparql_queries import QUERIES, TURTLE
 
-from pytest_queryeval.languages.sparql.trees.reader import MAX_DEPTH, UnreadableError, read_tree
-from pytest_queryeval.languages.sparql.trees.tree import Group, Triple
-from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.languages.sparql.tree import Group, Triple, Writer
+from pytest_queryeval.languages.sparql.tree_reader import MAX_DEPTH, UnreadableError, read_tree
 
 
 @pytest.fixture(scope="module")

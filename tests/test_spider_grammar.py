@@ -3,10 +3,14 @@
 import pytest
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.match import exact_match
-from pytest_queryeval.languages.sql.published.grammar import MAX_DEPTH, published_view
-from pytest_queryeval.languages.sql.published.match import comparable_view
-from pytest_queryeval.languages.sql.published.tokens import END, UnreadableQueryError, tokens_of
+from pytest_queryeval.languages.sql.match import comparable_view, exact_match
+from pytest_queryeval.languages.sql.spider_grammar import (
+    END,
+    MAX_DEPTH,
+    UnreadableQueryError,
+    published_view,
+    tokens_of,
+)
 from pytest_queryeval.languages.sql.view import EMPTY_VIEW
 
 SHOP = Schema(

@@ -3,9 +3,8 @@
 import pytest
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.match import COMPONENTS, Component
-from pytest_queryeval.languages.sql.published.match import match_as_published, scored_pair
-from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+from pytest_queryeval.languages.sql.match import COMPONENTS, Component, match_as_published, scored_pair
+from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError
 
 SHOP = Schema(tables={"shop": ("id", "name", "city")})
 GOLD = "SELECT name FROM shop WHERE id = 1"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.match import COMPONENTS, Component
-from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
+from pytest_queryeval.languages.sql.match import COMPONENTS, Component, ScoredPair, spider_table, table_lines
 
 MATCHED, ABSENT = Component(1, 1, 1), Component(0, 0, 0)
 

@@ -10,7 +10,7 @@ from samples import make_case, query
 
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
@@ -18,7 +18,7 @@ from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 
-pytest_plugins = ["postgres", "clickhouse"]
+pytest_plugins = ["postgres", "clickhouse", "fakesnow_server"]
 
 SCRIPT = """
 create table hall (hall_id integer primary key, name varchar(40) not null, seats integer);

@@ -13,7 +13,7 @@ from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.order import order_plan

@@ -8,13 +8,12 @@ from samples import HEAD, fake_source, install_engine, make_case, query
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Threshold
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.headline import headline
-from pytest_queryeval.results.verdict import cases_text
+from pytest_queryeval.results.verdict import cases_text, headline
 
 ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
 RIGHT = {"execution_accuracy": Threshold(minimum=1.0)}

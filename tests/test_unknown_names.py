@@ -9,9 +9,9 @@ from samples import make_case, query
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sql.unknown_names import nearest_name
+from pytest_queryeval.languages.sql.kind import nearest_name
 
 pytest_plugins = ["postgres", "mariadb"]
 

@@ -12,7 +12,7 @@ from servers import FaultServer
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.engines import ENGINES, remote_source
+from pytest_queryeval.engines import ENGINES, bases
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("sparql_endpoint")]
 
@@ -24,10 +24,10 @@ PATH = "ASK { ?a (<b:c>|^<b:c>)+ ?d }"
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch):
-    monkeypatch.setattr(remote_source, "FIRST_PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(remote_source, "PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr(remote_source, "GRACE_SECONDS", 0.2)
-    monkeypatch.setattr(remote_source, "MIN_SECONDS", 0.1)
+    monkeypatch.setattr(bases, "FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(bases, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(bases, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(bases, "MIN_SECONDS", 0.1)
 
 
 def occupied_by_paths(seconds):

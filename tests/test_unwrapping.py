@@ -13,6 +13,8 @@ from pytest_queryeval.languages.extract_query import (
     STARTS_ABOVE_QUERY,
     STARTS_WITH_PROSE,
     TOO_LONG,
+    Language,
+    extract_query,
 )
 
 FENCED = "the query was read from a code block"
@@ -215,6 +217,13 @@ def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fe
 )
 def test_a_label_before_a_query_is_left_out(label):
     assert SQL.extract_query(f"{label}SELECT 1\n") == ("SELECT 1\n", LABELLED)
+
+
+def test_the_name_of_another_language_is_a_label_of_its_queries():
+    language = Language(name="c++", keywords="GET")
+
+    assert extract_query("**C++ query:** GET 1", language) == ("GET 1", LABELLED)
+    assert extract_query("**C query:** GET 1", language) == ("**C query:** GET 1", "")
 
 
 @pytest.mark.parametrize(

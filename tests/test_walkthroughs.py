@@ -2,12 +2,16 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from http_services import serving
+from mlflow_service import TrackingService
+from otlp_collector import Collector
 from servers import rdflib_endpoint
 
 pytestmark = [
@@ -18,11 +22,14 @@ pytestmark = [
         "causes",
         "ci",
         "command_predictor",
+        "dbt",
         "duckdb",
         "evaluate",
         "excel",
         "history",
         "json",
+        "mlflow",
+        "otlp",
         "page",
         "recording",
         "review",
@@ -42,6 +49,20 @@ TIMES = re.compile(r" in [0-9.]+s =*|\b[0-9]+\.[0-9]+ s\b|\b\d{4}-\d\d-\d\dT[\d:
 LEFT_OUT = "…"
 
 
+@contextmanager
+def address(service):
+    with serving(service, path="") as running:
+        yield running.url
+
+
+# What a page asks, by the variable that has its address.
+SERVERS = {
+    "GRAPH_URL": rdflib_endpoint,
+    "MLFLOW_TRACKING_URI": lambda: address(TrackingService()),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": lambda: address(Collector()),
+}
+
+
 def walkthroughs():
     """The pages that have a file to write.
 
@@ -50,10 +71,15 @@ def walkthroughs():
     pages = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     files = re.compile(FILE, STEP.flags)
     return [
-        pytest.param(text, id=name, marks=[pytest.mark.slow] if name.startswith("tutorials/") else [])
+        pytest.param(text, id=name, marks=[*([pytest.mark.slow] * name.startswith("tutorials/")), needs_program(text)])
         for name, text in pages.items()
         if files.search(text)
     ]
+
+
+def needs_program(page):
+    """The mark of a page that runs `dbt`, which `make test-engines` installs."""
+    return pytest.mark.skipif("&& dbt " in page and shutil.which("dbt") is None, reason="dbt is not installed")
 
 
 def significant(text):
@@ -105,8 +131,10 @@ def run(command, folder):
 
 @pytest.mark.parametrize("page", walkthroughs())
 def test_a_page_shows_what_its_commands_print(page, tmp_path, monkeypatch):
-    with rdflib_endpoint() if "${GRAPH_URL}" in page else nullcontext("") as url:
-        monkeypatch.setenv("GRAPH_URL", url)
+    with ExitStack() as servers:
+        for variable, server in SERVERS.items():
+            if f"${{{variable}}}" in page:
+                monkeypatch.setenv(variable, servers.enter_context(server()))
         monkeypatch.setenv("GRAPH_TOKEN", "0000")
         for step in STEP.finditer(page):
             if step["name"]:

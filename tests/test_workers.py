@@ -23,10 +23,9 @@ from pytest_queryeval.core.registry import Registration
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.evaluate.processes import WorkerProcesses
 from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.runs import workers
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
-from pytest_queryeval.runs.workers import dispatch
-from pytest_queryeval.runs.workers.chunks import Job
-from pytest_queryeval.runs.workers.dispatch import Dispatcher, WorkerDied
+from pytest_queryeval.runs.workers import Dispatcher, Job, WorkerDied
 
 EXAMPLES = Path(__file__).parents[1] / "example_suite"
 TIMES = {"seconds", "created", "prediction_seconds", "execution_seconds", "scoring_seconds"}
@@ -185,7 +184,7 @@ def test_processes_give_the_report_of_one_process(folder, ugly, own_processes, r
 REGISTERING = """
 from dataclasses import replace
 from pytest_queryeval.core.groups import GROUPS, Group
-from pytest_queryeval.evaluation.evaluation import ANALYSES
+from pytest_queryeval.evaluation import ANALYSES
 
 def values(case, path):
     return [case.id.upper()]
@@ -501,7 +500,7 @@ class InlineExecutor(Executor):
 
     def submit(self, function, call):
         future = Future()
-        numbers = dispatch.pickle.loads(call.items)
+        numbers = workers.pickle.loads(call.items)
         self.sizes.append(len(numbers))
         if set(numbers) & set(self.deadly):
             future.set_exception(self.error())
@@ -562,7 +561,7 @@ def test_workers_that_do_nothing_but_die_break_the_executor():
 
 
 def test_a_lost_chunk_is_done_again_before_others_are_sent_too_far_ahead(monkeypatch):
-    monkeypatch.setattr(dispatch, "MAX_AHEAD", 4)
+    monkeypatch.setattr(workers, "MAX_AHEAD", 4)
 
     results = run_doubled(InlineExecutor(deadly=[0]), range(12))
 
@@ -600,7 +599,7 @@ def test_items_that_are_not_known_yet_are_waited_for():
 def test_errors_of_ours_can_be_sent_between_processes():
     error = SourceError("gone")
 
-    found = dispatch.pickle.loads(dispatch.pickle.dumps(error))
+    found = workers.pickle.loads(workers.pickle.dumps(error))
 
     assert (type(found), str(found)) == (SourceError, "gone")
 

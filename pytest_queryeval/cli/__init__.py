@@ -11,10 +11,9 @@ from typing import Any, NoReturn
 from pytest_queryeval.cli.command import Command
 from pytest_queryeval.cli.output import redacted_output, write_result
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
-from pytest_queryeval.core.interruption import SigtermHandler
+from pytest_queryeval.core.process import RareCollection, SigtermHandler
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.runs.garbage import RareCollection
-from pytest_queryeval.text.escaping import log_line
+from pytest_queryeval.text.formatting import log_line
 
 USAGE_ERROR = 2
 

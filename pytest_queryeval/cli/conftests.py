@@ -1,20 +1,31 @@
-"""Reads suites for commands, with their conftest.py, which may register what the suites name."""
+"""Suites for commands, with their conftest.py, which may register what the suites name; the root folder of a run."""
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning
-from pytest_queryeval.core.interruption import is_interruption
+from pytest_queryeval.core.process import is_interruption
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.suites.suites import Suite, load_suites, suite_files
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites import Suite, load_suites, suite_files
+from pytest_queryeval.text.formatting import one_line
 
 NAME = "conftest.py"
+# Files that configure pytest, with the header of pytest's table in those that configure other tools as well.
+CONFIGURATIONS = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pyproject.toml": "[tool.pytest",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
 
 
 def read_suites(path: Path) -> tuple[Sequence[Suite], Sequence[str]]:
@@ -54,3 +65,32 @@ def _import(path: Path) -> None:
             raise
         del sys.modules[name]
         raise QueryEvalError(f"{path}: cannot be imported: {type(error).__name__}: {one_line(str(error))}") from error
+
+
+def root_of(paths: Iterable[Path]) -> Path:
+    """Return the root folder as pytest finds it: the nearest one at or above all paths that configures pytest.
+
+    Else it is the nearest with a pyproject.toml, else the nearest with a setup.py, else the folder that holds the paths
+    and the current folder.
+    """
+    places = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - resolve() would follow links
+    shared = Path(os.path.commonpath([place.parent if place.is_file() else place for place in places]))
+    rules: tuple[Callable[[Path], bool], ...] = (
+        configures_pytest,
+        lambda folder: (folder / "pyproject.toml").is_file(),
+        lambda folder: (folder / "setup.py").is_file(),
+    )
+    roots = (folder for is_root in rules for folder in (shared, *shared.parents) if is_root(folder))
+    return next(roots, Path(os.path.commonpath([Path.cwd(), shared])))
+
+
+def configures_pytest(folder: Path) -> bool:
+    """Return whether a file of a folder configures pytest, which makes the folder the root of runs below it."""
+    return any(_configures(folder / name, table) for name, table in CONFIGURATIONS.items())
+
+
+def _configures(path: Path, table: str) -> bool:
+    try:
+        return path.is_file() and table in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False

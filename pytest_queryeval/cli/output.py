@@ -16,8 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.text.escaping import log_line
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.formatting import log_line, pluralize
 from pytest_queryeval.text.redaction import beginning_of_secret, redact
 
 if TYPE_CHECKING:

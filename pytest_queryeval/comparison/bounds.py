@@ -10,21 +10,24 @@ one assignment does not find its maximum. It is however the minimum of its tange
     2PR / (P + R) = min over t in [0, 1] of 2 t^2 P + 2 (1 - t)^2 R,
 
 and each tangent is a sum over pairs: the best assignment under any tangent bounds the F1 of every alignment from above.
+
+A `Budget` bounds how many rows a search may visit; searches that together decide one thing can share one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import NamedTuple, TypeVar
 
-from pytest_queryeval.comparison.budget import Budget
 from pytest_queryeval.comparison.graphs import best_assignment, steps
 
+DEFAULT_BUDGET = 3_000_000
 Key = TypeVar("Key", bound=Hashable)
 Columns = Sequence[Sequence[int]]
-
 # What handling one candidate column costs, in rows that could have been visited in that time.
 _CANDIDATE = 20
 # Two F1 values closer than this are equal: their sums were merely rounded in another order.
@@ -32,6 +35,52 @@ TOLERANCE = 1e-12
 _TANGENTS = 12
 # What reading one pair of columns costs, in steps of an assignment that could have been taken in that time.
 _PAIR = 20
+
+
+class BudgetSpentError(Exception):
+    """The search has visited as many rows as it may."""
+
+
+class Budget:
+    """Rows that may still be visited."""
+
+    def __init__(self, rows: int = DEFAULT_BUDGET) -> None:
+        self.left = rows
+        self._reserve = 0
+
+    def spend(self, visits: int) -> None:
+        """Take rows off the budget; raise `BudgetSpentError`, which stops the search, where fewer are left."""
+        if visits > self.left - self._reserve:
+            raise BudgetSpentError
+        self.left -= visits
+
+    @contextmanager
+    def part(self, parts: int) -> Iterator[None]:
+        """Limit searches within the `with` statement to one of several equal parts of the remaining rows."""
+        reserve = self._reserve
+        self._reserve = self.left - (self.left - reserve) // parts
+        try:
+            yield
+        finally:
+            self._reserve = reserve
+
+
+_shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=None)
+
+
+@contextmanager
+def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
+    """Let all searches within the `with` statement share a budget of `rows` rows, instead of one for each."""
+    token = _shared_budget.set(Budget(rows))
+    try:
+        yield
+    finally:
+        _shared_budget.reset(token)
+
+
+def search_budget() -> Budget:
+    """Return the budget that searches share, or else a new one."""
+    return _shared_budget.get() or Budget()
 
 
 class Side(NamedTuple):

@@ -15,8 +15,16 @@ from itertools import chain
 from operator import ne
 from typing import NamedTuple, TypeAlias, TypeGuard
 
-from pytest_queryeval.comparison.numbers import Number, as_float, decimals_of, is_close
-from pytest_queryeval.comparison.temporal import Temporal, read_temporal, temporal_of, xsd_time
+from pytest_queryeval.comparison.quantities import (
+    Number,
+    Temporal,
+    as_float,
+    decimals_of,
+    is_close,
+    read_temporal,
+    temporal_of,
+    xsd_time,
+)
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Cell, Literal, Table, TripleTerm
 

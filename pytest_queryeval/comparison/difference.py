@@ -14,12 +14,11 @@ from itertools import chain, islice, repeat
 
 from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.comparison.temporal import read_temporal
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.comparison.quantities import read_temporal
+from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Row, Table, TripleTerm
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import CELL_AHEAD, cell_text
+from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize
 
 CELL_CHARACTERS = 40
 TYPE_NAMES = {  # a type stands before those that it is derived from

@@ -1,4 +1,7 @@
-"""Rows as the cells that they hold in any column, and the one-to-one pairs of rows with the most cells in common."""
+"""Rows as the cells that they hold in any column, and the one-to-one pairs of rows with the most cells in common.
+
+`text_rows` has cells as published evaluators compare them: as texts in the way of pandas 2, without pandas.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,24 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
-from pytest_queryeval.comparison.coded_tables import Rows, columns_of, transpose
+from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, transpose
 from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
-from pytest_queryeval.comparison.numbers import Number, as_float, widest
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.temporal import Temporal
-from pytest_queryeval.comparison.tolerance import Texts
+from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
 CodesByValue: TypeAlias = dict[tuple[Hashable, Comparable], int]
 CodedNumber: TypeAlias = tuple[Number, Comparable, int]
 # Values compared with each other, and cells that all rows together may share with cells that they are near. Past either
-# limit, values are paired one to one, as `tolerance` does for columns.
+# limit, values are paired one to one, as `coded_tables` does for columns.
 MAX_NEAR_PAIRS = 1_000_000
 MAX_REACH = 5_000_000
 MAX_VISITS = 200_000  # pairs of rows with a cell in common that are looked at one by one
 MAX_MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
+_INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in pandas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,3 +327,42 @@ def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
         shared = sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)
         bounds.append(sum(shared[:pairs]))
     return min(bounds)
+
+
+def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+    """Return the rows as `DataFrame(rows).astype(str)` of pandas 2 has them.
+
+    A column of numbers that holds a float or NULL is one of floats, with `nan` for NULL; in any other column each cell
+    is its own text, and NULL is `None`.
+
+    >>> text_rows([(1, 1, "a"), (2, None, None)])
+    [('1', '1.0', 'a'), ('2', 'nan', 'None')]
+    """
+    rows = list(rows)
+    columns = [
+        ["nan" if cell is None else str(float(cell)) for cell in column]
+        if _is_of_floats(column)
+        else [_text(cell) for cell in column]
+        for column in zip(*rows, strict=True)
+    ]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+def _is_of_floats(column: Sequence[Cell]) -> bool:
+    """Return whether pandas reads a column as floats: numbers and NULLs that are not all integers nor all NULLs."""
+    types = set(map(type, column))
+    if not types <= {int, float, type(None)} or not types - {type(None)} or types == {int}:
+        return False
+    return all(cell in _INTEGERS for cell in column if type(cell) is int)
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case bytes():
+            return cell.decode(errors="replace")
+        case IRI(iri=text) | Literal(lexical=text):
+            return text
+        case BlankNode(label=label):
+            return f"_:{label}"
+        case _:
+            return str(cell)

@@ -1,4 +1,4 @@
-"""Cells, texts and answers as JSON that people can read, and back again without a loss.
+"""Cells, texts, answers and challenges as JSON that people can read, and back again without a loss.
 
 A value that JSON cannot express is an object with one key that starts with `$`: `{"$decimal": "1.10"}`.
 """
@@ -10,12 +10,25 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import Answer
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, Tie, TripleTerm
+from pytest_queryeval.core.model import AddedAnswer, Answer, Challenge, ChallengeVerdict, Refutation
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.table import (
+    IRI,
+    BlankNode,
+    Cell,
+    DatasetSelection,
+    DimensionSelection,
+    Literal,
+    Row,
+    Selection,
+    Table,
+    Term,
+    Tie,
+    TripleTerm,
+)
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 Entry: TypeAlias = Mapping[str, Any]  # an object from a file, whose values may be anything
@@ -23,6 +36,11 @@ _DECIMAL_DIGITS = 4_000  # Python writes and reads no integer of more than 4,300
 _LARGE = 10**_DECIMAL_DIGITS
 _SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _INEXACT = re.compile("nan|inf")
+_VERDICTS = frozenset(get_args(ChallengeVerdict))
+# Functions that decode what `AddedAnswer.encode` returned, by the names of the types.
+ADDED_ANSWERS: Registry[Callable[[Any], AddedAnswer]] = Registry(
+    "type of answers", group="pytest_queryeval.answers", used_by_workers=True, members={}
+)
 
 
 def encode(value: Any) -> JsonValue:
@@ -152,7 +170,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def encode_answer(answer: Answer | None) -> JsonObject:
-    """Return an object with one key, `table`, `json` or `selection`, or with none where there is no answer.
+    """Return an object with one key: `table`, `json`, `selection` or the name of an added type; none without an answer.
 
     Raise TypeError for a table with a cell, or JSON with a value, that cannot be recorded, and for too many levels.
     """
@@ -166,6 +184,8 @@ def encode_answer(answer: Answer | None) -> JsonObject:
                 return {"json": encode(value)}
             case Selection():
                 return {"selection": _encode_selection(answer)}
+            case AddedAnswer(type_name=name):
+                return {name: answer.encode()}
     except RecursionError as error:
         raise TypeError("it is nested too deeply") from error
 
@@ -176,7 +196,10 @@ def decode_answer(entry: Entry) -> Answer | None:
         return _decode_table(entry["table"])
     if "json" in entry:
         return JsonAnswer(decode(entry["json"]))
-    return _decode_selection(entry["selection"]) if "selection" in entry else None
+    if "selection" in entry:
+        return _decode_selection(entry["selection"])
+    name = next(filter(ADDED_ANSWERS.__contains__, entry), None)
+    return None if name is None else ADDED_ANSWERS[name](entry[name])
 
 
 def _encode_table(table: Table) -> JsonObject:
@@ -245,3 +268,51 @@ def _decode_selection(entry: Entry) -> Selection:
 def _decode_term(entry: Sequence[Any]) -> Term:
     term_id, name, label = (None if part is None else decode_text(part) for part in entry)
     return Term(term_id, name, label)
+
+
+def encode_challenge(challenge: Challenge) -> JsonObject:
+    """Return a challenge as values that JSON has; raise TypeError for a cell that JSON cannot hold."""
+    return {
+        "verdict": challenge.verdict,
+        "tried": challenge.tried,
+        "rules": list(challenge.rules),
+        "reason": encode(challenge.reason),
+        "refutation": None if challenge.refutation is None else _encode_refutation(challenge.refutation),
+    }
+
+
+def _encode_refutation(refutation: Refutation) -> JsonObject:
+    return {
+        "script": encode_lines(refutation.script),
+        "size": refutation.size,
+        "gold": encode_answer(refutation.gold),
+        "predicted": encode_answer(refutation.predicted),
+        "unlike": refutation.is_unlike,
+    }
+
+
+def decode_challenge(entry: Entry) -> Challenge:
+    """Return the challenge in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    verdict: ChallengeVerdict = entry["verdict"]
+    if verdict not in _VERDICTS or (verdict == "refuted") != (entry["refutation"] is not None):
+        raise ValueError("an unknown verdict, or one without its counterexample")
+    return Challenge(
+        verdict=verdict,
+        tried=int(entry["tried"]),
+        rules=tuple(map(decode_text, entry["rules"])),
+        reason=decode_text(entry["reason"]),
+        refutation=None if entry["refutation"] is None else _decode_refutation(entry["refutation"]),
+    )
+
+
+def _decode_refutation(entry: Entry) -> Refutation:
+    gold, predicted = decode_answer(entry["gold"]), decode_answer(entry["predicted"])
+    if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        raise ValueError("a counterexample without two tables")
+    return Refutation(
+        script=decode_lines(entry["script"]),
+        size=int(entry["size"]),
+        gold=gold,
+        predicted=predicted,
+        is_unlike=entry["unlike"] is True,
+    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.cause import CauseLabel
-from pytest_queryeval.core.challenge import ChallengeVerdict
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import ChallengeVerdict, FailureKind, Outcome, StepKind, TrialsRule
 from pytest_queryeval.core.model import Decision as ReviewDecision
-from pytest_queryeval.core.model import FailureKind, Outcome, TrialsRule
 
 ComponentName: TypeAlias = Literal[
     "select",
@@ -63,6 +62,25 @@ class PredictedReport(QueryReport):
     error: FailureReport | None
 
 
+class StepReport(TypedDict):
+    """What a system did before it answered; a member is missing if the system did not state it.
+
+    A table is an object with `columns`, the first `rows`, and `row_count`. Long texts, and JSON as text, end in `…`.
+    """
+
+    kind: StepKind
+    name: str
+    """The tool, or who wrote the message."""
+    input: NotRequired[JsonValue]
+    """What the query or the tool was given: a text, a table or another JSON value."""
+    output: NotRequired[JsonValue]
+    """What it returned."""
+    error: NotRequired[str]
+    """Why it failed; present if it did."""
+    seconds: NotRequired[float]
+    metadata: NotRequired[dict[str, JsonValue]]
+
+
 class PredictionReport(TypedDict):
     """The call of the predictor."""
 
@@ -75,6 +93,8 @@ class PredictionReport(TypedDict):
     """Whether the system abstained; present, like `reason`, if it did."""
     reason: NotRequired[str]
     """Why it abstained, empty if it did not say."""
+    steps: NotRequired[list[StepReport]]
+    """What it did until it answered, in order; present if it said so. Those of trials are cut shorter."""
 
 
 class ScoringReport(TypedDict):
@@ -257,6 +277,8 @@ class CaseFingerprint(TypedDict):
     trials_rule: TrialsRule
     golds: str
     """A digest of all golds."""
+    gold_answers: NotRequired[str | None]
+    """A digest of their answers, None if one of them failed or none ran; older reports lack it."""
     limits: QueryLimits
     schemas: dict[str, str]
     """Digests of the contents of schemas, by key."""
@@ -277,6 +299,17 @@ class MessageReport(TypedDict):
     role: str
     """Who said it."""
     content: str
+
+
+class TurnReport(TypedDict):
+    """Which turn of a conversation a case is."""
+
+    conversation: str
+    """The id of the conversation, which others of its suite do not have."""
+    number: int
+    """From 1, among the turns that are cases."""
+    of: int
+    """The number of these turns."""
 
 
 class ReviewReport(TypedDict):
@@ -325,10 +358,14 @@ class CaseReport(TypedDict):
     question: str
     conversation: NotRequired[list[MessageReport]]
     """Present if something was said before the question."""
+    turn: NotRequired[TurnReport]
+    """Present if the case is the turn of a conversation about queries."""
     evidence: str
     outcome: Outcome
     scores: dict[str, float | None]
     """By metric; None if a metric does not apply."""
+    joint_scores: NotRequired[dict[str, float | None]]
+    """What it adds to run metrics that several cases decide together, such as all turns of a conversation."""
     violations: list[ViolationReport]
     """The thresholds that are not met."""
     gold: GoldReport | None

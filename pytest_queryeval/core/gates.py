@@ -167,10 +167,10 @@ GATE_RULES: Registry[GateRule] = Registry(
     "rule for gates",
     group="pytest_queryeval.gate_rules",
     members={
-        "limits": "pytest_queryeval.results.gates.limits:LIMITS",
-        "no_regression": "pytest_queryeval.results.gates.regressions:NO_REGRESSION",
-        "max_regressions": "pytest_queryeval.results.gates.regressions:MAX_REGRESSIONS",
-        "sum": "pytest_queryeval.results.gates.sum:SUM",
+        "limits": "pytest_queryeval.results.gates.rules:LIMITS",
+        "no_regression": "pytest_queryeval.results.gates.rules:NO_REGRESSION",
+        "max_regressions": "pytest_queryeval.results.gates.rules:MAX_REGRESSIONS",
+        "sum": "pytest_queryeval.results.gates.rules:SUM",
     },
 )
 

@@ -1,7 +1,8 @@
-"""Groups: properties that cases share, by which reports break scores down and gates select cases."""
+"""Groups: properties that cases share, by which reports break scores down and gates select cases; names of markers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -9,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.formatting import utf8_safe
 from pytest_queryeval.text.redaction import redact
 
 # Tables of means, filters of the page, columns of the CSV file and of the workbook, lines of `queryeval explain` and of
@@ -19,6 +20,8 @@ Surface: TypeAlias = Literal["tables", "filters", "csv", "workbook", "explanatio
 # after it.
 Position: TypeAlias = Literal["adjective", "noun", "phrase"]
 POSITIONS: Sequence[Position] = get_args(Position)
+PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
+_NO_MARKER = re.compile(r"[^\w-]+|^_+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +151,20 @@ def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]
 def _without_secrets(group: str, values: Sequence[str]) -> Sequence[str]:
     is_name = group in GROUPS and GROUPS[group].is_name
     return values if is_name else [utf8_safe(redact(value)) for value in values]
+
+
+def as_marker(name: str) -> str:
+    """Return the name as a marker, with `-` for other characters and before pytest's own; empty if nothing is left.
+
+    >>> as_marker("weo 2024"), as_marker("skip"), as_marker("?")
+    ('weo-2024', '-skip', '')
+    """
+    fit = _NO_MARKER.sub("-", name)
+    if not fit.strip("-_"):
+        return ""
+    return f"-{fit}" if fit in PYTEST_MARKERS else fit
+
+
+def as_markers(names: Iterable[str]) -> list[str]:
+    """Return the names as markers, each once, without those of which nothing is left."""
+    return list(dict.fromkeys(filter(None, map(as_marker, names))))

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args
 
 from pytest_queryeval.core.cause import Cause
-from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.core.table import Difference, Table
+from pytest_queryeval.core.table import Difference, Selection, Table
 
-Answer: TypeAlias = Table | JsonAnswer | Selection
+
+class AddedAnswer(ABC):
+    """An answer of a type that a feature or another package adds, in `core.answer_json.ADDED_ANSWERS` by its name.
+
+    Of the metrics that need answers, only `execution_accuracy` has a value for it.
+    """
+
+    type_name: ClassVar[str]
+
+    @abstractmethod
+    def equals(self, predicted: Answer, case: Case) -> bool:
+        """Return whether a predicted answer is the same as this gold."""
+
+    @abstractmethod
+    def difference(self, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+        """Return where a predicted answer differs from this gold, at most `limit` rows of each type."""
+
+    @abstractmethod
+    def as_table(self) -> Table:
+        """Return the answer as reports show it."""
+
+    @abstractmethod
+    def encode(self) -> dict[str, JsonValue]:
+        """Return the answer as recordings hold it; raise TypeError for a cell that cannot be recorded."""
+
+
+Answer: TypeAlias = Table | JsonAnswer | Selection | AddedAnswer
 FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected", "abstained"]
 # The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
@@ -25,11 +50,15 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 ABSTENTION = "abstention"  # the metric of cases that are not answerable
+CHALLENGED_ACCURACY = "challenged_accuracy"  # the metric that asks for challenges
 MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 SCORE_TOLERANCE = 1e-9  # of comparisons of scores with limits: 0.1 + 0.2 is at most 0.3
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
+MAX_SECONDS = 1e9  # that an answer or a step may have taken
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
+ChallengeVerdict: TypeAlias = Literal["same", "proved", "refuted", "stands", "unchallenged"]
+StepKind: TypeAlias = Literal["query", "tool", "message"]
 # What a reviewer decided on the golds of a case.
 Decision: TypeAlias = Literal["right", "wrong", "ambiguous", "unanswerable", "unsure"]
 # The cases that have these values of groups, by name; `not` leaves out those that have all of its values.
@@ -54,24 +83,46 @@ class Threshold:
         return low and high
 
 
+class QueryRewriter(Protocol):
+    """Replaces in queries what stands for names of a source, such as `{{ ref('orders') }}` of dbt.
+
+    Rewriters of the same `repr`, which holds no secrets, rewrite alike.
+    """
+
+    def rewrite(self, query: str) -> str:
+        """Return a query as the engine runs it; raise ValueError with what is wrong with it, and `SourceError`."""
+
+    def describe(self, ddl: str) -> str:
+        """Return statements that make the source's tables with what is known of them; raise `SourceError`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
 
-    `name` is what reports may show; settings can hold secrets and never leave the process. `location` is the line of a
-    suite that describes it. `key` is equal for sources that are one and the same database.
+    `name` is what reports may show; settings can hold secrets and never leave the process. `writes` is whether its
+    queries may change data, which is undone. `location` is the line of a suite that describes it. `key` is equal for
+    sources that are one and the same database, of which queries may do the same.
     """
 
     name: str
     engine: str
     settings: Mapping[str, Any] = field(repr=False)
     folder: Path
+    writes: bool = False
     location: Location | None = field(default=None, compare=False, repr=False)
+    rewriter: QueryRewriter | None = field(default=None, repr=False)
+    """Through which all queries go, gold and predicted; None if they run as they are."""
     key: tuple[str, str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        key = self.engine, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+        settings = sorted(self.settings.items(), key=str)
+        key = self.engine, f"{self.folder}\0{settings!r}\0{self.rewriter!r}{' writes' * self.writes}"
         object.__setattr__(self, "key", key)
+
+    def rewritten(self, query: str) -> str:
+        """Return a query as the engine runs it; raise as the `rewriter` does."""
+        return query if self.rewriter is None else self.rewriter.rewrite(query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +183,16 @@ class Message:
 
     role: str
     content: str
+
+
+class Turn(NamedTuple):
+    """Which turn of a conversation a case is, of those that are cases."""
+
+    conversation: str
+    """The id of the conversation, which others of its suite do not have."""
+    number: int
+    """From 1."""
+    of: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -248,6 +309,8 @@ class Case:
     """Whether the question has a right answer; otherwise it is right to abstain."""
     conversation: tuple[Message, ...] = ()
     """All that was said up to the question, which is its last message; empty if there is only the question."""
+    turn: Turn | None = None
+    """None if it is not the turn of a conversation, or has no answer that is a table."""
     db_schema: Schema | None = None
     """The schema that the suite states; None if it is the source's."""
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -284,17 +347,59 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a system did before it answered: it ran a query, called a tool, or there was a message.
+
+    Raise ValueError for a field that has another type, or a kind that does not exist.
+    """
+
+    kind: StepKind
+    name: str = ""
+    """The tool, or who wrote the message."""
+    input: Any = None
+    """What the query or the tool was given: a text, a `Table`, or what JSON can express; None for nothing."""
+    output: Any = None
+    """What it returned."""
+    error: str | None = None
+    """Why it failed; None or empty if it did not."""
+    seconds: float | None = None
+    """How long it took; None if that is unknown."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kinds = get_args(StepKind)
+        faults = {
+            f"`kind` is {self.kind!r:.80}, not {', '.join(kinds[:-1])} or {kinds[-1]}": self.kind not in kinds,
+            f"`name` is {type(self.name).__name__}, not text": not isinstance(self.name, str),
+            f"`error` is {type(self.error).__name__}, not text": not isinstance(self.error, str | None),
+            f"`seconds` is {self.seconds!r:.80}, not a number from 0 to {MAX_SECONDS:,.0f}": not (
+                self.seconds is None or is_seconds(self.seconds)
+            ),
+            f"`metadata` is {type(self.metadata).__name__}, not a mapping": not isinstance(self.metadata, Mapping),
+        }
+        if fault := next((text for text, is_fault in faults.items() if is_fault), ""):
+            raise ValueError(f"a step's {fault}")
+
+
+def is_seconds(value: object) -> TypeGuard[int | float]:
+    """Return whether a value can be the seconds that an answer or a step took."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """The answer of the system under test, which is not yet executed.
 
-    `content` holds a query's text, an answer, or an abstention. `seconds` is the wall time of the call; `metadata` is
-    what the system states about it.
+    `content` holds a query's text, an answer, or an abstention. `seconds` is the wall time of the call; where a
+    function leaves it at 0, it is measured. `metadata` is what the system states about it.
     """
 
     content: QueryOrAnswer | Abstention
     predictor: str
     seconds: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    steps: Sequence[Step] | None = None
+    """What the system did until it answered, in order; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,6 +476,39 @@ class UnreviewedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """A small database in which the answers of two queries differ by the policy of a case."""
+
+    script: str
+    """The script that creates the database: SQL, Turtle, or TriG."""
+    size: int
+    """How many rows, or triples, the database has."""
+    gold: Table
+    """What gold answers there."""
+    predicted: Table
+    is_unlike: bool
+    """Whether the database breaks what the data of the source keeps without declaring it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """What came of challenging a predicted query whose answer is that of gold."""
+
+    verdict: ChallengeVerdict
+    """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
+    small database; `stands`: in none that was tried; `unchallenged`: there is no small database to try.
+    """
+    tried: int = 0
+    """In how many small databases both queries ran."""
+    refutation: Refutation | None = None
+    """Present if the verdict is `refuted`."""
+    rules: tuple[str, ...] = ()
+    """The rules of a proof."""
+    reason: str = ""
+    """Why nothing was tried; empty if something was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """Everything known about a case once it is scored.
 
@@ -390,6 +528,8 @@ class CaseResult:
     cause: Cause | None = None
     unreviewed: UnreviewedResult | None = None
     """None if no decision changes what the case is scored by."""
+    gold_answers: str | None = None
+    """A digest of the answers of all golds; None for a case that is not answerable."""
 
     @property
     def outcome(self) -> Outcome:

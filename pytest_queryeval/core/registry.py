@@ -104,7 +104,7 @@ class Registry(Mapping[str, T]):
         if member is not None and not isinstance(member, str):
             return member
         if name not in self:
-            raise UnknownNameError(f"unknown {self.noun} '{name}'{did_you_mean(name, self._members)}")
+            raise UnknownNameError(f"unknown {self.noun} '{name}'{self.hint(name)}")
         if name in self._missing_features:
             raise MissingFeatureError(self._missing_features[name])
         member = self._members[name]
@@ -130,6 +130,11 @@ class Registry(Mapping[str, T]):
         """Return all names, in the order of their registration."""
         self._read_entry_points()
         return tuple(self._members)
+
+    def hint(self, name: str) -> str:
+        """Return the end of a message on a name that is not registered: the nearest one, or all if they are few."""
+        hint = did_you_mean(name, self.names())
+        return f"{hint}, or install the package that adds it" if hint.startswith(": choose from") else hint
 
     def available(self) -> tuple[str, ...]:
         """Return all names but those of features that are not installed; raise `QueryEvalError` as `[]` does."""

@@ -353,6 +353,22 @@ class StopReport(TypedDict):
     """The number of cases that were to run."""
 
 
+class SpendReport(TypedDict):
+    """The limit on what the calls of the run may cost together."""
+
+    name: str
+    """The number in the metadata of predictions that is limited, or `prediction_seconds`."""
+    limit: float
+    sum: float
+    """What the calls that the run made cost; recorded answers cost nothing."""
+    calls: int
+    """The number of calls that the run made and that were answered."""
+    unstated: int
+    """How many of these do not state the number."""
+    reached: bool
+    """Whether no further call could begin."""
+
+
 class RunFacts(TypedDict):
     """The head of a report: when and where the run was, and what it collected."""
 
@@ -375,6 +391,8 @@ class RunFacts(TypedDict):
     """Whether the user ended the run."""
     stop: NotRequired[StopReport]
     """Present if the run was to stop once its gates are decided."""
+    spend: NotRequired[SpendReport]
+    """Present if what calls cost was limited."""
     baseline: NotRequired[BaselineReport]
 
 

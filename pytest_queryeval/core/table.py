@@ -1,9 +1,9 @@
-"""The answer of a query: columns, rows, and what is known about their order."""
+"""The answers of queries: tables, with what is known about the order of rows, and what SDMX queries select."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TypeAlias, overload
@@ -131,3 +131,39 @@ class Difference:
     repeated: tuple[tuple[Row, int, int], ...] = ()
     counts: tuple[int, int] = (0, 0)
     summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A code of a dimension by its id, its name, or both; None for the one that was not given.
+
+    `label` is the name in the structure if none was given: it is shown, and compared only with a gold without an id.
+    """
+
+    id: str | None
+    name: str | None
+    label: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionSelection:
+    """The terms that are selected of one dimension."""
+
+    name: str
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSelection:
+    """What is selected of one dataset; `id` is `AGENCY:ID`, with `(VERSION)` behind it where one is meant."""
+
+    id: str
+    dimensions: tuple[DimensionSelection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a data query selects. `by_id` tells that it was stated in codes: names are for display then."""
+
+    datasets: tuple[DatasetSelection, ...]
+    by_id: bool = False

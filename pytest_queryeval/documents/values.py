@@ -24,7 +24,7 @@ from pytest_queryeval.core.shapes import (
     shape_of,
 )
 from pytest_queryeval.documents.document import Node, Problems
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 S = TypeVar("S")
 T = TypeVar("T")

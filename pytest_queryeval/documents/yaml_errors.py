@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import File
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 BLOCK_HINT = "write the query as a block: `gold: |`"
 _MAX_SHOWN = 40  # characters of a line

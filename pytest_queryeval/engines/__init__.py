@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from pytest_queryeval.core.db_schema import Schema, schema_of_columns
+from pytest_queryeval.core.db_schema import Schema, schema_of_columns, script_of
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.setting_validators import SettingValidator
+from pytest_queryeval.core.shapes import SettingValidator
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.core.table_definition import script_of
 from pytest_queryeval.sandbox.cells import decode_rows
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -204,6 +203,8 @@ class EngineType:
     """Raise `SettingError` for the first setting that is invalid whatever the files contain."""
     settings: Mapping[str, SettingValidator] | None = None
     """The validators of the settings, from which the schema for editors is made; None if they are unknown."""
+    resolve: Callable[[Source], Source] | None = None
+    """Return the source of another engine that a suite means, perhaps with a `rewriter`; raise as `check` does."""
     fingerprint: SourceFingerprint = SourceFingerprint()
     """What recorded answers depend on."""
     build: Builder | None = None
@@ -216,12 +217,12 @@ class EngineType:
     """How such databases are kept as variants of a source."""
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
-        """Check the settings and open the source; raises `SourceError`."""
+        """Check the settings and open the source, or what runs its write queries; raises `SourceError`."""
         try:
             self.check(source.settings)
         except SettingError as error:
             raise SourceError(f"source '{source.name}': {error}") from error
-        return self.opener(source, hosts)
+        return WRITE_ENGINES[DEFAULT_WRITE_ENGINE](source, hosts) if source.writes else self.opener(source, hosts)
 
 
 class EngineRegistry(Registry[EngineType]):
@@ -239,4 +240,23 @@ ENGINES = EngineRegistry(
         "sqlite": f"{__name__}.sqlite:SQLITE",
         "rdf": f"{__name__}.rdf:RDF",
     },
+)
+
+
+class WriteDriver(NamedTuple):
+    """What runs the write queries of an engine's sources in a child process, and undoes what they change."""
+
+    host: Callable[[], Host]
+    settings: Callable[[Source, Engine], Settings]
+    """Return the settings of requests for a source and its engine, which is not used otherwise."""
+    check: Callable[[Source], None] = lambda _: None
+    """Raise `SettingError` for a source on which write queries may not run."""
+
+
+WRITE_DRIVERS: Registry[WriteDriver] = Registry(
+    "driver of write queries", group="pytest_queryeval.write_drivers", used_by_workers=True, members={}
+)
+DEFAULT_WRITE_ENGINE = "transactions"
+WRITE_ENGINES: Registry[Opener] = Registry(
+    "engine of write queries", group="pytest_queryeval.write_engines", used_by_workers=True, members={}
 )

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, locked, private_folder
 from pytest_queryeval.engines.settings import file_digest
-from pytest_queryeval.sandbox.child_process import run_program
+from pytest_queryeval.sandbox.host import run_program
 
 # By suffix, with the names that pyoxigraph has for them.
 FORMATS = {

@@ -12,19 +12,20 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import (
+from pytest_queryeval.core.shapes import (
     FILE_NAMES,
-    TEXT,
+    STRING,
     TEXTS,
     SettingValidator,
     choice_shape,
+    either,
     is_iri,
     is_iris,
     is_text,
     is_texts,
+    list_shape,
     texts,
 )
-from pytest_queryeval.core.shapes import either, list_shape
 from pytest_queryeval.engines import (
     EngineType,
     Settings,
@@ -36,8 +37,7 @@ from pytest_queryeval.engines import (
 from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_graphs
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
-from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
-from pytest_queryeval.languages.sparql.query import read_query
+from pytest_queryeval.languages.sparql.query import PREFIXES, declared_prefixes, read_query, with_prefixes
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 UNION = "union"
@@ -69,7 +69,7 @@ SETTINGS = {
         "a mapping of IRIs of graphs to names of files",
         names_files=True,
         suggestion=_graphs_problem,
-        shape={"type": "object", "additionalProperties": TEXT},
+        shape={"type": "object", "additionalProperties": STRING},
     ),
     "engine": SettingValidator(is_texts, "the name of an engine, or a list of names", shape=_ENGINES),
     "default_graph": SettingValidator(

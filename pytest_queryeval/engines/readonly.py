@@ -11,9 +11,9 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
-from pytest_queryeval.sandbox.commands import COMMANDS, first_word
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.languages.sql.parsing import UnreadableError
+from pytest_queryeval.sandbox.driver import COMMANDS, first_word
+from pytest_queryeval.text.formatting import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
 UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot parse a text, and in no other
@@ -47,7 +47,8 @@ _REACHING = {
     "clickhouse": r"\b((?:url|file|s3|gcs|hdfs|remote|cluster|executable|azure|iceberg|delta|hudi|paimon|catboost|model"
     r")\w*|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|hive|cosn|oss|ytsaurus|meilisearch|arrowflight"
     r"|merge|dictionary|input|reversednsquery|generateserialid)[\"`]?\s*\(",
-    "snowflake": rf"\b(system\$\w+){_CALL}|\.\s*(nextval)\b",
+    "snowflake": rf"\b(system\$\w+|result_scan|last_query_id|to_query|directory|infer_schema|get_presigned_url|ai_\w+"
+    rf"|cortex\W+\w+){_CALL}|\.\s*(nextval)\b|->>|\b(?:from|join)\s+'?@(?=[\w~%\"])",
     "bigquery": rf"\b(external_query){_CALL}",
     "trino": r"\b(system\W+query)\b",
     "presto": r"\b(system\W+query)\b",

@@ -1,4 +1,7 @@
-"""Settings of sources: their check, the files that they name, and the variants of a database among these."""
+"""Settings of sources: their check, the files that they name, the variants of a database, and the state of a source.
+
+As long as the state of a source is the same, a query has the same answer.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,21 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import SourceError, nearest_file
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, is_text, validate_settings
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.core.shapes import STRING, SettingValidator, is_text, validate_settings
+from pytest_queryeval.engines import ENGINES, prefix_source_errors
 
 # Names the state of a live source; every source may have it.
 VERSION = "version"
+MAX_STATE_BYTES = 256 * 2**20
+_HEX_DIGITS = 32
+_KEPT_DIGESTS = 4_096
 
 
 def is_tables(value: Any) -> bool:
@@ -29,7 +36,7 @@ TABLES = SettingValidator(
     is_tables,
     "a mapping of names of tables to names of files",
     names_files=True,
-    shape={"type": "object", "additionalProperties": TEXT, "minProperties": 1},
+    shape={"type": "object", "additionalProperties": STRING, "minProperties": 1},
 )
 
 
@@ -93,7 +100,7 @@ def _unreadable(file: Path, error: OSError | ValueError) -> SourceError:
 
 
 VARIANTS = "variants"
-VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as variants/*.sqlite", True, shape=TEXT)
+VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as variants/*.sqlite", True, shape=STRING)
 
 
 def variants_of(source: Source) -> list[Source]:
@@ -117,6 +124,68 @@ def variants_of(source: Source) -> list[Source]:
             settings=dict(ENGINES[source.engine].variants.settings(source.settings, name)),
             folder=source.folder,
             location=source.location,
+            rewriter=source.rewriter,
         )
         for name in names
     ]
+
+
+def state_of(source: Source) -> str:
+    """Return a digest of the contents of the source's files, then the `version` of its settings, if it has one.
+
+    The digest has 32 hexadecimal digits, which depend on no path and no time; files are read again only after they
+    changed. For a source without files, such as a server, it is `version …` alone. Raises `SourceError` if such a
+    source has no version, and for files that cannot be read.
+    """
+    with prefix_source_errors(f"source '{source.name}'"):
+        version = source.settings.get(VERSION)
+        if isinstance(version, bool | list | dict) or not str(version).strip():
+            raise SourceError("'version' is neither a text nor a number")
+        fingerprint = ENGINES[source.engine].fingerprint
+        contents = []
+        for name in fingerprint.files(source):
+            file = absolute(source.folder, name)
+            log = Path(f"{file}{fingerprint.wal_suffix}")
+            log_digest = _digest(log) if fingerprint.wal_suffix and log.exists() else ""
+            # The suffix names the format.
+            contents.append(f"{Path(name).suffix.lower()} {_digest(file)} {log_digest}")
+        if not contents and version is None:
+            raise SourceError(
+                "its answers can be recorded only with a `version`, which names the state of its data: nothing else "
+                "tells when they change"
+            )
+    digest = [hashlib.sha256("\n".join(contents).encode()).hexdigest()[:_HEX_DIGITS]] if contents else []
+    return " ".join([*digest, *([] if version is None else [f"version {version}"])])
+
+
+def known_state(source: Source) -> str | None:
+    """Return `state_of` a source, or a digest of its state and those of its variants.
+
+    None if the files have more than MAX_STATE_BYTES together, and if it fails.
+    """
+    try:
+        sources = [source, *variants_of(source)]
+        files = [
+            absolute(database.folder, name)
+            for database in sources
+            for name in ENGINES[database.engine].fingerprint.files(database)
+        ]
+        if sum(file.stat().st_size for file in files) > MAX_STATE_BYTES:
+            return None
+        state, *variant_states = map(state_of, sources)
+        if not variant_states:
+            return state
+        return hashlib.sha256("\n".join([state, *variant_states]).encode()).hexdigest()[:_HEX_DIGITS]
+    except (SourceError, OSError, ValueError):
+        return None
+
+
+def _digest(file: Path) -> str:
+    status = require_file(file)
+    return _digest_of(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@lru_cache(maxsize=_KEPT_DIGESTS)
+def _digest_of(file: Path, *_: int) -> str:
+    """Return the digest of a file; the numbers are those that change when it is written to."""
+    return file_digest(file)

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.setting_validators import FILE_NAME
+from pytest_queryeval.core.shapes import FILE_NAME
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.engines import Comparison, EngineType, Settings, SmallDatabase, SourceFingerprint
-from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
+from pytest_queryeval.engines.bases import DatabaseFile, DatabaseInMemory, next_statement, script_remedy
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, check_settings, file_path
+from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.host import Host, Hosts
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
-DRIVER = Path(__file__).with_name("sqlite_child.py")
+DRIVER = Path(driver.__file__).with_name("sqlite_child.py")
 
 
 def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:

@@ -1,1 +1,313 @@
 """From a case to its scores: predictions, executed queries, metrics, trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Protocol
+
+from pytest_queryeval.comparison.answer_digest import answer_digest
+from pytest_queryeval.core.errors import (
+    GoldColumnError,
+    GoldError,
+    Location,
+    MissingFeatureError,
+    PredictorError,
+    QueryEvalError,
+    SourceError,
+)
+from pytest_queryeval.core.model import (
+    Abstention,
+    Case,
+    CaseResult,
+    Execution,
+    Failure,
+    FailureKind,
+    Prediction,
+    QueryOrAnswer,
+    Trial,
+    UnreviewedResult,
+)
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.extract_query import AFTER_PROSE
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.text.formatting import log_line, one_line, terminal_safe
+
+MESSAGE_CHARACTERS = 200
+
+
+@dataclass(slots=True)
+class CaseProgress:
+    """The state of an evaluation, for the report of a case that ends in an error."""
+
+    gold: Execution | None = None
+    """The gold at `gold_index`: as the suite states it, or with its answer once all golds have run."""
+    gold_index: int = 0
+    gold_answers: str | None = None
+    """A digest of the answers of all golds, once they have run."""
+    prediction: Prediction | None = None
+    """The prediction of the current trial."""
+
+
+class Analysis(Protocol):
+    """Analyses a scored case; what it raises becomes a note of the case."""
+
+    def __call__(self, result: CaseResult, session: Session) -> CaseResult:
+        """Return the result with what the analysis adds, such as its `cause`. Scores and outcome stay as they are."""
+
+
+GOLD_REMEDIES: Mapping[FailureKind, str] = {
+    "timeout": ": raise `timeout`, or write a faster query",
+    "unsafe": ": write one query that only reads",
+}
+
+ANALYSES: Registry[Analysis] = Registry("analysis", group="pytest_queryeval.analyses", used_by_workers=True, members={})
+
+
+def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
+    """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
+
+    Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
+    the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
+    and has a threshold; `progress` then holds the state up to the error. A predicted query that fails is not an error:
+    it has the worst score on metrics that need its answer. Raise `SpendLimitReached` if a call may not begin any more.
+    """
+    session.predictors.check_spend(case)
+    progress = progress or CaseProgress()
+    golds = _execute_golds(case, session, progress)
+    trials: list[Trial] = []
+    test = TrialsTest(case) if case.settings.stops_trials else None
+    for number in range(1, case.settings.trials + 1):
+        progress.prediction = None
+        progress.prediction = _predict(case, session, number)
+        trials.append(score_prediction(case, golds, progress.prediction, session))
+        if test is not None and test.is_decided_by(trials[-1]):
+            break
+    result = replace(result_of(case, trials), gold_answers=progress.gold_answers)
+    if case.withdrawal:
+        return _withdrawn(result)
+    if case.without_review is not case:
+        result = replace(result, unreviewed=_unreviewed(case, trials, session))
+    return _analysed(result, session)
+
+
+def _analysed(result: CaseResult, session: Session) -> CaseResult:
+    """Return the result with what all analyses add; one that fails leaves a note."""
+    for name in ANALYSES.names():
+        try:
+            result = ANALYSES[name](result, session)
+        except MissingFeatureError:
+            continue
+        except Exception as error:  # noqa: BLE001 - of another package; scores and outcome stay as they are
+            note = f"analysis '{name}' failed: {one_line(f'{type(error).__name__}: {error}', MESSAGE_CHARACTERS)}"
+            result = result.with_details(notes=[*result.details.get("notes", ()), note])
+    return result
+
+
+def _withdrawn(result: CaseResult) -> CaseResult:
+    """Return the result of a case with wrong golds and no others: its scores do not count."""
+    case = replace(result.case, review=None)
+    return replace(
+        result,
+        unreviewed=UnreviewedResult(outcome=replace(result, case=case).outcome, scores=result.scores),
+        shown=_without_scores(result.shown),
+        trials=tuple(map(_without_scores, result.trials)),
+        scores={},
+        violations=(),
+        fails=False,
+        difference=None,
+    )
+
+
+def _without_scores(trial: Trial) -> Trial:
+    return replace(trial, scores={}, violations=(), details={}, passed=None, depends_on_tie=False, challenge=None)
+
+
+def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedResult:
+    """Score the trials of a case by the golds of its suite, without the decision on them."""
+    unreviewed_case = case.without_review
+    try:
+        gold_case = unreviewed_case.on_gold_source
+        golds = [session.execute_cached(content, gold_case, is_derived=True) for content in gold_case.golds]
+        if any(gold.error is not None for gold in golds):
+            return UnreviewedResult(outcome="error")
+        unreviewed_trials = [
+            _score(unreviewed_case, golds, trial.prediction, trial.predicted, session)
+            if case.answerable  # else nothing was executed
+            else score_prediction(unreviewed_case, golds, trial.prediction, session)
+            for trial in trials
+        ]
+        result = result_of(unreviewed_case, unreviewed_trials)
+    except QueryEvalError:
+        return UnreviewedResult(outcome="error")
+    return UnreviewedResult(outcome=result.outcome, scores=result.scores)
+
+
+def fault_location(case: Case, fault: Exception) -> Location:
+    """Return the location in a suite at which a fault can be fixed: that of the source, gold or setting at fault."""
+    place = None
+    if isinstance(fault, GoldError):
+        place = fault.location
+    elif isinstance(fault, SourceError) and case.settings.source is not None:
+        place = fault.location or case.settings.source.location
+    elif isinstance(fault, GoldColumnError):
+        place = case.settings.gold_columns_location
+    elif isinstance(fault, PredictorError):
+        place = fault.location
+    return place or case.location
+
+
+def fault_text(case: Case, fault: Exception) -> str:
+    """Return the message of a fault with its location; indent further lines so that CI services do not obey them."""
+    first_line, *more_lines = terminal_safe(str(fault)).splitlines() or [""]
+    return "\n".join(
+        (f"{log_line(first_line)} ({fault_location(case, fault)})", *(f"  | {line}" for line in more_lines))
+    )
+
+
+def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
+    """Execute all golds of a case.
+
+    A case that is not answerable has one without query and answer. If a gold fails, the system is still called: its
+    answer belongs in the report and in a recording. If the source is at fault, no other case can be scored either, so
+    only a prediction that needs no call is kept.
+    """
+    if not case.answerable:
+        return [Execution(query=None)]
+    golds: list[Execution] = []
+    gold_case = case.on_gold_source
+    try:
+        for index, content in enumerate(case.golds):
+            progress.gold, progress.gold_index = Execution(query=content.query, answer=content.answer), index
+            golds.append(session.execute_cached(content, gold_case))
+            if (failure := golds[index].error) is not None:
+                progress.gold = replace(progress.gold, seconds=golds[index].seconds)
+                raise gold_error(failure, gold_case, index, session)
+    except GoldError as error:
+        try:
+            progress.prediction = _predict(case, session)
+        except QueryEvalError as prediction_error:
+            raise GoldError(f"{error}; and there is no prediction: {prediction_error}", error.location) from error
+        raise
+    except SourceError as error:
+        progress.prediction = session.prediction_at_hand(case)
+        if case.settings.gold_source is None:
+            raise
+        located_error = copy(error)  # other cases may name the source in another place
+        located_error.location = case.settings.gold_source.location
+        raise located_error from error
+    progress.gold, progress.gold_index = golds[0], 0
+    in_order = case.settings.policy.row_order == "strict"
+    progress.gold_answers = answer_digest([gold.answer for gold in golds if gold.answer is not None], in_order=in_order)
+    return golds
+
+
+def _predict(case: Case, session: Session, trial: int = 1) -> Prediction:
+    return session.recognize_abstention(session.predict(case, trial), case)
+
+
+def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
+    """Return the error of a case whose gold at `index` did not run."""
+    content, source, kind = case.golds[index], case.settings.source, KINDS[case.settings.kind]
+    hint = ""
+    if error.kind == "invalid":
+        query = content.query or ""
+        text_hint = kind.text_hint(query)
+        hint = f" ({text_hint})" if text_hint else ""
+        with suppress(SourceError, ValueError):  # a query that cannot be rewritten has a message of its own
+            query = query if source is None else source.rewritten(query)
+            hint += kind.name_hint(query, error.message, session.schema(case))
+    golds = case.golds if case.review is None else case.review.golds
+    name = f"gold_any[{index}]" if len(golds) > 1 else "gold"
+    if content not in golds:
+        name = "a reviewer's"
+    remedy = GOLD_REMEDIES.get(error.kind, "")
+    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}{remedy}", content.location)
+
+
+def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
+    """Execute a prediction, and score it against golds that ran.
+
+    Raise `SourceError`, `PredictorError`, and `QueryEvalError` for a metric, as `evaluate_case` does.
+    """
+    return _score(case, golds, prediction, _execute_prediction(prediction.content, case, session), session)
+
+
+def _score(
+    case: Case, golds: Sequence[Execution], prediction: Prediction, predicted: Execution, session: Session
+) -> Trial:
+    """Score a prediction that was executed against golds that ran; raise as `score_prediction` does."""
+    began = perf_counter()
+    names = case.settings.requested_metrics
+    candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
+    index = _best_gold_index(candidates, names, case)
+    best = candidates[index]
+    scores = {name: best.value(name) for name in names}
+    best.note_unproven_alignment()
+    for name, threshold in case.settings.thresholds.items():
+        if scores[name] is not None:
+            continue
+        metric = METRICS[name]
+        if predicted.error is None or (metric.worst_score is not None and metric.input != "predictions"):
+            place = f"{threshold.option}: " if threshold.option else ""
+            why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
+            raise QueryEvalError(f"{place}metric '{name}' does not apply to this case, but has a threshold{why}")
+    violations = threshold_violations(scores, case)
+    return Trial(
+        gold=best.gold,
+        gold_index=index,
+        prediction=prediction,
+        predicted=best.predicted,
+        scores=scores,
+        violations=violations,
+        details=best.details,
+        depends_on_tie=best.depends_on_tie,
+        challenge=best.challenge,
+        scoring_seconds=perf_counter() - began,
+        passed=not violations and predicted.error is None if case.settings.thresholds else None,
+    )
+
+
+def _execute_prediction(content: QueryOrAnswer | Abstention, case: Case, session: Session) -> Execution:
+    """Execute a prediction, without the text that a model wrote around its query.
+
+    An abstention fails as an empty query does, unless the case is not answerable; then nothing is run.
+    """
+    if isinstance(content, Abstention):
+        failure = Failure(kind="abstained", message=content.reason or "without a reason")
+        return Execution(query="", error=failure) if case.answerable else Execution(query=None)
+    if not case.answerable:
+        return Execution(query=content.query, answer=content.answer)
+    if content.query is None or content.answer is not None:
+        return session.execute(content, case)
+    kind = KINDS[case.settings.kind]
+    query, note = kind.extract_query(content.query)
+    if not note and (behind_prose := kind.after_prose(query, case.settings.dialect)):
+        query, note = behind_prose, AFTER_PROSE
+    execution = session.execute(QueryOrAnswer(query=query), case)
+    error = execution.error
+    if error is not None and error.kind == "invalid" and (hint := kind.text_hint(query)):
+        execution = replace(execution, error=replace(error, message=f"{error.message} ({hint})"))
+    run_note = kind.run_note(query, case.settings.source) if case.settings.source else ""
+    return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
+
+
+def _best_gold_index(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
+    """Return the index of the gold to score against: the first with the best score in the kind's first default metric.
+
+    Where nothing is executed, the first requested metric decides.
+    """
+    if len(candidates) == 1:
+        return 0
+    deciding = KINDS[case.settings.kind].default_metrics[0]
+    if case.settings.source is None and candidates[0].gold.answer is None and names:
+        deciding = names[0]
+    scores = [candidate.value(deciding) or 0.0 for candidate in candidates]
+    return scores.index(max(scores))

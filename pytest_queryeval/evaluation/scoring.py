@@ -10,19 +10,28 @@ from typing import Any
 from pytest_queryeval.comparison.equality import in_strict_order, project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
-from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError, UnresponsiveSourceError
 from pytest_queryeval.core.metric import LARGEST, Rewrite, Score, States
-from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import (
+    AddedAnswer,
+    Answer,
+    Case,
+    Challenge,
+    Execution,
+    Failure,
+    Prediction,
+    QueryOrAnswer,
+)
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.challenges import CHALLENGERS, DEFAULT_CHALLENGER
+from pytest_queryeval.evaluation.extensions import CHALLENGERS, DEFAULT_CHALLENGER
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
+DECIDING_METRIC = "execution_accuracy"  # of answers of added types
 TWO_SOURCES = "gold and predicted run on different sources"
 OF_ONE_SOURCE = frozenset({"timer", "states", "challenge"})  # arguments of metrics that run both queries again
 DEPENDS = "order: predicted is right only because of such a choice, which a wrong query may hit by chance"
@@ -71,6 +80,10 @@ class Scoring:
             return None
         if metric.input == "predictions":
             return self._score(name, self.predicted, self._prediction)
+        if isinstance(gold_answer := self.gold.answer, AddedAnswer):
+            predicted_answer = self.predicted.answer
+            is_equal = predicted_answer is not None and gold_answer.equals(predicted_answer, self._case)
+            return float(is_equal) if name == DECIDING_METRIC else None
         if "states" in metric.injected:
             return self._score(name, self.gold, self.predicted)
         gold, predicted = self._whole_gold if metric.published else self.gold, self.predicted
@@ -84,9 +97,8 @@ class Scoring:
             if empty is None or metric.input == "executions":
                 return metric.worst_score
             return None if self._score(name, self.gold.answer, empty) is None else metric.worst_score
-        if metric.input == "executions":
-            return self._score(name, gold, predicted)
-        return self._score(name, gold.answer, predicted.answer)
+        inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
+        return self._score(name, *inputs)
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, TypeVar, cast
 
-from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import (
@@ -36,19 +35,19 @@ from pytest_queryeval.engines import (
     SupportsSchema,
     SupportsTiming,
 )
-from pytest_queryeval.engines.fingerprint import known_state
-from pytest_queryeval.engines.settings import check_exists, variants_of
-from pytest_queryeval.evaluation.calls.pool import PredictorPool
-from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
-from pytest_queryeval.evaluation.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
+from pytest_queryeval.engines.settings import check_exists, known_state, variants_of
+from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
+from pytest_queryeval.evaluation.pool import PredictorPool
+from pytest_queryeval.evaluation.prediction_call import SchemaTexts, schema_script
+from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import metric_of, need_answers
-from pytest_queryeval.sandbox.host import Hosts, text_refusal
-from pytest_queryeval.sandbox.pattern import is_match
+from pytest_queryeval.predictors import CaseView
+from pytest_queryeval.sandbox.host import Hosts, is_match, text_refusal
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.recordings import Recording
+    from pytest_queryeval.evaluation.extensions import Recording
     from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 
 T = TypeVar("T")
@@ -80,8 +79,8 @@ class Session:
     """What the cases of one run share: open engines, calls of predictors, and a cache of executions.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` keeps
-    predictions and executions; `hook` and `one_at_a_time` are those of `PredictorPool`; `cause` says on which sources
-    the causes of wrong answers are looked for: local ones, none, or all.
+    predictions and executions; `hook`, `one_at_a_time` and `spend` are those of `PredictorPool`; `cause` says on which
+    sources the causes of wrong answers are looked for: local ones, none, or all.
     """
 
     def __init__(
@@ -92,13 +91,19 @@ class Session:
         hook: Callable[[CaseView], object] | None = None,
         one_at_a_time: bool = False,
         cause: CauseMode = "auto",
+        spend: SpendLimit | None = None,
     ) -> None:
         self.cause_mode = cause
         self._tell = tell
         self.recording = recording
-        self._schema_texts = SchemaTexts(self._list_ddl)
+        self._schema_texts = SchemaTexts(self._describe_tables)
         self.predictors = PredictorPool(
-            tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=self._schema_texts
+            tell,
+            recording=recording,
+            hook=hook,
+            one_at_a_time=one_at_a_time,
+            schemas=self._schema_texts,
+            spend=spend,
         )
         self.metric_of = cache(metric_of)
         """`metrics.metric_of`; the metrics of a run stay the same."""
@@ -185,7 +190,7 @@ class Session:
             engine = engine_type.build_with_rows(script, settings, self._hosts, rows)
         # For caches, which outlive the database.
         digest = hashlib.sha256(script.encode() + marshal.dumps(dict(rows or {}), 2)).hexdigest()
-        source = Source(name="script", engine=source.engine, settings={**settings, "digest": digest}, folder=Path())
+        source = replace(source, name="script", settings={**settings, "digest": digest}, folder=Path())
         with self._engines_lock:
             if self._built != source:
                 if self._built is not None:
@@ -240,6 +245,10 @@ class Session:
         query = content.query or ""
         if case.settings.source is None and not need_answers(case.settings.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
+        try:
+            query = query if case.settings.source is None else case.settings.source.rewritten(query)
+        except ValueError as problem:
+            return Execution(query=query, error=Failure(kind="invalid", message=str(problem)))
         limits: ExecutionLimits = {"timeout": case.settings.timeout, "max_rows": case.settings.max_rows}
         if self.recording is None or self._is_analysing or case.settings.source in (None, self._built):
             return self._run_on_engine(query, case, limits, is_derived=is_derived)
@@ -359,7 +368,7 @@ class Session:
         source = case.settings.source
         if source is None or case.settings.kind != "sparql":
             return None
-        from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+        from pytest_queryeval.languages.sparql.query import declared_prefixes
         from pytest_queryeval.languages.sparql.source_terms import SourceTerms
 
         lookup_case = replace(case, settings=replace(case.settings, timeout=LOOKUP_SECONDS, max_rows=LOOKUP_ROWS))
@@ -386,8 +395,12 @@ class Session:
                 self.recording.save_schema(source, schema)
         return schema
 
-    def _list_ddl(self, source: Source) -> str | None:
-        """Return the DDL of a source, recorded or listed now; None if its engine has none."""
+    def _describe_tables(self, source: Source) -> str | None:
+        ddl = self.list_ddl(source)
+        return ddl if source.rewriter is None else source.rewriter.describe(ddl or "")
+
+    def list_ddl(self, source: Source) -> str | None:
+        """Return the DDL of a source, recorded or listed now; None if its engine has none. Raise `SourceError`."""
         recorded_ddl = None if self.recording is None else self.recording.load_ddl(source)
         if recorded_ddl is not None:
             return recorded_ddl[0]

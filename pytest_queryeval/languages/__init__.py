@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.groups import Group
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
@@ -33,8 +36,12 @@ def features_of(case: Case) -> tuple[str, ...]:
 
 
 def _first_gold(case: Case) -> str | None:
-    golds = case.without_review.golds
-    return golds[0].query if golds else None
+    golds, source = case.without_review.golds, case.settings.of_golds.source
+    query = golds[0].query if golds else None
+    if query is not None and source is not None:
+        with suppress(ValueError, SourceError):  # told where gold runs
+            return source.rewritten(query)
+    return query
 
 
 DIFFICULTY = Group(

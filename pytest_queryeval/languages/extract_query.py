@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_queryeval.documents.fences import CodeBlock, code_blocks
-
+_FENCE_LINE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 # Characters that look like those of a query, by what to write instead.
 _INSTEAD = {
     "a space": "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
@@ -27,6 +26,92 @@ _INSTEAD = {
 }
 _REMEDIES = {character: remedy for remedy, characters in _INSTEAD.items() for character in characters}
 LOOKALIKES = f"[{''.join(_REMEDIES)}]"
+
+
+class _Block(NamedTuple):
+    """A fenced block: its opening fence and info string, its indentation, the start and the end of its content."""
+
+    fence: str
+    info: str
+    indentation: int
+    start: int
+    end: int
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block: its fence and info string, its content, and whether a fence closes it."""
+
+    fence: str
+    info: str
+    content: str
+    is_closed: bool
+
+    @property
+    def language(self) -> str:
+        """The first word of the info string, in lower case."""
+        return _first_word(self.info)
+
+
+def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
+    r"""Return the content of the one fenced code block in a text, and its first line; else the text itself, and 1.
+
+    Of several blocks it is the only one whose info string begins with one of the `languages`, in any case. Fences
+    are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
+    has no line end at its end. The time is linear in the text.
+
+    >>> unfenced("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
+    ('{}', 3)
+    >>> unfenced("SELECT 1")
+    ('SELECT 1', 1)
+    """
+    blocks: list[_Block] = []
+    only: _Block | None = None
+    for number, block in enumerate(_blocks(text)):
+        only = block if number == 0 else None
+        if _first_word(block.info) in languages:
+            blocks.append(block)
+        if (number and not languages) or len(blocks) > 1:
+            return text, 1
+    chosen = only or (blocks[0] if blocks else None)
+    return (text, 1) if chosen is None else (_content(text, chosen), text.count("\n", 0, chosen.start - 1) + 2)
+
+
+def has_several_blocks(text: str) -> bool:
+    """Return whether a text has more than one fenced code block."""
+    return len(list(islice(_blocks(text), 2))) > 1
+
+
+def code_blocks(text: str) -> Iterator[CodeBlock]:
+    """Yield the fenced code blocks of a text, as `unfenced` finds them."""
+    for block in _blocks(text):
+        yield CodeBlock(block.fence, block.info.strip(), _content(text, block), is_closed=block.end < len(text))
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    opening: re.Match[str] | None = None
+    for fence in _FENCE_LINE.finditer(text):
+        if opening is None:
+            # Backticks followed by backticks are code within a line.
+            opening = fence if fence[2][0] == "~" or "`" not in fence[3] else None
+        elif fence[2].startswith(opening[2]) and not fence[3].strip(" \t\r"):
+            yield _block(opening, fence.start())
+            opening = None
+    if opening is not None:
+        yield _block(opening, len(text))
+
+
+def _block(opening: re.Match[str], end: int) -> _Block:
+    return _Block(fence=opening[2], info=opening[3], indentation=len(opening[1]), start=opening.end(), end=end)
+
+
+def _first_word(info: str) -> str:
+    words = info.split(maxsplit=1)
+    return words[0].lower() if words else ""
+
+
+def _content(text: str, block: _Block) -> str:
+    content = text[block.start : block.end].removesuffix("\n").removesuffix("\r")
+    return re.sub(rf"(?m)^ {{1,{block.indentation}}}", "", content) if block.indentation else content
 
 
 def lookalike(query: str, parts: re.Pattern[str]) -> str:
@@ -68,10 +153,7 @@ _MARK = re.compile(_MARKS, re.MULTILINE)
 _TAG = re.compile(r"<(?P<ends>/?)(?P<name>think(?:ing)?)>", re.IGNORECASE)
 _REST_OF_COMMENT = rf"(?:[^\n<]++|(?!{_TAGS})<)*+"
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
-_LABEL = re.compile(
-    r"\s*+(\*\*|__)?+\s*+(?:(?:SQL|SPARQL)(?:[ ]?Query)?|Query|Answer)\s*+(?(1)(?::\s*+\1|\1\s*+:)|:)\s*+",
-    re.IGNORECASE,
-)
+_LABEL = r"\s*+(\*\*|__)?+\s*+(?:(?:SQL|SPARQL|{name})(?:[ ]?Query)?|Query|Answer)\s*+(?(1)(?::\s*+\1|\1\s*+:)|:)\s*+"
 _END_OF_PARAGRAPH = re.compile(r":[ \t]*\r?\n\s*+|\n[ \t\r]*\n\s*+")
 _END_OF_QUERY = re.compile(r";[ \t\r]*\n\s*+|\n[ \t\r]*\n\s*+")
 _END_OF_INTRODUCTION = re.compile(r"[:.!][*_]*+[ \t]++")
@@ -107,6 +189,11 @@ class Language:
         """Return a pattern for the start of a query up to its first `word`."""
         words = "|".join(self.keywords.split())
         return re.compile(rf"(?:\s++|{self.ignored})*+(?P<word>{words})\b", re.IGNORECASE | re.DOTALL)
+
+    @cached_property
+    def label(self) -> re.Pattern[str]:
+        """Return a pattern for a label before a query, such as `SQL query:`."""
+        return re.compile(_LABEL.format(name=re.escape(self.name)), re.IGNORECASE)
 
     @cached_property
     def parts(self) -> re.Pattern[str]:
@@ -299,7 +386,7 @@ def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Langu
 
 def _read(answer: str, language: Language) -> _Read:
     """Read an answer without reasoning."""
-    text_after_label = _after_label(answer)
+    text_after_label = _after_label(answer, language)
     for text, places in ((answer, ()), (text_after_label, (_AFTER_LABEL,))):
         if language.is_query(text):
             return _Read(text, places)
@@ -318,8 +405,8 @@ def _first_line(text: str) -> str:
     return text.lstrip().partition("\n")[0]
 
 
-def _after_label(text: str) -> str:
-    label = _LABEL.match(text)
+def _after_label(text: str, language: Language) -> str:
+    label = language.label.match(text)
     return text[label.end() :] if label else ""
 
 
@@ -364,5 +451,5 @@ def _in_block(block: CodeBlock, language: Language) -> _Read | None:
 def _in_code(code: str, language: Language) -> _Read:
     if language.is_query(code):
         return _Read(code)
-    text_after_label = _after_label(code)
+    text_after_label = _after_label(code, language)
     return _Read(text_after_label, (_AFTER_LABEL,)) if language.is_query(text_after_label) else _Read()

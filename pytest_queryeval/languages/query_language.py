@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Difference, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
@@ -79,6 +79,8 @@ class QueryLanguage(Kind):
         return ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+        if isinstance(gold, AddedAnswer):
+            return gold.difference(predicted, case, limit=limit)
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return None
         return difference(gold, predicted, case.settings.policy, limit=limit)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.metric import Better, Metric, describe_metric
+from pytest_queryeval.core.metric import RUN_METRICS, Better, Metric, describe_metric
 from pytest_queryeval.core.model import ABSTENTION
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.run_metrics import RUN_METRICS
+from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.languages import KINDS
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ METRICS = MetricRegistry(
         "known_terms": f"{__name__}.run_measures:known_terms",
         "prediction_seconds": f"{__name__}.run_measures:prediction_seconds",
         "execution_seconds": f"{__name__}.run_measures:execution_seconds",
+        **{name: f"{__name__}.run_measures:{name}" for name in STEP_MEASURES},
         "metadata": f"{__name__}.run_measures:metadata",
         ABSTENTION: f"{__name__}.run_measures:abstention",
     },

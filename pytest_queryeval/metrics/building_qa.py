@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_queryeval.comparison.counts import entity_counts, exact_counts, row_counts
-from pytest_queryeval.comparison.equality import is_wide_enough
+from pytest_queryeval.comparison.equality import entity_counts, exact_counts, is_wide_enough, row_counts
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.policy import Policy

@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_queryeval.comparison.coded_tables import Rows
-from pytest_queryeval.comparison.counts import cell_counts
+from pytest_queryeval.comparison.equality import cell_counts
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.pandas_text import text_rows
-from pytest_queryeval.comparison.row_cells import Codes, merged_rows
+from pytest_queryeval.comparison.row_cells import Codes, merged_rows, text_rows
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_queryeval.comparison.counts import Counts
+from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.core.case_report import ComponentName
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score, metric
@@ -65,8 +65,8 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
     >>> exact_set_match_spider("SELECT count(*) FROM singer", "SELECT count(*) AS n FROM singer").value
     0.0
     """
-    from pytest_queryeval.languages.sql.published.match import match_as_published
-    from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+    from pytest_queryeval.languages.sql.match import match_as_published
+    from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError
 
     try:
         match = match_as_published(gold, predicted, schema)

@@ -6,7 +6,8 @@ import math
 
 from pytest_queryeval.core.metric import Score, UnknownTerms, metric
 from pytest_queryeval.core.model import Abstention, Execution, Prediction
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.core.steps import count_steps, step_json
+from pytest_queryeval.text.formatting import one_line
 
 NAME_CHARACTERS = 80
 
@@ -64,3 +65,27 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
     problem = "has no such number" if name in prediction.metadata else "does not report it"
     note = f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {problem}"
     return Score(value=None, details={"notes": [note]})
+
+
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+def steps(predicted: Execution, prediction: Prediction) -> float | Score:
+    """Return how many steps the system took until it answered; does not apply where it does not report them."""
+    return _count("steps", prediction)
+
+
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+def queries(predicted: Execution, prediction: Prediction) -> float | Score:
+    """Return how many of its steps are queries."""
+    return _count("queries", prediction)
+
+
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
+def failed_queries(predicted: Execution, prediction: Prediction) -> float | Score:
+    """Return how many of its queries failed."""
+    return _count("failed_queries", prediction)
+
+
+def _count(measure: str, prediction: Prediction) -> float | Score:
+    if prediction.steps is None:
+        return Score(value=None, details={"notes": [f"{measure}: the prediction does not report its steps"]})
+    return float(count_steps(map(step_json, prediction.steps))[measure])

@@ -13,10 +13,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_queryeval.comparison.counts import Counts
+from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.pandas_text import text_rows
-from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows
+from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows, text_rows
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table

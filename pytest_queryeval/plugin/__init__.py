@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -12,6 +14,31 @@ from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case, is_case_item
 
 if TYPE_CHECKING:
     import warnings
+
+PREFIX = f"{__name__.partition('.')[0]}."
+
+
+class PlainImports:
+    """A finder of the modules of this package, to be put before pytest's own: they need no rewriting of asserts.
+
+    pytest rewrites all modules of a package with a plugin, and does so at every start if it cannot write its cache, as
+    in a container or with PYTHONDONTWRITEBYTECODE.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        """Return what Python finds without pytest; None for a module of any other package."""
+        return PathFinder.find_spec(name, path) if name.startswith(PREFIX) else None
+
+
+def _import_plainly(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Put the finder before pytest's own until the run ends; with `--assert=plain` pytest has none."""
+    finders = cast("list[object]", sys.meta_path)
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config is not None and pluginmanager.rewrite_hook in finders:
+        finder = PlainImports()
+        finders.insert(finders.index(pluginmanager.rewrite_hook), finder)
+        config.add_cleanup(lambda: finders.remove(finder))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,9 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks."""
-    from pytest_queryeval.plugin.imports import import_plainly
-
-    import_plainly(pluginmanager)
+    _import_plainly(pluginmanager)
     from pytest_queryeval.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
@@ -136,9 +161,11 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
 
         add_nearest_setting(warning_message)
     if not nodeid or is_case(nodeid):
-        from pytest_queryeval.plugin.secrets import hide_in_warning
+        from pytest_queryeval.text.redaction import redact
 
-        hide_in_warning(warning_message)
+        text = str(warning_message.message)
+        if redact(text) != text:
+            warning_message.message, warning_message.category = UserWarning(redact(text)), UserWarning
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

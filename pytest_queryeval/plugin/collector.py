@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.report import Environment, Report
     from pytest_queryeval.plugin.run import Run, WorkerSummary
     from pytest_queryeval.results.case_store import CasesByNodeid
-    from pytest_queryeval.runs.targets import ReportTargets
+    from pytest_queryeval.runs.report import ReportTargets
 
 PROGRESS_SECONDS = 30.0
 # The exit statuses of complete runs.
@@ -156,7 +156,7 @@ class ReportCollector:
         """Print the summary of the report, errors in writing it, and annotations for GitHub Actions."""
         if self.report is None and not self.faults:
             return
-        from pytest_queryeval.text.escaping import log_line
+        from pytest_queryeval.text.formatting import log_line
 
         verbosity = self.config.option.verbose
         if self.report is not None and verbosity >= MIN_VERBOSITY and not self.config.option.no_summary:
@@ -200,7 +200,7 @@ class ReportCollector:
         gates = merge_gates(summary["gates"] for summary in summaries)
         if gates:
             from pytest_queryeval.plugin.run import collected_below
-            from pytest_queryeval.runs.left_out import with_numbers_of_cases
+            from pytest_queryeval.runs.suites import with_numbers_of_cases
 
             files_below = partial(collected_below, session=session)
             gates = with_numbers_of_cases(gates, run.suites, cases, collected, files_below)
@@ -220,6 +220,7 @@ class ReportCollector:
             stopped=is_cut or not self._to_run <= self.cases.keys(),
             interrupted=self.is_interrupted,
             stop=run.early_stop,
+            spend=run.spend,
         )
 
     def _show_progress(self) -> None:
@@ -243,7 +244,7 @@ class ReportCollector:
 def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
     """Return the report of a case that failed after it was evaluated, as in a teardown, without its scores."""
     from pytest_queryeval.plugin.items import error_message
-    from pytest_queryeval.text.escaping import utf8_safe
+    from pytest_queryeval.text.formatting import utf8_safe
 
     return {
         **case,

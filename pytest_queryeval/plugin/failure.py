@@ -26,10 +26,15 @@ from pytest_queryeval.reports.story import (
     edit_line,
 )
 from pytest_queryeval.results.case_json import ShortLabels
-from pytest_queryeval.results.headline import LINE_CHARACTERS, headline
-from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score
-from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end, truncate
+from pytest_queryeval.results.verdict import LINE_CHARACTERS, headline
+from pytest_queryeval.text.formatting import (
+    cell_text,
+    format_score,
+    one_line,
+    one_line_with_end,
+    terminal_safe,
+    truncate,
+)
 
 ROWS = 8
 QUERY_LINES = 12

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.case_view import CaseView
+    from pytest_queryeval.predictors import CaseView
 
 
 @pytest.hookspec(firstresult=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -12,17 +13,18 @@ import pytest
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
-from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
+from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
+from pytest_queryeval.evaluation.spend_limit import SpendLimitReached
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.plugin.folding import error_key
-from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
+from pytest_queryeval.plugin.terminal import error_key
 from pytest_queryeval.results.case_json import case_json, result_json
-from pytest_queryeval.results.headline import headline
+from pytest_queryeval.results.verdict import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
-from pytest_queryeval.suites.requirements import MissingExtraError
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites.variables import MissingExtraError
+from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
 EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
@@ -61,6 +63,7 @@ class CaseItem(pytest.Item):
         self.scored: CaseReport | None = None
         self.progress = CaseProgress()
         self.error_key: str | None = None
+        self.is_left_out = False
         run = self.config.stash[RUN]
         # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
         difficulty = difficulty_of(case) if run.selects_by_marker else case.difficulty
@@ -74,8 +77,12 @@ class CaseItem(pytest.Item):
             self.add_marker(pytest.mark.xfail(reason=one_line(case.xfail), raises=ThresholdMissed))
 
     def setup(self) -> None:
-        """Execute and score the case; a fault is an error of the case, not a failure of the prediction."""
+        """Execute and score the case; a fault is an error of the case, not a failure of the prediction.
+
+        A case whose call the spend limit does not allow is skipped.
+        """
         self.result, self.scored, self.progress, self.error_key = None, None, CaseProgress(), None
+        self.is_left_out = False
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
@@ -83,6 +90,11 @@ class CaseItem(pytest.Item):
             if result.shown.details.get("empty_gold"):
                 remedy = f": {TO_YAML}" if self.case.row else ""
                 self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
+        except SpendLimitReached as reached:
+            if self.case.withdrawal:
+                return
+            self.is_left_out, self.progress = True, CaseProgress()
+            raise pytest.skip.Exception(str(reached), _use_item_location=True) from None
         except (QueryEvalError, QueryEvalWarning) as error:
             if self.case.withdrawal:
                 return
@@ -166,7 +178,7 @@ class CaseItem(pytest.Item):
             outcome=outcome,
             message=message,
             progress=self.progress,
-            source_states=UNKNOWN_STATES if outcome == "skipped" else run.session.source_states(self.case),
+            source_states=UNKNOWN_STATES if outcome in ("skipped", "not_run") else run.session.source_states(self.case),
         )
 
     def _case_report(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
@@ -196,7 +208,7 @@ class CaseItem(pytest.Item):
 
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":
-            return "skipped" if report.skipped else "error"
+            return "not_run" if self.is_left_out else "skipped" if report.skipped else "error"
         if report.failed:  # also a case that passed under a strict xfail
             return "failed"
         if report.skipped and self.case.withdrawal:
@@ -215,3 +227,32 @@ def error_message(report: pytest.TestReport) -> str:
     text = report.longreprtext
     crash = getattr(report.longrepr, "reprcrash", None)  # a traceback begins with the arguments of pytest's functions
     return text if crash is None or text.startswith(crash.message) else f"{crash.message}\n\n{text}"
+
+
+def hide_secrets(report: pytest.TestReport) -> None:
+    """Remove the secrets from a test's report before it goes to the terminal, to JUnit or to another process."""
+    if report.sections:
+        report.sections = [(title, redact(text)) for title, text in report.sections]
+    if {type(value) for _, value in report.user_properties} - {float}:  # pytest keeps every report
+        report.user_properties = [(name, _clean(value, set())) for name, value in report.user_properties]
+    if report.longrepr is not None:
+        report.longrepr = _clean(report.longrepr, set())
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = redact(report.wasxfail)
+
+
+def _clean(value: Any, cleaned: set[int]) -> Any:
+    """Return a text, or pytest's representation of an exception, without secrets; dataclasses change in place.
+
+    `cleaned` are the ids of dataclasses that have been changed: a representation holds its traceback twice.
+    """
+    match value:
+        case str():
+            return redact(value)
+        case tuple() | list():
+            return type(value)(_clean(item, cleaned) for item in value)
+        case _ if is_dataclass(value) and id(value) not in cleaned:
+            cleaned.add(id(value))
+            for name, item in list(vars(value).items()):
+                setattr(value, name, _clean(item, cleaned))
+    return value

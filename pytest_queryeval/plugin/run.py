@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import PendingGate, RequestedPaths
     from pytest_queryeval.evaluation.session import Session
+    from pytest_queryeval.evaluation.spend_limit import SpendLimit
     from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
     from pytest_queryeval.runs.suites import RunSuites
@@ -80,6 +81,15 @@ class Run:
             **vars(self.option_values),
         )
 
+    @cached_property
+    def spend(self) -> SpendLimit | None:
+        """The limit on what calls may cost together; None without one."""
+        if self.options.name_and_spend is None:
+            return None
+        from pytest_queryeval.evaluation.spend_limit import SpendLimit
+
+        return SpendLimit(*self.options.name_and_spend)
+
     @property
     def suites(self) -> RunSuites:
         """The suites that this process collects."""
@@ -108,6 +118,7 @@ class Run:
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
                 one_at_a_time=self.is_worker,
                 cause=self.options.cause,
+                spend=self.spend,
             )
         return self._session
 
@@ -162,7 +173,7 @@ class Run:
         """Close engines and predictors; may be called again."""
         if self._session is None:
             return
-        from pytest_queryeval.core.interruption import uninterrupted
+        from pytest_queryeval.core.process import uninterrupted
 
         with uninterrupted() if self.is_worker else nullcontext():
             self._session.close()
@@ -249,7 +260,7 @@ class Run:
 
 def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
     """Yield the suite files that pytest would collect below a folder, including those that --ignore excludes."""
-    from pytest_queryeval.suites.suites import is_suite_file
+    from pytest_queryeval.suites import is_suite_file
 
     for place, folders, names in os.walk(folder, followlinks=True):
         hook = session.gethookproxy(Path(place))

@@ -1,22 +1,26 @@
-"""The start of a run: check the options, and put the state in the stash."""
+"""The start of a run: check the options, put the state in the stash, and register the hooks that concern the process.
+
+These hooks make garbage collection rarer while suites are collected and cases run, and handle Ctrl-C and SIGTERM as
+`core/process.py` describes it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_queryeval.plugin.collector import LastFailed, ReportCollector
-from pytest_queryeval.plugin.folding import ErrorFolding
-from pytest_queryeval.plugin.garbage import GarbageCollection
-from pytest_queryeval.plugin.interruption import Interruption
-from pytest_queryeval.plugin.misnamed import Misnamed
+from pytest_queryeval.plugin.misuse import Misnamed
 from pytest_queryeval.plugin.run import Run
-from pytest_queryeval.plugin.stash import COLLECTOR, RUN
-from pytest_queryeval.plugin.terminal import VerdictPrinter
+from pytest_queryeval.plugin.stash import COLLECTOR, RUN, SUFFIXES, is_case, is_case_item
+from pytest_queryeval.plugin.terminal import ErrorFolding, VerdictPrinter
 
 if TYPE_CHECKING:
-    from pytest_queryeval.runs.targets import ReportTargets
+    from pytest_queryeval.core.process import RareCollection, SigtermHandler
+    from pytest_queryeval.runs.report import ReportTargets
 
 
 def start(config: pytest.Config) -> None:
@@ -46,11 +50,11 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     """
     names = [name for name in run.option_values.report or () if name]
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))
-    if not names and not is_used and not run.option_values.stop:
+    if not names and not is_used and not run.option_values.stop and not run.option_values.spend:
         return None
     from pytest_queryeval.core.errors import QueryEvalError
     from pytest_queryeval.reports import JUNIT, is_folder
-    from pytest_queryeval.runs.targets import report_targets
+    from pytest_queryeval.runs.report import report_targets
 
     is_setting = config.getoption("queryeval_report") is None
     folder = (config.inipath or config.rootpath / "ini").parent if is_setting else config.invocation_params.dir
@@ -64,3 +68,126 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     if report_folder is not None and not config.option.collectonly and not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(report_folder / JUNIT)
     return targets
+
+
+class Interruption:
+    """The hooks that SIGTERM and Ctrl-C need in runs with suites."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._run = config.stash[RUN]
+        self._sigterm: SigtermHandler | None = None  # until there is a case
+        self._finishing: pytest.Session | None = None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Handle SIGTERM if suites were collected."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Handle SIGTERM if a worker has collected suites."""
+        self._begin(ids)
+
+    def _begin(self, nodeids: Sequence[str]) -> None:
+        if self._sigterm is None and any(map(is_case, nodeids)):
+            from pytest_queryeval.core.process import SigtermHandler
+
+            self._sigterm = SigtermHandler(self._ignore if self._run.is_worker else self._interrupt)
+            self._sigterm.begin()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Close the engines and predictors of a worker while there is time."""
+        if self._run.is_worker:
+            self._run.close()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Let the reports be completed after an interruption."""
+        self._finishing = session
+        return (yield)
+
+    @pytest.hookimpl(trylast=True)  # once the run has stopped what it started
+    def pytest_unconfigure(self) -> None:
+        """Restore the earlier handler of SIGTERM."""
+        self._end()
+
+    def _end(self) -> None:
+        if self._sigterm is not None:
+            self._sigterm.end()
+
+    def _interrupt(self) -> None:
+        self._end()
+        if self._finishing is None:
+            raise KeyboardInterrupt("SIGTERM")
+        self._finishing.exitstatus = pytest.ExitCode.INTERRUPTED
+
+    def _ignore(self) -> None:
+        """Do nothing; started programs would inherit SIG_IGN."""
+
+
+class GarbageCollection:
+    """Hooks around the collection of suites, consecutive cases, and the end of runs with cases."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._collection: RareCollection | None = None  # until there is a case
+        # After the cleanups of pytest's plugins, which collect all garbage: to restore thresholds before that would
+        # make Python collect it once more.
+        config.add_cleanup(self._end)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, object, object]:
+        """Import what the first suite needs."""
+        if self._collection is not None or not file_path.name.endswith(SUFFIXES):
+            return (yield)
+        self._begin()
+        try:
+            return (yield)
+        finally:
+            self._end()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
+        """Collect a suite."""
+        if not is_case(collector.nodeid):
+            return (yield)
+        self._begin()
+        try:
+            return (yield)
+        finally:
+            self._end()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Receive the reports of workers, which run all tests, until the end."""
+        if any(map(is_case, ids)):
+            self._begin()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Run a case; garbage collection stays rare between two consecutive cases."""
+        if is_case_item(item):
+            self._begin()
+        try:
+            return (yield)
+        finally:
+            if nextitem is not None and not is_case_item(nextitem):  # the last one is followed by the end
+                self._end()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Evaluate gates and write reports."""
+        if self._collection is not None:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._collection is None:
+            from pytest_queryeval.core.process import RareCollection
+
+            self._collection = RareCollection()
+        self._collection.begin()
+
+    def _end(self) -> None:
+        if self._collection is not None:
+            self._collection.end()

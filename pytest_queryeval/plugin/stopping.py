@@ -13,7 +13,7 @@ from pytest_queryeval.plugin.run import Run, collected_below
 from pytest_queryeval.plugin.stash import is_case_item
 from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.stopping import early_stop, not_run
-from pytest_queryeval.text.escaping import log_line
+from pytest_queryeval.text.formatting import log_line
 
 
 class StopWhenDecided:

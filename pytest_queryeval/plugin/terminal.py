@@ -1,17 +1,32 @@
-"""Verdict and missed gates at the end of the terminal output, and in junit.xml."""
+"""What the terminal shows beside the output of pytest, and what junit.xml gets: verdict, missed gates, errors folded.
+
+Equal errors are shown once, and differences in colours; files stay complete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import copy
+import re
+import shutil
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_queryeval.plugin.stash import is_case
+
 if TYPE_CHECKING:
+    from pytest_queryeval.core.case_report import CaseReport
+    from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import Report
     from pytest_queryeval.plugin.collector import ReportCollector
 
+
 MIN_VERBOSITY = -1  # below it, as under -qq, only missed gates are printed
+SHOWN_IN_FULL = 3
+_DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?)\b")
 
 
 class VerdictPrinter:
@@ -26,7 +41,7 @@ class VerdictPrinter:
         result = yield
         if self._collector.report is not None and not terminalreporter.no_summary:
             from pytest_queryeval.reports.summary import missed_gate_lines
-            from pytest_queryeval.text.escaping import log_line
+            from pytest_queryeval.text.formatting import log_line
 
             for line, markup in missed_gate_lines(self._collector.report):
                 terminalreporter.write_line(log_line(line), **markup)
@@ -42,7 +57,7 @@ class VerdictPrinter:
             return result
         if option.verbose >= MIN_VERBOSITY and not option.no_summary:
             from pytest_queryeval.reports.summary import verdict_line
-            from pytest_queryeval.text.escaping import log_line
+            from pytest_queryeval.text.formatting import log_line
 
             line, markup = verdict_line(report, self._collector.faults)
             terminal.write_line(log_line(line), **markup)
@@ -58,9 +73,9 @@ def junit_plugin(config: pytest.Config) -> Any:
 def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
     from pytest_queryeval.reports.sections import errata_text
-    from pytest_queryeval.results.gates.text import gate_line
+    from pytest_queryeval.results.gates import gate_line
     from pytest_queryeval.results.verdict import verdict
-    from pytest_queryeval.text.escaping import utf8_safe
+    from pytest_queryeval.text.formatting import utf8_safe
     from pytest_queryeval.text.redaction import redact
 
     if (junit := junit_plugin(config)) is None:
@@ -71,3 +86,113 @@ def record_in_junit(config: pytest.Config, report: Report) -> None:
     for gate in report["gates"]:
         if gate["ok"] is False:
             junit.add_global_property("queryeval.gate", utf8_safe(redact(gate_line(gate))))
+
+
+def error_key(error: Exception, case: Case) -> str:
+    """Return a text that is equal for errors of one cause.
+
+    These have the same type, predictor or source, and message, apart from ids and times.
+    """
+    from pytest_queryeval.core.errors import PredictorError
+
+    culprit = case.settings.predictor if isinstance(error, PredictorError) else case.settings.source
+    message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
+    identity = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
+    return sha256(repr(identity).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets
+
+
+class ErrorFolding:
+    """Folds equal errors where pytest itself prints them; other plugins, counts and files get every error."""
+
+    def __init__(self, collector: ReportCollector) -> None:
+        self._collector = collector
+        self._swapped: dict[str, list[Any]] = {}  # reports to exchange with those of `TerminalReporter.stats`
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+        """Fold errors and colour differences while pytest prints its sections, before and after those of plugins."""
+        if not self._collector.cases:
+            return (yield)
+        stats = terminalreporter.stats
+        lines: list[str] = []
+        # For each failure pytest searches all reports of passed setups and teardowns for captured output.
+        self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
+        if self._collector.config.option.verbose < 1:
+            self._swapped["error"], lines = _fold(stats.get("error", ()), self._collector.cases)
+        if (writer := self._collector.config.get_terminal_writer()).hasmarkup:
+            self._swapped["failed"] = [_colour(report, writer) for report in stats.get("failed", ())]
+        self._swap(stats)
+        try:
+            result = yield
+        finally:
+            self._swap(stats)
+        if terminalreporter.hasopt("E") and not terminalreporter.no_summary:
+            for line in lines:
+                terminalreporter.write_line(line, red=True)
+        return result
+
+    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_terminal_summary")
+    def pytest_terminal_summary_of_plugins(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Unfold errors while plugins print theirs."""
+        self._swap(terminalreporter.stats)
+        try:
+            return (yield)
+        finally:
+            self._swap(terminalreporter.stats)
+
+    def _swap(self, stats: dict[str, list[Any]]) -> None:
+        for name, reports in self._swapped.items():
+            if name in stats:
+                stats[name], self._swapped[name] = reports, stats[name]
+
+
+def _colour(report: Any, writer: Any) -> Any:
+    """Return the report of a failed case with colours in its text; other reports unchanged."""
+    if not is_case(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
+        return report
+    from pytest_queryeval.plugin.failure import colour_lines
+
+    coloured_report = copy.copy(report)
+    coloured_report.longrepr = copy.deepcopy(report.longrepr)
+    traceback = coloured_report.longrepr.reprtraceback
+    traceback.reprentries = [_ColouredLines(list(colour_lines(traceback.reprentries[0].lines, writer.markup)))]
+    return coloured_report
+
+
+class _ColouredLines:
+    """Lines in place of a traceback entry, whose text older versions of pytest would highlight as Python."""
+
+    style = "value"
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+
+    def toterminal(self, writer: Any) -> None:
+        """Write the lines as they are, as pytest calls it."""
+        for line in self._lines:
+            writer.line(line)
+
+
+def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
+    """Return the reports to show, the last of equal ones with a note on the folded ones, and the notes as lines."""
+    from pytest_queryeval.results.verdict import first_line
+    from pytest_queryeval.text.formatting import log_line, one_line, pluralize
+
+    numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
+    error_counts: Counter[str | None] = Counter()
+    shown_reports, lines = [], []
+    for report in reports:
+        key = getattr(report, "queryeval_error", None)
+        error_counts[key] += 1
+        if key is None or error_counts[key] <= SHOWN_IN_FULL:
+            shown_reports.append(report)
+        if key is not None and error_counts[key] == SHOWN_IN_FULL < numbers[key]:
+            note = f"same error in {pluralize(numbers[key] - SHOWN_IN_FULL, 'more case')}"
+            shown_reports[-1] = copy.copy(report)
+            shown_reports[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
+            shown_reports[-1].longrepr.addsection(note, "")
+            line = f"ERROR {note} - {first_line(cases[report.nodeid])}"
+            lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
+    return shown_reports, lines

@@ -7,18 +7,20 @@ import json
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
-from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Abstention, Answer, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import Abstention, Answer, Prediction, QueryOrAnswer, Step
+from pytest_queryeval.core.process import is_interruption
+from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
@@ -27,8 +29,18 @@ _LIBRARIES = (str(Path(__file__).parent.parent), str(Path(inspect.__file__).pare
 PREDICTED = "predicted"
 ABSTAINED = "abstained"
 REASON = "reason"
-MAX_SECONDS = 1e9
+STEPS = "steps"
 JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
+
+
+class AnswerParts(NamedTuple):
+    """What an object says that a system gave as its answer."""
+
+    content: QueryOrAnswer | Abstention
+    steps: tuple[Step, ...] | None
+    """None if it does not state them."""
+    metadata: dict[str, JsonValue]
+    """Its other members."""
 
 
 def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention | None:
@@ -46,17 +58,16 @@ def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention |
     return Abstention(stated_reason or "")
 
 
-def read_fields(
-    fields: Mapping[str, JsonValue], kind: str, *, by: str
-) -> tuple[QueryOrAnswer | Abstention, dict[str, JsonValue]]:
-    """Return the answer of an object with `predicted`, or with `"abstained": true`, and its other members.
+def read_fields(fields: Mapping[str, JsonValue], kind: str, *, by: str) -> AnswerParts:
+    """Return what an object with `predicted`, or with `"abstained": true`, says.
 
-    Raises `PredictorError` for an invalid answer; `by` is who gave it, for messages.
+    Raises `PredictorError` for an invalid answer or step; `by` is who gave it, for messages.
     """
     abstention = read_abstention(fields, by=by)
-    read_names = {PREDICTED, ABSTAINED, *([] if abstention is None else [REASON])}
+    read_names = {PREDICTED, ABSTAINED, STEPS, *([] if abstention is None else [REASON])}
     metadata = {name: value for name, value in fields.items() if name not in read_names}
-    return abstention or read_answer(fields[PREDICTED], kind, by=by), metadata
+    content = abstention or read_answer(fields[PREDICTED], kind, by=by)
+    return AnswerParts(content, read_steps(fields.get(STEPS), by=by), metadata)
 
 
 def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
@@ -85,15 +96,15 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
     """Return what a function returned as a prediction: a `Prediction` as it is; raises `PredictorError`.
 
-    An `Abstention` needs no prediction around it. `by` is who answered, for messages; `predictor` and `seconds` are
-    those of a prediction that is made here.
+    An `Abstention` needs no prediction around it. `by` is who answered, for messages; `predictor` and `seconds`, the
+    wall time of the call, are those of a prediction that does not state them.
     """
     if isinstance(answer, Abstention):
         answer = Prediction(content=answer, predictor=predictor, seconds=seconds)
     if isinstance(answer, Prediction):
         if fault := _type_fault(answer):
             raise PredictorError(f"{by} returned a Prediction whose {fault}")
-        return answer
+        return answer if answer.seconds else replace(answer, seconds=seconds)
     try:
         content = read_answer(answer, kind, by=by)
     except PredictorError as error:
@@ -148,6 +159,7 @@ def _type_fault(prediction: Prediction) -> str:
     fields: list[tuple[str, object, type | UnionType, str]] = [
         ("predictor", prediction.predictor, str, "text"),
         ("metadata", prediction.metadata, Mapping, "a mapping"),
+        ("steps", prediction.steps, list | tuple | None, "a list of Step"),
     ]
     if isinstance(content, Abstention):
         fields.append(("content.reason", content.reason, str, "text"))
@@ -191,11 +203,6 @@ def _is_json(value: object) -> bool:
     except Exception:  # noqa: BLE001 - values of types of the user's own may raise anything
         return False
     return True
-
-
-def is_seconds(value: object) -> TypeGuard[int | float]:
-    """Return whether a value can be the seconds that an answer took."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
 def find_prediction(text: str) -> dict[str, JsonValue] | None:

@@ -1,13 +1,22 @@
-"""Predictions in the suite itself, under `predicted`: a query, an answer, or gold in the language of the source."""
+"""Predictors without settings: predictions in the suite itself, under `predicted`, and the hook of pytest.
+
+In a suite stands a query, an answer, or gold in the language of the source; the hook is
+`pytest_queryeval_predict(case, config)`.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Case, GoldTranslation, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors import PredictorType
+from pytest_queryeval.predictors import CaseView, Predictor, PredictorType
+from pytest_queryeval.predictors.answer import prediction_of, refuse_awaitable, wrap_predictor_errors
 
 TRANSLATION = "translation of gold"
+HOOK_NAME = "pytest_queryeval_predict"
 
 
 class Inline:
@@ -31,6 +40,8 @@ def _translated_gold(case: Case, translation: GoldTranslation) -> QueryOrAnswer:
     try:
         if query is None:  # reviewers put answers in the place of the suite's golds
             raise ValueError("it is an answer, not a query")
+        if settings.gold_source is not None:
+            query = settings.gold_source.rewritten(query)
         return QueryOrAnswer(
             query=KINDS[settings.kind].translate(query, settings.of_golds.dialect, settings.dialect),
             location=translation.location,
@@ -47,3 +58,32 @@ def open_inline(spec: PredictorSpec) -> Inline:
 
 
 INLINE = PredictorType(opener=open_inline, calls=False)
+
+
+class Hook:
+    """Calls the hook, which only a run of pytest has."""
+
+    concurrency = 1
+    retries = 0
+
+    def __init__(self, call: Callable[[CaseView], object]) -> None:
+        self._call = call
+
+    def predict(self, case: CaseView, trial: int) -> Prediction:
+        """Return what the first implementation that answers gives back; raises `PredictorError` if none does."""
+        start = perf_counter()
+        with wrap_predictor_errors(HOOK_NAME):
+            answer = self._call(case)
+        refuse_awaitable(answer, HOOK_NAME, instead="a hook cannot be async, name the function as `predictor`")
+        return prediction_of(answer, case.kind, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def open_hook(spec: PredictorSpec) -> Predictor:
+    """Raise `PredictorError`: a `Hook` has to be made with the hook of the run."""
+    raise PredictorError(f"no conftest.py or plugin defines {HOOK_NAME}(case, config): add it to a conftest.py")
+
+
+HOOK = PredictorType(opener=open_hook, threads=False)

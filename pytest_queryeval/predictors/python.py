@@ -23,13 +23,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean, names_beside
-from pytest_queryeval.core.interruption import is_interruption
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Prediction, PredictorSpec
-from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
-from pytest_queryeval.predictors import PredictorType
+from pytest_queryeval.core.process import is_interruption
+from pytest_queryeval.core.shapes import SettingValidator, pattern_shape, validate_settings
+from pytest_queryeval.predictors import CaseView, PredictorType
 from pytest_queryeval.predictors.answer import (
     prediction_of,
     refuse_awaitable,

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import Report
 

@@ -18,11 +18,12 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
+from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
-from pytest_queryeval.results.baseline.changes import is_foreign
+from pytest_queryeval.results.baseline.comparison import GOLD_DRIFT, is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, Sides
-from pytest_queryeval.results.gates.text import GATE_WORDS, gate_parts
+from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 CHANGE = "change in cases of both"
@@ -230,11 +231,11 @@ def faults(totals: Totals) -> int:
 
 
 def amounts_table(report: Report) -> Table:
-    """Return the sum and the mean of each number that systems state about their calls, such as tokens and costs."""
+    """Return the sum and the mean of each number that systems state about their calls: tokens, costs, steps."""
     rows = [
         (Untrusted(name), format_amount(measure["sum"]), format_amount(measure["mean"]), f"{measure['n']:,}")
         for name, measure in report["measures"].items()
-        if name.startswith("metadata[")
+        if name.startswith("metadata[") or name in STEP_MEASURES
     ]
     return Table(("measure", "sum", "mean", "n"), rows)
 
@@ -243,7 +244,7 @@ def spider_lines(report: Report) -> list[str]:
     """Return the table that Spider's published tool prints; no lines where the report has no such cases."""
     if "spider_table" not in report:
         return []
-    from pytest_queryeval.languages.sql.published.table import table_lines
+    from pytest_queryeval.languages.sql.match import table_lines
 
     return list(table_lines(report["spider_table"]))
 
@@ -320,9 +321,15 @@ def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
 def change_sentence(change: SuiteChange) -> Sentence:
     """Return what changed besides the system, and the first cases that it concerns."""
     sentence, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
-    return (
-        (*sentence, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else sentence
-    )
+    if not cases:
+        return sentence
+    return *sentence, f" {number_of_cases(change)}: ", *first_names(cases, MAX_EXAMPLES)
+
+
+def number_of_cases(change: SuiteChange) -> str:
+    """Return the number of cases that a change concerns, as the end of its description."""
+    number = pluralize(len(change["cases"]), "case")
+    return f"in {number}" if change["what"] == GOLD_DRIFT else f"({number})"
 
 
 def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
@@ -360,7 +367,10 @@ def flips(sides: Sides) -> Iterator[Sentence]:
 
 
 def cautions(report: Report) -> Iterator[Sentence]:
-    """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident."""
+    """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident.
+
+    And how many calls a spend limit could not count.
+    """
     matches = 0
     empty_golds, ties, accidents = list[str](), list[str](), list[str]()
     for case in report["cases"]:
@@ -382,6 +392,9 @@ def cautions(report: Report) -> Iterator[Sentence]:
     ):
         if names:
             yield (f"{text}: ", *first_names(names, MAX_CAUTIONED))
+    if (spend := report.get("spend")) and spend["unstated"]:
+        calls = f"{spend['unstated']:,} of {pluralize(spend['calls'], 'call')}"
+        yield f"the spend limit does not count {calls}, which state no number ", Untrusted(spend["name"])
 
 
 def errata_text(report: Report) -> str:

@@ -6,6 +6,7 @@ each case. It chooses some of them and their layout. Texts are as reports have t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,12 +21,13 @@ from pytest_queryeval.core.case_report import (
     PredictionReport,
     QueryReport,
     Row,
+    StepReport,
 )
 from pytest_queryeval.core.groups import group_values, groups_shown
-from pytest_queryeval.results.headline import failure_text
-from pytest_queryeval.results.verdict import first_line
-from pytest_queryeval.text.formatting import limits_text, pluralize
-from pytest_queryeval.text.truncation import cell_text, one_line
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.steps import count_steps
+from pytest_queryeval.results.verdict import failure_text, first_line
+from pytest_queryeval.text.formatting import cell_text, escape_line, limits_text, one_line, pluralize
 
 EDIT_CHARACTERS = 100  # of an edit in a finding
 CELL_CHARACTERS = 40
@@ -146,6 +148,14 @@ class StoryTrial:
     scores: Mapping[str, float | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorySteps:
+    """What the system did until it answered."""
+
+    summary: str
+    steps: Sequence[StepReport]
+
+
 @dataclass(frozen=True, slots=True)
 class Notes:
     """All notes of metrics, at least one."""
@@ -169,7 +179,9 @@ class Trials:
     trials: Sequence[StoryTrial]
 
 
-Part: TypeAlias = Ending | Fact | StoryQuery | StoryCause | StoryChallenge | Differences | Notes | Scores | Trials
+Part: TypeAlias = (
+    Ending | Fact | StoryQuery | StoryCause | StoryChallenge | Differences | Notes | StorySteps | Scores | Trials
+)
 
 
 def case_story(case: CaseReport) -> Iterator[Part]:
@@ -198,6 +210,8 @@ def case_story(case: CaseReport) -> Iterator[Part]:
         yield _differences(case["difference"], gold)
     if case_notes := list(notes(case)):
         yield Notes(case_notes)
+    if (prediction := case["prediction"]) is not None and "steps" in prediction:
+        yield StorySteps(summary=steps_text(prediction["steps"]), steps=prediction["steps"])
     if case_scores := list(scores(case)):
         compare = case["fingerprint"]["compare"] if case["fingerprint"] is not None else {}
         settings = ", ".join(f"{name}: {cell_text(value, CELL_CHARACTERS)}" for name, value in compare.items())
@@ -242,6 +256,49 @@ def abstention_text(prediction: PredictionReport) -> str:
     if not prediction.get("abstained"):
         return ""
     return ": ".join(filter(None, ("the system abstained", prediction.get("reason"))))
+
+
+def steps_text(steps: Sequence[StepReport]) -> str:
+    """Return how many steps a system took, how many were queries and failed, and their time as far as it is known.
+
+    >>> steps_text([{"kind": "query", "name": "", "error": "no such table", "seconds": 1.5}])
+    '1 step, 1 query, 1 failed query, 1.500 s'
+    """
+    counts = count_steps(steps)
+    nouns = {"step": counts["steps"], "query": counts["queries"], "failed query": counts["failed_queries"]}
+    words = [pluralize(count, noun) for noun, count in nouns.items() if count or noun == "step"]
+    seconds = [step["seconds"] for step in steps if "seconds" in step]
+    return ", ".join([*words, *([f"{sum(seconds):.3f} s"] if seconds else [])])
+
+
+def step_line(step: StepReport, characters: int) -> str:
+    """Return a step in one line: what it was given, and what it returned or why it failed, of so many characters each.
+
+    >>> step_line({"kind": "query", "name": "run_sql", "input": "SELECT 1", "output": "1", "seconds": 0.25}, 40)
+    'query run_sql: SELECT 1 → 1 (0.250 s)'
+    """
+    contents = (step.get("input"), step.get("output"))
+    given, returned = (escape_line(_step_content(content), characters) for content in contents)
+    if "error" in step:
+        returned = escape_line(f"error: {step['error']}", characters)
+    parts = [" ".join(filter(None, (step["kind"], step["name"])))]
+    parts += [f": {given}"] if given else []
+    if returned:
+        parts.append(f"{': ' if step['kind'] == 'message' and not given else ' → '}{returned}")
+    return "".join([*parts, *([f" ({step['seconds']:.3f} s)"] if "seconds" in step else [])])
+
+
+def _step_content(content: JsonValue) -> str:
+    """Return what a step was given or returned as a text: of a table its shape, of other values their JSON."""
+    match content:
+        case str():
+            return content
+        case None | list() | dict() if not content:
+            return ""
+        case {"columns": list(columns), "rows": list(), "row_count": int(row_count)}:
+            return f"{pluralize(row_count, 'row')} of {pluralize(len(columns), 'column')}"
+        case _:
+            return json.dumps(content, ensure_ascii=False)
 
 
 def finding(case: CaseReport) -> str:

@@ -27,8 +27,7 @@ from pytest_queryeval.reports.sections import (
     metrics_table,
     spider_lines,
 )
-from pytest_queryeval.results.gates import NO_BASELINE, OFF
-from pytest_queryeval.results.gates.text import GATE_WORDS, gate_line, gate_text
+from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
     COLOURS,
     FAILED,
@@ -37,8 +36,14 @@ from pytest_queryeval.results.verdict import (
     verdict,
     worst_first,
 )
-from pytest_queryeval.text.formatting import format_score, parts_of, pluralize
-from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate_middle
+from pytest_queryeval.text.formatting import (
+    format_score,
+    one_line,
+    one_line_with_end,
+    parts_of,
+    pluralize,
+    truncate_middle,
+)
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
 MAX_LISTED = 5
@@ -109,7 +114,7 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
     run_verdict = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
     if faults and run_verdict.is_good:
         return f"queryeval: {FAILED}: {faults[0]}", {COLOURS[FAILED]: True, "bold": True}
-    remedy = _remedy(report, command) if run_verdict.state == NO_VERDICT else ""
+    remedy = _remedy(report, command) if run_verdict.state == NO_VERDICT and not run_verdict.is_cut else ""
     return f"{run_verdict.line}{remedy and f'; {remedy}'}", {COLOURS[run_verdict.state]: True, "bold": True}
 
 

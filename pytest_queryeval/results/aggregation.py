@@ -1,4 +1,7 @@
-"""The report of a run: totals, means with their uncertainty, groups. All of it is plain JSON data."""
+"""The report of a run: totals, means with their uncertainty, groups, and what decisions on golds change in a whole run.
+
+All of it is plain JSON data.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import GROUPS, groups_of
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import OF_TRIALS, Outcome
+from pytest_queryeval.core.metric import RUN_METRICS, Better, RunMetric, reported_run_metrics
+from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Outcome
+from pytest_queryeval.core.model import Decision as ReviewDecision
 from pytest_queryeval.core.report import (
     Decision,
     DimensionStatistics,
+    ErrataReport,
     GateReport,
     GroupReport,
     MetricReport,
@@ -29,13 +34,17 @@ from pytest_queryeval.core.report import (
     Totals,
     TrialsReport,
 )
-from pytest_queryeval.core.run_metrics import RunMetric, reported_run_metrics
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
-from pytest_queryeval.results.case_store import in_report_order
-from pytest_queryeval.results.clusters import Z95, clustered_interval
-from pytest_queryeval.results.errata import errata_of
-from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
+from pytest_queryeval.results.case_store import gathered, in_report_order
+from pytest_queryeval.results.measures import (
+    MAX_MEASURES,
+    Z95,
+    clustered_interval,
+    describe,
+    measure_statistics,
+    measures_of,
+)
 
 SCHEMA: Final = 2
 FIRST_GROUPS = ("kind", "difficulty", "tag", "file", "source")  # all reports have them; other groups follow
@@ -99,6 +108,21 @@ def aggregate(
         "gates": list(gates),
         "cases": ordered_cases,
     }
+
+
+def with_joint_scores(cases: Sequence[CaseReport]) -> Sequence[CaseReport]:
+    """Return the cases of a run with what they add to run metrics that several cases decide together."""
+    scores: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
+    for name, run_metric in reported_run_metrics().items():
+        for nodeid, score in run_metric.joint_scores(cases).items() if run_metric.joint_scores is not None else ():
+            scores[nodeid][name] = score
+    if not scores:
+        return cases
+    scored_cases = gathered(cases)[:]
+    for place, case in enumerate(scored_cases):
+        if case["nodeid"] in scores:
+            scored_cases[place] = {**case, "joint_scores": scores[case["nodeid"]]}
+    return scored_cases
 
 
 def is_accidental(case: CaseReport) -> bool:
@@ -383,8 +407,7 @@ def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
     The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of
     `execution_accuracy`.
     """
-    from pytest_queryeval.languages.sql.published.match import scored_pair
-    from pytest_queryeval.languages.sql.published.table import spider_table
+    from pytest_queryeval.languages.sql.match import scored_pair, spider_table
 
     table = spider_table(
         scored_pair(
@@ -395,3 +418,30 @@ def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
         if "spider" in case["details"] and SPIDER_METRIC in case["scores"]
     )
     return table if table["all"]["count"] else None
+
+
+def errata_of(cases: Iterable[CaseReport]) -> ErrataReport | None:
+    """Return how many cases have a decision, and the means with and without them; None if no decision applies."""
+    decisions: Counter[ReviewDecision] = Counter()
+    unreviewed_scores: defaultdict[str, list[float]] = defaultdict(list)
+    reviewed_scores: defaultdict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        if "review" in case and case["review"]["decision"] != "unsure":
+            decisions[case["review"]["decision"]] += 1
+        unreviewed: CaseReport = {**case, **case["unreviewed"]} if "unreviewed" in case else case
+        for side, scores in ((unreviewed, unreviewed_scores), (case, reviewed_scores)):
+            for name, score in (*side["scores"].items(), (PASS_RATE, RUN_METRICS[PASS_RATE].score(side))):
+                if score is not None:
+                    scores[name].append(score)
+    if not decisions:
+        return None
+    return {
+        "cases": decisions.total(),
+        "by_decision": {decision: decisions[decision] for decision in get_args(ReviewDecision) if decisions[decision]},
+        "unreviewed": _means(unreviewed_scores),
+        "reviewed": _means(reviewed_scores),
+    }
+
+
+def _means(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: math.fsum(values) / len(values) for name, values in scores.items()}

@@ -25,8 +25,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CaseReport, Row
 from pytest_queryeval.core.errors import CaseError
-from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.json_nodes import read_jsonl
+from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
     Reader,
     choice,

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.answer_json import encode_answer
 from pytest_queryeval.core.case_report import CaseFingerprint, Limits
-from pytest_queryeval.core.json_value import JsonSchema, JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.json_value import JsonSchema, JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.core.table import Selection
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
@@ -27,13 +26,17 @@ _CACHED_SETTINGS = 256
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
-def case_fingerprint(case: Case, source_states: SourceStates = UNKNOWN_STATES) -> CaseFingerprint:
+def case_fingerprint(
+    case: Case, source_states: SourceStates = UNKNOWN_STATES, gold_answers: str | None = None
+) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    It describes the case as the suite states it; only `metrics` and `review` depend on what was decided on its golds.
+    It describes the case as the suite states it; only `metrics`, `review` and `gold_answers` depend on what was decided
+    on its golds.
 
     Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
-    `source_states` are digests of what the answers of its sources depend on.
+    `source_states` are digests of what the answers of its sources depend on, and `gold_answers` is one of the answers
+    of its golds.
     """
     review, reviewed_case, case = case.review, case, case.without_review
     settings, shared = case.settings, _settings_fingerprint(case.settings)
@@ -48,6 +51,7 @@ def case_fingerprint(case: Case, source_states: SourceStates = UNKNOWN_STATES) -
         "trials": {"max": settings.trials, "stop": "decided"} if settings.stops_trials else settings.trials,
         "trials_rule": settings.trials_rule,
         "golds": _digest([_gold_content(gold) for gold in case.golds]),
+        "gold_answers": gold_answers,
         "limits": {"timeout": settings.timeout, "max_rows": settings.max_rows},
         "schemas": {
             name: _schema_digest(_SharedSchema(schema)) for name, schema in extra_keys.items() if schema is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from pytest_queryeval.core import case_report
 from pytest_queryeval.core.case_report import (
+    CaseFingerprint,
     CaseReport,
     CauseReport,
     ChallengeReport,
@@ -18,34 +19,33 @@ from pytest_queryeval.core.case_report import (
     TrialReport,
     ViolationReport,
 )
-from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.json_value import report_cell, to_jsonable
 from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import (
     Abstention,
+    AddedAnswer,
     Case,
     CaseResult,
+    Challenge,
     Execution,
     Outcome,
     Prediction,
     QueryOrAnswer,
     ThresholdViolation,
-    Trial,
 )
+from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, step_json
 from pytest_queryeval.core.table import BlankNode, Cell, Row, replace_blank_nodes
-from pytest_queryeval.evaluation.evaluation import CaseProgress
+from pytest_queryeval.evaluation import CaseProgress
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
-from pytest_queryeval.results.headline import headline
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.results.verdict import headline
+from pytest_queryeval.text.formatting import one_line, truncate, truncate_middle, utf8_safe
 from pytest_queryeval.text.redaction import MARK, redact, secrets_in
-from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, one_line, truncate, truncate_middle
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.counterexamples import Counterexample
+    from pytest_queryeval.evaluation.extensions import Counterexample
 
 QUERY_CHARACTERS = 20_000
 CHANGE_CHARACTERS = 400  # of an edit of a cause
@@ -120,7 +120,8 @@ def case_json(
     `Session.source_states` returns.
     """
     progress = progress or CaseProgress()
-    case_report = _without_answers(case, nodeid, path, outcome, message, source_states)
+    fingerprint = case_fingerprint(case, source_states, progress.gold_answers)
+    case_report = _without_answers(case, nodeid, path, outcome, message, fingerprint)
     if (gold := progress.gold) is not None:
         case_report["gold"] = {**_query_report(gold, case, ShortLabels()), "index": progress.gold_index}
     if (prediction := progress.prediction) is not None:
@@ -136,7 +137,7 @@ def case_json(
 
 
 def _without_answers(
-    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_states: SourceStates
+    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, fingerprint: CaseFingerprint
 ) -> CaseReport:
     case_report, groups = _blank(nodeid, message), stored_groups(case, path)
     case_report.update(
@@ -152,7 +153,7 @@ def _without_answers(
             "question": case.question,
             "evidence": case.evidence,
             "outcome": outcome,
-            "fingerprint": case_fingerprint(case, source_states),
+            "fingerprint": fingerprint,
         }
     )
     if case.settings.gold_source is not None:
@@ -165,6 +166,8 @@ def _without_answers(
         case_report["conversation"] = [
             {"role": message.role, "content": truncate(message.content, MESSAGE_CHARACTERS)} for message in before
         ]
+    if (turn := case.turn) is not None:
+        case_report["turn"] = {"conversation": turn.conversation, "number": turn.number, "of": turn.of}
     if (review := case.review) is not None:
         case_report["review"] = {
             "decision": review.decision,
@@ -190,7 +193,8 @@ def result_json(
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
     difference = _difference(result, labels)
     message = headline(result) if result.fails else message
-    case_report = _without_answers(case, nodeid, path, outcome, message, source_states)
+    fingerprint = case_fingerprint(case, source_states, result.gold_answers)
+    case_report = _without_answers(case, nodeid, path, outcome, message, fingerprint)
     case_report.update(
         {
             "scores": dict(result.scores),
@@ -207,7 +211,7 @@ def result_json(
             "difference": difference,
             "cause": _cause(result),
             "prediction": _prediction(shown_trial.prediction),
-            "trials": [_trial(trial, case) for trial in result.trials] if case.settings.trials > 1 else [],
+            "trials": _trials(result) if case.settings.trials > 1 else [],
             "details": to_jsonable(shown_trial.details, text=str),  # `_redacted` makes texts fit for UTF-8
         }
     )
@@ -255,18 +259,23 @@ def counterexample_json(counterexample: Counterexample | None, note: str, case: 
     return cast("CounterexampleReport", _redacted_value(counterexample_report))
 
 
-def _trial(trial: Trial, case: Case) -> TrialReport:
-    return {
-        "passed": trial.passed,
-        "scores": dict(trial.scores),
-        "violations": [_violation(violation) for violation in trial.violations],
-        "predicted": {
-            "query": _query(trial.predicted, case),
-            "error": _failure(trial.predicted),
-            "seconds": _seconds(trial.predicted.seconds),
-        },
-        "prediction": _prediction(trial.prediction),
-    }
+def _trials(result: CaseResult) -> list[TrialReport]:
+    """Return all trials; their steps share the room of those of one prediction."""
+    characters = STEPS_CHARACTERS // len(result.trials)
+    return [
+        {
+            "passed": trial.passed,
+            "scores": dict(trial.scores),
+            "violations": [_violation(violation) for violation in trial.violations],
+            "predicted": {
+                "query": _query(trial.predicted, result.case),
+                "error": _failure(trial.predicted),
+                "seconds": _seconds(trial.predicted.seconds),
+            },
+            "prediction": _prediction(trial.prediction, characters),
+        }
+        for trial in result.trials
+    ]
 
 
 def _query(execution: Execution, case: Case) -> str | None:
@@ -284,7 +293,8 @@ def is_whole(query: str) -> bool:
     return MARK not in query and len(query) < QUERY_CHARACTERS
 
 
-def _prediction(prediction: Prediction) -> PredictionReport:
+def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> PredictionReport:
+    """Return the call of a predictor; the contents of its steps have at most so many characters."""
     prediction_report: PredictionReport = {
         "source": prediction.predictor,
         "seconds": _seconds(prediction.seconds),
@@ -292,6 +302,9 @@ def _prediction(prediction: Prediction) -> PredictionReport:
     }
     if isinstance(prediction.content, Abstention):
         prediction_report |= {"abstained": True, "reason": truncate(prediction.content.reason, MESSAGE_CHARACTERS)}
+    if prediction.steps is not None:
+        steps = bounded_steps(prediction.steps, by=prediction.predictor, characters=characters)
+        prediction_report["steps"] = [step_json(step) for step in steps]
     return prediction_report
 
 
@@ -310,7 +323,8 @@ def _failure(execution: Execution) -> FailureReport | None:
 
 
 def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> QueryReport:
-    table = execution.table
+    answer = execution.answer
+    table = answer.as_table() if isinstance(answer, AddedAnswer) else execution.table
     return {
         "query": _query(execution, case),
         "columns": list(table.columns) if table is not None else None,
@@ -388,12 +402,6 @@ def _seconds(seconds: float) -> float:
 
 def _row(row: Row, labels: ShortLabels) -> case_report.Row:
     return [report_cell(labels.of(cell)) for cell in row]
-
-
-def report_cell(cell: Cell) -> JsonValue:
-    """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON scalar."""
-    scalar: JsonValue = to_jsonable(cell[:CELL_AHEAD] if isinstance(cell, str | bytes) else cell)
-    return truncate(scalar, CELL_CHARACTERS) if isinstance(scalar, str) else scalar
 
 
 def _redacted(case: CaseReport) -> CaseReport:

@@ -13,13 +13,13 @@ from typing import Any, cast
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, nearest_file
-from pytest_queryeval.core.jsonable import INTEGER_DIGITS
+from pytest_queryeval.core.json_value import INTEGER_DIGITS
 from pytest_queryeval.core.report import CasesFile, GateReport, Report
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import FIRST_GROUPS, SCHEMA
 from pytest_queryeval.results.case_store import StoredCases, gathered
-from pytest_queryeval.results.gates.text import rule_of
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.results.gates import rule_of
+from pytest_queryeval.text.formatting import one_line
 
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 RUN_AGAIN = "run the suites again with this version of pytest-queryeval"

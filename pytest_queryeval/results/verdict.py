@@ -1,28 +1,40 @@
-"""The verdict of a run, the rules that decided it, and the worst cases: every short report begins with them."""
+"""Verdicts in words: of a run, with the rules that decided it and the worst cases, and of a case, why it failed.
+
+Every short report begins with the verdict of the run.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.report import GateReport, Report
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.aggregation import TOTAL_OF, lower_is_better, reached_count
-from pytest_queryeval.results.baseline.changes import ON_MISS, is_foreign
+from pytest_queryeval.results.baseline.comparison import ON_MISS, is_foreign
 from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE
 from pytest_queryeval.results.case_store import fit_in_memory, select
-from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.text.formatting import format_score, limits_text, one_line, pluralize
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 MAX_CHANGES = 3  # besides the system, in the verdict
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
+LINE_CHARACTERS = 160
+REMEDIES = {
+    "timeout": ": raise `timeout` if a right query may take longer",
+    "empty": ": check why the system returned no text",
+}  # by the kind of the failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +48,13 @@ class Verdict:
     """The rules that decided the state."""
     changes: str
     """What changed besides the system since the baseline; empty for nothing."""
+    is_cut: bool = False
+    """Whether the spend limit left out cases that could change the verdict."""
 
     @property
     def is_faulty(self) -> bool:
         """Whether the exit status is that of a failed run."""
-        return self.state in (FAILED, INTERRUPTED)
+        return self.state in (FAILED, INTERRUPTED) or self.is_cut
 
     @property
     def is_good(self) -> bool:
@@ -59,19 +73,27 @@ def verdict(report: Report, quoted: Quote = str) -> Verdict:
     """Return the verdict of a run, which its exit status follows; `quoted` is applied to text of suites and models."""
     state, rules = _state_and_rules(report, quoted)
     counts = ", ".join([counts_of_cases(report), *_other_counts(report, quoted)])
-    return Verdict(state=state, counts=counts, rule="; ".join(rules), changes=changes_text(report, quoted))
+    return Verdict(
+        state=state,
+        counts=counts,
+        rule="; ".join(rules),
+        changes=changes_text(report, quoted),
+        is_cut=state == NO_VERDICT and bool(_spend_text(report)),
+    )
 
 
 def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     """Return the state of the run, and the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
-    faults = list(_faults(report, quoted))
+    faults, spend_text = list(_faults(report, quoted)), _spend_text(report)
     if report["interrupted"]:
         return INTERRUPTED, ["the run was interrupted", *faults]
     if report["stopped"]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
-        return FAILED, faults
+        return FAILED, [*faults, *filter(None, [spend_text])]
+    if spend_text and (not gates or any(gate["ok"] is None for gate in gates)):
+        return NO_VERDICT, [spend_text]
     if reached_count(totals) == totals["skipped"]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
@@ -168,9 +190,23 @@ def cases_text(report: Report) -> str:
     text = pluralize(totals["cases"], "case")
     if report["stopped"] and not report["selected"] and collected > totals["cases"]:
         text = f"{totals['cases']:,} of {pluralize(collected, 'case')}"
+    elif spend_text := _spend_text(report):
+        text = spend_text
     elif totals["not_run"] and stop:
         text = f"decided after {stop['after']:,} of {pluralize(stop['of'], 'case')}"
     return f"{text}, {trials['after']:,} of {pluralize(trials['of'], 'trial')} needed" if trials else text
+
+
+def _spend_text(report: Report) -> str:
+    """Return after how many of the cases that could run the spend limit left out the others; empty if it did not."""
+    spend, totals = report.get("spend"), report["totals"]
+    if spend is None or not spend["reached"] or not totals["not_run"]:
+        return ""
+    could_run = totals["cases"] - totals["skipped"]
+    after = f"after {could_run - totals['not_run']:,} of {pluralize(could_run, 'case')}"
+    if spend["unstated"] == spend["calls"] > 0:
+        return f"no answer stated the number that the spend limit counts, so calls ended {after}"
+    return f"the spend limit was reached {after}"
 
 
 def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
@@ -214,3 +250,60 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     if (baseline := report.get("baseline")) and is_foreign(baseline):
         cases = pluralize(baseline["cases"]["before"], "case")
         yield f"none of the {cases} of the baseline {quoted(baseline['path'])} is in this run: {NO_COMMON_CASE}"
+
+
+def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | None:
+    """Return whether an answer to a case that was scored passes; `answer` is one of its trials, else the case.
+
+    Where nothing is required, it does if it meets the default thresholds of its kind; None if these have no scores.
+    """
+    passed = answer.get("passed") if case["trials"] else _passed(case)
+    if passed is not None:
+        return bool(passed)
+    with suppress(QueryEvalError):  # of a kind that is not installed here
+        minima = KINDS[case["kind"] or ""].default_thresholds
+        scores = {name: score for name in minima if (score := answer["scores"].get(name)) is not None}
+        if scores.keys() == minima.keys():
+            return all(scores[name] >= minimum for name, minimum in minima.items())
+    return None
+
+
+def _passed(case: CaseReport) -> bool | None:
+    """Return whether a case passed; None if nothing is required."""
+    is_required = case["fingerprint"] is None or bool(case["fingerprint"]["thresholds"])
+    return case["outcome"] in ("passed", "xpassed") if is_required else None
+
+
+def failure_text(kind: str, message: str) -> str:
+    """Return why a prediction has no answer."""
+    if kind == "abstained":
+        return f"the system abstained from a question that has an answer: {message}"
+    return f"prediction failed ({kind}): {message}{REMEDIES.get(kind, '')}"
+
+
+def headline(result: CaseResult) -> str:
+    """Return one line: the failure of the prediction if there is one, else how the answers differ, and what was missed.
+
+    With several trials it begins with how many passed, and the rule by which that is not enough.
+    """
+    error = result.shown.predicted.error
+    if error is not None:
+        reason = failure_text(error.kind, one_line(error.message, LINE_CHARACTERS))
+    elif not result.case.answerable:
+        reason = "the system answered a question that has no answer"
+    else:
+        reason = ", ".join(
+            f"{missed.metric} {format_score(missed.value)}"
+            f" (needs {limits_text(missed.threshold.minimum, missed.threshold.maximum)})"
+            for missed in result.violations
+        )
+        if result.difference is not None and result.difference.summary:
+            reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
+    if result.case.settings.trials == 1:
+        return reason
+    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.settings.trials_rule
+    rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
+    trials_text = pluralize(len(result.trials), "trial")
+    is_early = result.case.settings.stops_trials and len(result.trials) < result.case.settings.trials
+    early = f", decided after {len(result.trials)} of {result.case.settings.trials}" if is_early else ""
+    return f"{passed} of {trials_text} passed{early} (`trials_rule: {rule_text}`): {reason}"

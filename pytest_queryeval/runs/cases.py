@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, capture_error
-from pytest_queryeval.core.model import Case, Prediction
-from pytest_queryeval.evaluation.calls.pool import PredictorPool
-from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
+from pytest_queryeval.core.model import Case, Outcome, Prediction
+from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
+from pytest_queryeval.evaluation.pool import PredictorPool
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.spend_limit import SpendLimitReached
 from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.results.case_json import case_json, redacted, result_json
-from pytest_queryeval.runs.workers.chunks import Job, WorkerSession
-from pytest_queryeval.runs.workers.dispatch import Dispatcher
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.runs.workers import Dispatcher, Job, WorkerSession
+from pytest_queryeval.text.formatting import one_line
 
 POLL_SECONDS = 0.1  # between two polls of outstanding predictions
 POLLED_CASES = 64  # in each poll
@@ -153,6 +153,9 @@ def evaluate_named_case(named_case: NamedCase, session: Session) -> CaseReport:
     progress = CaseProgress()
     try:
         result = evaluate_case(case, session, progress)
+    except SpendLimitReached as reached:
+        outcome: Outcome = "skipped" if case.withdrawal else "not_run"
+        return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=case.withdrawal or str(reached))
     except QueryEvalError as error:
         return case_json(
             case,

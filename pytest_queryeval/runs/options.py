@@ -12,9 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from pytest_queryeval.core.challenge import CHALLENGED_ACCURACY
 from pytest_queryeval.core.errors import CaseError, MissingFeatureError, QueryEvalError, ReportError
-from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
+from pytest_queryeval.core.model import CHALLENGED_ACCURACY, MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.metrics import METRICS, applies_to, need_answers, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
@@ -22,15 +21,16 @@ from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.option_table import OPTIONS, OptionValues
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.recordings import Recording
+    from pytest_queryeval.evaluation.extensions import Recording
 
 MAX_QUOTED = 60
 SEED = r"(?::(?P<seed>[0-9]{1,15}))?"
 SAMPLE = re.compile(rf"(?P<number>0*[1-9][0-9]{{0,14}}){SEED}")
 STOP = re.compile(rf"decided{SEED}")
+METADATA = re.compile(r"metadata\[.*\]", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,7 @@ class RunOptions(OptionValues):
         self.baseline_report  # noqa: B018
         self.sample_and_seed  # noqa: B018
         self.stop_seed  # noqa: B018
+        self.name_and_spend  # noqa: B018
         self.thresholds  # noqa: B018
         self._check_features()
         if self.recording is None:
@@ -73,7 +74,7 @@ class RunOptions(OptionValues):
 
     def _check_features(self) -> None:
         """Raise `QueryEvalError` for an option whose feature is not installed."""
-        from pytest_queryeval.evaluation.evaluation import ANALYSES
+        from pytest_queryeval.evaluation import ANALYSES
 
         option = ""
         try:
@@ -112,9 +113,12 @@ class RunOptions(OptionValues):
                     problem = unreachable_threshold(name, threshold)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
-        if workers and self.stop_seed is not None:
-            why = "only one process can decide after each case whether to go on"
-            return f"{self.prefix}stop: {why}: leave {workers} out, or add {self.prefix}stop=off"
+        for option, is_set, why in (
+            ("stop", self.stop_seed is not None, "only one process can decide after each case whether to go on"),
+            ("spend", self.name_and_spend is not None, "only one process can add up what all calls cost"),
+        ):
+            if workers and is_set:
+                return f"{self.prefix}{option}: {why}: leave {workers} out, or add {self.prefix}{option}=off"
         return timing_conflict(cases, workers) if workers else ""
 
     def place(self, nodeid: str) -> bytes:
@@ -185,11 +189,29 @@ class RunOptions(OptionValues):
         return int(match["seed"] or 0)
 
     @cached_property
+    def name_and_spend(self) -> tuple[str, float] | None:
+        """The name of the number that is limited, and its limit; None without a limit."""
+        if self.spend is None or self.spend == "off":
+            return None
+        name, _, text = self.spend.rpartition("=")
+        try:
+            limit = float(text)
+        except ValueError:
+            limit = math.nan
+        if not name or not 0 <= limit < math.inf:
+            expected = "expected NAME=VALUE with a number from 0, such as cost=5.00, or off"
+            raise QueryEvalError(f"{self.prefix}spend: {expected}, found '{one_line(self.spend, MAX_QUOTED)}'")
+        if METADATA.fullmatch(name):
+            shown_name = one_line(name, MAX_QUOTED)
+            raise QueryEvalError(f"{self.prefix}spend: '{shown_name}' is named without `metadata`: cost=5.00")
+        return name, limit
+
+    @cached_property
     def recording(self) -> Recording | None:
         """Where predictions and executions are recorded to or replayed from; None without either option."""
         if not (place := self.replay or self.record):
             return None
-        from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS
+        from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS
 
         return RECORDINGS[DEFAULT_RECORDING](self.folder / place, replay=bool(self.replay), root=self.root)
 

@@ -1,27 +1,84 @@
-"""The report of a run of suites: time and environment, collected suites, results and gates."""
+"""The report of a run of suites, and where it goes: files, folders, services such as the summary of a step.
+
+It has a name, which says what answered and at which commit, time and environment, collected suites, results and gates.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, ReportError
+from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts
+from pytest_queryeval.core.report import Environment, PendingGate, PredictorReport, Report, RequestedPaths, RunFacts
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.results.gated_report import gated_report
-from pytest_queryeval.results.gates import are_left_out
-from pytest_queryeval.results.run_name import predictor_of, run_name
-from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.reports import (
+    PUBLISHED,
+    SERVICES,
+    WrittenFiles,
+    check_target,
+    files_of,
+    write_files,
+    write_report,
+)
+from pytest_queryeval.results.aggregation import aggregate, with_joint_scores
+from pytest_queryeval.results.gates import EarlyDecision, GateMode, are_left_out, evaluate_gates
+from pytest_queryeval.text.formatting import one_line
 
 if TYPE_CHECKING:
+    from pytest_queryeval.evaluation.spend_limit import SpendLimit
+    from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
+
+
+COMMIT_VARIABLES = (
+    "GITHUB_SHA",
+    "CI_COMMIT_SHA",  # GitLab
+    "BUILD_SOURCEVERSION",  # Azure
+    "BITBUCKET_COMMIT",
+    "CIRCLE_SHA1",
+    "GIT_COMMIT",  # Jenkins
+)
+GIT_SECONDS = 2.0
+CHARACTERS = 100
+
+
+def gated_report(
+    cases: Sequence[CaseReport],
+    gates: Iterable[PendingGate],
+    about: RunFacts,
+    *,
+    mode: GateMode = "complete",
+    baseline: tuple[str, Report] | None = None,
+    better: Mapping[str, Better] | None = None,
+    decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
+) -> Report:
+    """Return the report on cases, with their gates evaluated; the `baseline` comes with its name.
+
+    `about` and `better` are those of `aggregate`. `decide` tells whether a gate was decided before all cases ran.
+    """
+    name, earlier = baseline or ("", None)
+    cases = with_joint_scores(cases)
+    results = evaluate_gates(
+        gates, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=earlier, decide=decide
+    )
+    if earlier is not None:
+        from pytest_queryeval.results.baseline.comparison import compare_reports
+
+        about["baseline"] = compare_reports(earlier, {**about, "cases": cases, "gates": results}, path=name)
+    return aggregate(cases, gates=results, about=about, better=better)
 
 
 def report_of_run(
@@ -37,6 +94,7 @@ def report_of_run(
     stopped: bool,
     interrupted: bool,
     stop: EarlyStop | None = None,
+    spend: SpendLimit | None = None,
 ) -> Report:
     """Return the report on cases; `environment` holds facts besides versions, and the other arguments are `RunFacts`.
 
@@ -64,6 +122,8 @@ def report_of_run(
         about["environment"]["replay"] = True
     if stop is not None:
         about["stop"] = stop.report()
+    if spend is not None:
+        about["spend"] = spend.report()
     baseline = options.baseline_report
     compared = (options.baseline or "", baseline) if baseline is not None else None
     decide = stop.decision if stop is not None else None
@@ -85,3 +145,82 @@ def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
         with suppress(QueryEvalError, PackageNotFoundError):  # their cases report what is missing
             versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
     return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}
+
+
+def predictor_of(cases: Iterable[CaseReport]) -> PredictorReport:
+    """Return what answered the cases."""
+    return {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})}
+
+
+def run_name(chosen_name: str, predictor: PredictorReport, folder: Path) -> str:
+    """Return, in one line, the name that a user chose, else one of the predictors and the commit of a folder."""
+    if chosen_name.strip():
+        return one_line(chosen_name, CHARACTERS)
+    commit = _commit(folder)
+    sources = one_line(", ".join(predictor["sources"]), CHARACTERS - len(commit) - 1)
+    return " ".join(filter(None, (sources, commit)))
+
+
+def _commit(folder: Path) -> str:
+    """Return the short id of the commit in CI, else of git, with `+dirty` after changes; empty if there is none."""
+    commits = (os.environ.get(variable, "") for variable in COMMIT_VARIABLES)
+    if commit := next(filter(re.compile("[0-9a-f]{7,64}").fullmatch, commits), ""):
+        return commit[:7]
+    options = ("--always", "--abbrev=7", "--dirty=+dirty", "--exclude=*")
+    try:
+        description = subprocess.run(  # noqa: S603 - nothing of it comes from outside
+            ["git", "-c", "core.fsmonitor=false", "describe", *options],  # noqa: S607 - as a user calls it
+            cwd=folder,
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},  # a run does not lock the index
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=True,
+        ).stdout.decode("ascii")
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):  # no git, no repository, no time
+        return ""
+    return description.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTargets:
+    """The places that a report is written to."""
+
+    paths: Sequence[Path] = ()
+    """Files, and folders for all formats."""
+    services: Mapping[str, Path] = field(default_factory=dict)
+    """The names of services, and the file of each."""
+    layout: str = PUBLISHED
+    """The layout of workbooks."""
+
+    def write(self, report: Report) -> WrittenFiles:
+        """Write the report to all places, JSON first, from which the other formats can be made."""
+        files = [file for path in self.paths for file in files_of(path)]
+        files.sort(key=lambda file: file.suffix != ".json")
+        written = write_files(files, partial(write_report, report, layout=self.layout))
+        for name, file in self.services.items():
+            of_service = write_files([file], partial(SERVICES[name].write, report))
+            written.paths += of_service.paths
+            written.problems += of_service.problems
+        return written
+
+    def commands(self, report: Report, root: Path) -> Iterator[str]:
+        """Yield lines for the logs of the services; paths in the report are relative to `root`."""
+        for name in self.services:
+            yield from SERVICES[name].commands(report, root)
+
+
+def report_targets(names: Iterable[str], *, option: str, folder: Path, layout: str) -> ReportTargets:
+    """Return the targets that an option names, paths relative to `folder`.
+
+    Raise `ReportError`, which names the option, for a target that no report can go to.
+    """
+    names = list(names)
+    paths = [folder / name for name in names if name not in SERVICES]
+    try:
+        for path in paths:
+            check_target(path)
+        services = {name: SERVICES[name].file() for name in names if name in SERVICES}
+    except ReportError as error:
+        raise ReportError(f"{option}: {error}") from error
+    return ReportTargets(paths=paths, services=services, layout=layout)

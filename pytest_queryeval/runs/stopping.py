@@ -10,25 +10,25 @@ from pathlib import Path
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import limits_of
+from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import PendingGate, StopReport
-from pytest_queryeval.core.run_metrics import reported_run_metrics
-from pytest_queryeval.evaluation.sequential import MeanTest
+from pytest_queryeval.evaluation.trials import MeanTest
 from pytest_queryeval.results.case_json import case_json
 from pytest_queryeval.results.gates import (
     OFF,
     EarlyDecision,
     GateMode,
     gate_key,
+    gate_subject,
     gates_of_case,
     gates_of_report,
     merge_gates,
+    rule_of,
     scope_index,
 )
-from pytest_queryeval.results.gates.text import gate_subject, rule_of
 from pytest_queryeval.runs.cases import NamedCase
-from pytest_queryeval.runs.left_out import with_numbers_of_cases
-from pytest_queryeval.runs.suites import RunSuites
+from pytest_queryeval.runs.suites import RunSuites, with_numbers_of_cases
 
 MAX_NAMED = 3  # gates in a message
 
@@ -120,7 +120,9 @@ class EarlyStop:
         return not self.needs_all and all(test.decision is not None for test in self._tests)
 
     def add(self, case: CaseReport) -> None:
-        """Count a case that ran."""
+        """Count a case that ran; one that the spend limit left out changes nothing."""
+        if case["outcome"] == "not_run":
+            return
         self._cases_run += 1
         names = [*self._run_metrics, *(case["fingerprint"]["metrics"] if case["fingerprint"] is not None else ())]
         for number in gates_of_report(self._index, case):

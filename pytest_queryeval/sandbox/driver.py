@@ -1,4 +1,4 @@
-"""What drivers in child processes share: interface, errors, answers, files, RDF terms that cross the pipe, an alarm.
+"""What drivers in child processes share: interface, errors, answers, files, RDF terms, an alarm, words of SQL.
 
 Parents and children import it. It imports the standard library only, so that children start quickly.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import resource
 import stat
 import threading
@@ -27,6 +28,34 @@ Verdict: TypeAlias = tuple[str, ...]
 # literal, ("triple", subject, predicate, object) of a triple term; the text of one that is nested too deeply.
 Term: TypeAlias = "bool | str | tuple[str] | tuple[str, str, str] | tuple[str, Term, Term, Term] | None"
 MAX_NESTED_TERMS = 50
+COMMANDS = frozenset(
+    (
+        *("abort", "alter", "analyse", "analyze", "attach", "begin", "call", "checkpoint", "close", "cluster"),
+        *("comment", "commit", "copy", "create", "deallocate", "declare", "delete", "detach", "discard", "do"),
+        *("drop", "end", "exec", "execute", "explain", "export", "fetch", "flush", "grant", "handler"),
+        *("import", "insert", "install", "kill", "listen", "load", "lock", "merge", "move", "notify"),
+        *("optimize", "pragma", "prepare", "purge", "reassign", "refresh", "reindex", "release", "rename"),
+        *("repair", "replace", "reset", "revoke", "rollback", "savepoint", "security", "set", "show"),
+        *("shutdown", "start", "truncate", "unlisten", "unlock", "update", "upsert", "use", "vacuum"),
+    )
+)
+_FIRST_WORD = re.compile(r"(?:[\s(;]|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", re.DOTALL)
+# All of a text is one or the other of these, by the rules of standard SQL and of SQLite.
+_PARTS = re.compile(
+    r"""(?P<semicolon>;)|(?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"""
+    r"""|(?P<word>'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*(?:\]|\Z)|\w+|.)""",
+    re.DOTALL,
+)
+HEADER_BYTES = 400
+_SIGNATURES = (
+    (b"SQLite format 3\0", "a SQLite database: name it under `sqlite`"),
+    (b"PAR1", "a Parquet file: name it under `duckdb: {tables: {TABLE: FILE}}`"),
+    (b"PK\x03\x04", "a ZIP archive or a workbook: unpack it"),
+    (b"\x1f\x8b", "compressed by gzip: unpack it"),
+    (b"version https://git-lfs", "a pointer of Git LFS: fetch the file with `git lfs pull`"),
+)
+_DUCKDB = b"DUCK"  # behind a checksum
+_TEXT_CONTROLS = frozenset(b"\t\n\r\f")
 
 
 class Driver(Protocol):
@@ -166,3 +195,44 @@ class Alarm:
                 self._rung += 1
                 with suppress(Exception):  # the query has ended, or its connection broke: the parent's limit holds
                     function()
+
+
+def first_word(query: str) -> str:
+    """Return the first word in lower case, behind comments, parentheses and semicolons; empty if there is none."""
+    match = _FIRST_WORD.match(query)
+    return match[1].lower() if match else ""
+
+
+def without_end(query: str) -> str:
+    """Return a query without the semicolons behind it, and the comments between and behind these.
+
+    Drivers take one semicolon at most, and only comments after it.
+
+    >>> without_end("SELECT ';' /* all */;; /* now; */ ; -- done")
+    "SELECT ';' /* all */"
+    """
+    end = None
+    for part in _PARTS.finditer(query) if ";" in query else ():
+        if part.lastgroup == "word":
+            end = None
+        elif part.lastgroup == "semicolon" and end is None:
+            end = part.start()
+    return query[:end]
+
+
+def not_a_database(name: str, header: bytes) -> str:
+    """Return the problem of a file that is not a database of `name`, such as SQLite, by its first bytes.
+
+    >>> not_a_database("SQLite", b"CREATE TABLE singer (name text);")
+    'not a SQLite database, but a text file with SQL: write `source: {sqlite: {script: FILE}}`'
+    """
+    content = next((text for start, text in _SIGNATURES if header.startswith(start)), "")
+    if header[8:12] == _DUCKDB:
+        content = "a DuckDB database: name it under `duckdb`"
+    elif not content and not any(byte < 32 and byte not in _TEXT_CONTROLS for byte in header):
+        text = header.decode("utf-8", "replace").removeprefix("\ufeff")
+        if first_word(text) in COMMANDS:
+            content = f"a text file with SQL: write `source: {{{name.lower()}: {{script: FILE}}}}`"
+        else:
+            content = "a text file: if it holds a table, write `source: {duckdb: {tables: {TABLE: FILE}}}`"
+    return f"not a {name} database" + (f", but {content}" if content else "")

@@ -1,7 +1,330 @@
-"""Readers of suite files: `load_cases` for all below a path, `load_suite` for one file."""
+"""Reader of suite files: `load_cases` for all below a path, `load_suite` for one file; the levels of cases as nodes."""
 
 from __future__ import annotations
 
-from pytest_queryeval.suites.suites import Suite, finding_messages, load_cases, load_suite
+import glob
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Suite", "finding_messages", "load_cases", "load_suite"]
+from pytest_queryeval.core.errors import CaseError, Finding, Location, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.documents.document import File, Node, Problems, file_at, read_jsonl
+from pytest_queryeval.documents.tables import is_table
+from pytest_queryeval.documents.values import entries, required_text, unexpected
+from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
+from pytest_queryeval.suites.cases import CaseReader
+from pytest_queryeval.suites.conversations import turns
+from pytest_queryeval.suites.keys import KEYS, read_check
+from pytest_queryeval.suites.predictors import check_predictor_files
+from pytest_queryeval.suites.settings import (
+    CASE_KEYS,
+    FOLDER_FILE,
+    Folder,
+    FolderCache,
+    Values,
+    check_applicable,
+    folder_chain,
+    inherited,
+    read_keys,
+)
+from pytest_queryeval.suites.variables import MissingExtraError, check_required
+
+YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
+JSONL_SUFFIX = ".queryeval.jsonl"
+SUITE_NAMES = f"expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}"
+NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One suite file."""
+
+    path: Path
+    cases: tuple[Case, ...]
+    folders: tuple[Folder, ...]
+    """The folders with settings from the root down to that of the file."""
+    values: Values
+    """The values of keys that apply to all of its cases."""
+    findings: tuple[Finding, ...] = ()
+    """What keys that change the suite found in the files that they name."""
+
+
+def is_suite_file(path: Path) -> bool:
+    """Return whether a file is a suite by its name.
+
+    >>> is_suite_file(Path("sql/concerts.queryeval.yaml")), is_suite_file(Path("sql/queryeval.yaml"))
+    (True, False)
+    """
+    return path.name.endswith((*YAML_SUFFIXES, JSONL_SUFFIX)) and not path.name.startswith(".")
+
+
+def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
+    """Return the cases of one suite file, or of all suite files below a folder, as `load_suites` reads them.
+
+    Findings of keys that change suites, such as stale decisions on golds, are a `QueryEvalWarning`.
+    """
+    suites = load_suites(path, root=root, require_prediction=require_prediction)
+    for message, place in finding_messages(finding for suite in suites for finding in suite.findings):
+        warnings.warn(f"{place}: {message}", QueryEvalWarning, stacklevel=2)
+    return tuple(case for suite in suites for case in suite.cases)
+
+
+def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Location]]:
+    """Yield a message on the first finding of each rule that is not ignored, with the number of the others."""
+    by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if not finding.silenced:
+            by_rule[finding.rule].append(finding)
+    for rule, (first, *others) in by_rule.items():
+        more = f" (and {len(others):,} more: `queryeval check` lists them)" if others else ""
+        about = "" if first.case is None else f"case '{first.case}': "
+        yield f"{rule}: {about}{first.message}{more}", first.location
+
+
+def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:
+    """Return one suite file, or all suite files below a folder, in the order of their paths.
+
+    Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
+    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without
+    `require_prediction`, a case may lack both `predicted` and a predictor. A file that requires an extra that is not
+    installed is left out, with a `QueryEvalWarning`.
+    """
+    start = file_at(path).path
+    is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
+    files = suite_files(start)
+    if root is None:
+        folder, current_folder = start if is_folder else start.parent, Path.cwd()
+        root = current_folder if folder.is_relative_to(current_folder) else folder
+    root = file_at(root).path
+    problems, folders, suites = Problems(), FolderCache(), list[Suite]()
+    for file in files:
+        try:
+            suite = problems.attempt(
+                load_suite, file, root=root, folders=folders, require_prediction=require_prediction
+            )
+        except MissingExtraError as error:
+            warnings.warn(f"{file}: {error}", QueryEvalWarning, stacklevel=2)
+            continue
+        suites += [suite] if suite else ()
+    problems.raise_any()
+    return tuple(suites)
+
+
+def load_suite(
+    path: Path,
+    *,
+    root: Path,
+    folders: FolderCache | None = None,
+    require_prediction: bool = True,
+    check_predictors: bool = False,
+    is_changed: bool = True,
+) -> Suite:
+    """Return one suite file with the folder settings that apply to it.
+
+    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
+    local files and functions of the predictors that will answer the cases. Without `is_changed`, keys that change a
+    suite, such as `reviews`, have no effect. Raise `SuiteError` with all
+    problems of the file, or with those of the folder settings above it; `MissingExtraError` if the file is to be
+    skipped, since an extra that it requires is not installed.
+    """
+    file = file_at(path)
+    chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
+    shared: Values = {}
+    for folder in chain:
+        shared = inherited(shared, folder.values)
+    problems = Problems()
+    read_cases = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
+    content = problems.attempt(read_cases, file, shared, problems, require_prediction=require_prediction)
+    cases, values = content or ([], {})
+    if not cases and not problems:
+        problems.append(file.problem("there is no case in it: add one"))
+    if check_predictors:
+        predictor_specs = (
+            case.settings.predictor
+            for case in cases
+            if case.settings.predictor and case.predicted is None and case.skip is None
+        )
+        for predictor in {id(spec): spec for spec in predictor_specs}.values():  # once for each: cases share the object
+            problems.attempt(check_predictor_files, predictor)
+    problems.raise_any()
+    suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
+    for name in values if is_changed else ():
+        if (change := KEYS[name].change) is not None:
+            suite = change(values[name], suite)
+    return suite
+
+
+def suite_files(path: Path) -> list[Path]:
+    """Return the suite files below a folder, in the order of their paths, or the path itself if it is not a folder.
+
+    Raise `SuiteError` for a folder without suites, and for a file that is not a suite.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, for any name
+        if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
+            raise SuiteError([file_at(path).problem(f"is not a suite: {SUITE_NAMES}")])
+        return [path]
+    if not (files := sorted(suites_below(path))):
+        raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
+    return files
+
+
+def suites_below(folder: Path) -> Iterator[Path]:
+    """Yield the suite files below a folder, except those in hidden folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (path for name in names if is_suite_file(path := Path(place, name)))
+
+
+def _jsonl_cases(
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+) -> tuple[list[Case], Values]:
+    """Return the cases of a file, and the values of keys that apply to it."""
+    reader = CaseReader(shared, problems, require_prediction=require_prediction)
+    cases: list[Case] = []
+    for node in read_jsonl(file):
+        if isinstance(node, CaseError):
+            problems.append(node)
+        else:
+            cases += reader.read(node)
+    return cases, shared
+
+
+def _yaml_cases(
+    file: File, shared: Values, problems: Problems, *, require_prediction: bool
+) -> tuple[list[Case], Values]:
+    """Return the cases of a file, and the values of keys that apply to it."""
+    document = read_yaml(file)
+    problems.extend(document.problems)
+    top = document.root
+    if top is None:
+        raise file.problem(f"the file is empty: {NEEDED}")
+    if not isinstance(top.value, dict):
+        if isinstance(top.value, list):
+            if top.value and all(isinstance(item.value, dict) and "role" in item.value for item in top.value):
+                raise top.problem(f"this is a conversation and not a suite: {_as_case_file(file)}")
+            top_type, remedy = (
+                "list",
+                "put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them",
+            )
+        else:
+            top_type, remedy = "text", NEEDED
+        raise top.problem(f"expected a mapping at the top of a suite, found a {top_type}: {remedy}")
+    if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
+        hint = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
+        raise top.problem(f"this is a case and not a suite: {hint}; or {_as_case_file(file)}")
+    problems.attempt(check_required, top)
+    values = read_keys(top, "file", problems)
+    if "cases" not in values:
+        raise top.problem("a suite needs `cases`: add a list of them")
+    settings = inherited(shared, values)
+    reader = CaseReader(settings, problems, require_prediction=require_prediction)
+    predictor = settings.get("predictor")
+    has_predictor = predictor is not None and predictor.kind != "inline"
+    cases: list[Case] = []
+    try:
+        for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
+            cases += reader.read(node, values["cases"].location)
+    except (CaseError, SuiteError) as error:
+        problems.keep(error)
+    if len(reader.kinds) == 1:
+        check_applicable(top, values, reader.kinds.pop(), problems)
+    return cases, settings
+
+
+def _as_case_file(file: File) -> str:
+    name = file.path.name.replace(".queryeval.", ".")
+    return f"rename the file to {name} and write `cases: {name}` into a suite beside it"
+
+
+def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = False) -> Iterator[Node]:
+    """Yield the nodes of the cases under `cases`, or in the tables and files that it names; raise `CaseError`.
+
+    With `empty_is_predicted` an empty cell below `predicted` is an empty answer, else it is not an answer.
+    """
+    if isinstance(cases.value, list):
+        yield from cases.value
+    elif isinstance(cases.value, dict) and not cases.value.keys().isdisjoint(CASE_TABLE_KEYS):
+        yield from row_nodes(read_case_table(cases), problems, empty_is_predicted=empty_is_predicted)
+    elif isinstance(cases.value, dict) or cases.empty:
+        raise unexpected(cases, "a list", ": write each case as an item, `- {id: …, gold: …}`")
+    else:
+        for file in _files_of(cases):
+            try:
+                if is_table(file.path):
+                    yield from row_nodes(CaseTable(file=file), problems, empty_is_predicted=empty_is_predicted)
+                else:
+                    yield from _nodes_in(file, problems)
+            except CaseError as error:
+                problems.append(error)
+
+
+def _nodes_in(file: File, problems: Problems) -> list[Node]:
+    """Return the nodes in a file that holds one case or a list of cases; raise `CaseError`."""
+    document = read_yaml(file)
+    problems.extend(document.problems)
+    if document.root is None:
+        raise file.problem("there is no case in it: add one")
+    return document.root.value if isinstance(document.root.value, list) else [document.root]
+
+
+def _files_of(cases: Node) -> list[File]:
+    """Return the files that a glob names, in the order of their paths, without suites and settings."""
+    pattern = required_text(cases)
+    try:
+        names = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
+    except (OSError, ValueError) as error:
+        raise cases.problem(f"'{pattern}' cannot be searched: {error}") from error
+    paths = [cases.file.folder / name for name in sorted(names)]
+    files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
+    if not files:
+        if paths:
+            raise cases.problem(f"only suites and settings fit '{pattern}', which are not read as cases: rename them")
+        raise cases.problem(
+            f"no file in {cases.file.folder} fits '{pattern}': correct the path, which is relative to the suite"
+        )
+    return files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CaseLevels:
+    """A case with the mappings that its keys stand in."""
+
+    case: Case
+    suite: Suite
+    shared: tuple[Node, ...]
+    """The mappings of its folders from the top, then that of its file, which JSON lines do not have."""
+    case_node: Node
+    """The mapping of the case itself."""
+
+    @property
+    def all(self) -> tuple[Node, ...]:
+        """The levels, the nearest one last."""
+        return (*self.shared, self.case_node)
+
+
+def read_levels(suite: Suite) -> list[CaseLevels]:
+    """Read the files of a loaded suite once more, and return the levels of its cases."""
+    file = file_at(suite.path)
+    settings = (read_yaml(file_at(folder.path / FOLDER_FILE)).root for folder in suite.folders)
+    shared = [root for root in settings if root is not None]
+    nodes: Iterable[Node]
+    if file.path.name.endswith(JSONL_SUFFIX):
+        nodes = (node for node in read_jsonl(file) if isinstance(node, Node))
+    else:
+        top = read_yaml(file).root
+        assert top is not None
+        shared.append(top)
+        nodes = case_nodes(entries(top)["cases"], Problems())
+    by_id = {entries(turn)["id"].value: turn for node in nodes for turn in turns(node)}
+    return [CaseLevels(case=case, suite=suite, shared=tuple(shared), case_node=by_id[case.id]) for case in suite.cases]
+
+
+def ignored_rules(levels: Iterable[Node]) -> dict[str, str]:
+    """Return the rules of `queryeval check` that are ignored below these levels, each with the reason."""
+    nodes = [level_entries["check"] for level in levels if "check" in (level_entries := entries(level))]
+    return {rule: why for node in nodes for rule, why in read_check(node).items()}

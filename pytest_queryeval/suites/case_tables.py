@@ -45,7 +45,7 @@ from pytest_queryeval.documents.values import (
     unexpected,
     whole_number,
 )
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 # What editors show on hover and beside completions; docs/suites.md has the details.
 TABLE_DESCRIPTIONS = {

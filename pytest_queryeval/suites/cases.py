@@ -8,28 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings
-from pytest_queryeval.documents.document import File, Node, Problems
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.core.model import Abstention, Case, GoldTranslation, QueryOrAnswer, Settings, Turn
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.document import File, Node, Problems, parse_json
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import entries, read_each
+from pytest_queryeval.documents.values import entries, read_each, text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
-from pytest_queryeval.suites.conversations import turns
-from pytest_queryeval.suites.db_schema import load_schema
+from pytest_queryeval.suites.conversations import CONVERSATION, turns
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
-from pytest_queryeval.suites.reading import intended_keys, read_keys
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,
     added,
     check_applicable,
     inherited,
+    intended_keys,
+    read_keys,
     resolve,
     unanswerable_requirements,
 )
+from pytest_queryeval.suites.sources import load_schema
 
 
 class CaseReader:
@@ -54,7 +55,16 @@ class CaseReader:
         A case that is a row of a table is located at `table_location`, where the suite names the table.
         """
         nodes = self._problems.attempt(turns, node) or ()
-        return [case for case_node in nodes if (case := self._read_case(case_node, table_location))]
+        cases = [case for case_node in nodes if (case := self._read_case(case_node, table_location))]
+        if len(cases) < len(nodes) or not isinstance(node.value, dict) or CONVERSATION not in node.value:
+            return cases
+        name = text(entries(node)["id"])
+        return [
+            replace(case, turn=Turn(name, number, len(cases)))
+            if KINDS[case.settings.kind].answer_type is Table
+            else case
+            for number, case in enumerate(cases, start=1)
+        ]
 
     def _read_case(self, node: Node, table_location: Location | None) -> Case | None:
         problems = Problems()
@@ -235,7 +245,7 @@ def _make_case(
         schema = load_schema(suite_settings.db_schema, settings.source, metadata)
     extra = dict(suite_settings.extra)
     extra |= {name: values[name] for name in values.keys() - CORE_KEYS if KEYS[name].inheritance == "own"}
-    return Case(
+    case = Case(
         id=values["id"],
         location=location,
         settings=settings,
@@ -256,3 +266,7 @@ def _make_case(
         row=row,
         suite=suite,
     )
+    for name, value in case.extra.items():
+        if (change := KEYS[name].change_case) is not None:
+            case = change(value, case)
+    return case

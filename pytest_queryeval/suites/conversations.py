@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from pytest_queryeval.core.groups import as_marker
 from pytest_queryeval.core.model import Message
 from pytest_queryeval.core.shapes import ANYTHING, NOT_NULL, NULL, SCALAR, TEXT, Shape, either, list_shape, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, or_else, read_each, required_text, text, whole_text
-from pytest_queryeval.suites.markers import as_marker
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 CONVERSATION = "conversation"
@@ -22,7 +22,11 @@ REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question", "answerable")
 _TURN: Shape = {
     "type": "object",
     "properties": {"role": TEXT, "content": SCALAR},
-    "required": ["role", "content"],
+    "required": ["role"],
+    **either(
+        {"required": ["content"]},
+        {"required": [TARGET], "properties": {TARGET: TEXT, "role": {"not": {"const": "user"}}}},
+    ),
 }
 _WITH_TARGET: Shape = {"required": [TARGET], "properties": {TARGET: NOT_NULL}}
 
@@ -31,8 +35,9 @@ def turns(case: Node) -> list[Node]:
     """Return the cases that a node holds: itself, or one for each turn of its conversation that has a target.
 
     The id of such a case is that of the node with the number of the turn appended, its gold is the target, its question
-    the last message of the user, and its conversation all messages up to that. Raise `CaseError` for a conversation
-    without a target, and `SuiteError` with all turns that cannot be read.
+    the last message of the user, and its conversation all messages up to that. What a turn without content says is its
+    target, such as a query. Raise `CaseError` for a conversation without a target, and `SuiteError` with all turns that
+    cannot be read.
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
         return [case]
@@ -56,9 +61,19 @@ def read_messages(node: Node) -> tuple[Message, ...]:
 
 def _message(node: Node) -> Message:
     turn_entries = entries(node)
-    if missing_keys := [key for key in ("role", "content") if key not in turn_entries]:
+    content = _content(node)
+    if missing_keys := ["role"] * ("role" not in turn_entries) + ["content"] * (content is None):
         raise node.problem(f"a turn needs a `role` and a `content`: add `{missing_keys[0]}`")
-    return Message(role=required_text(turn_entries["role"]), content=or_else("", whole_text)(turn_entries["content"]))
+    assert content is not None  # or it would be among the missing keys
+    return Message(role=required_text(turn_entries["role"]), content=or_else("", whole_text)(content))
+
+
+def _content(turn: Node) -> Node | None:
+    """Return what was said in a turn: its content, else its target if that is a text and not of the user; else None."""
+    turn_entries = entries(turn)
+    target, role = turn_entries.get(TARGET), turn_entries.get("role")
+    is_said = target is not None and isinstance(target.value, str) and role is not None and role.value != "user"
+    return turn_entries.get("content", target if is_said else None)
 
 
 def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
@@ -71,8 +86,11 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
         # Up to the user's last message, so that no answer to it is included; all of them where no role is "user".
         users = [place for place, message in enumerate(so_far, start=1) if entries(message)["role"].value == "user"]
         so_far = so_far[: users[-1]] if users else so_far
+        if "content" not in entries(so_far[-1]):  # it says its target, which is the answer
+            so_far = so_far[:-1]
+        question = {"question": entries(so_far[-1])["content"]} if so_far and "content" in entries(so_far[-1]) else {}
         turn_entries = {
-            "question": entries(so_far[-1])["content"],
+            **question,
             "gold": target,
             CONVERSATION: Node(so_far, turn.line, "sequence", turn.file),
         }

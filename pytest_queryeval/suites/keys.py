@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import (
+    CHECK_RULES,
     Location,
     did_you_mean,
 )
-from pytest_queryeval.core.findings import CHECK_RULES
+from pytest_queryeval.core.groups import PYTEST_MARKERS, as_marker
 from pytest_queryeval.core.model import (
     MAX_TRIALS,
     TrialsRule,
@@ -54,19 +55,16 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
 from pytest_queryeval.suites.conversations import read_messages
-from pytest_queryeval.suites.db_schema import read_db_schema
-from pytest_queryeval.suites.gates import read_gates
-from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
+    read_gates,
     read_metrics,
     read_options,
     read_thresholds,
 )
 from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.suites.requirements import read_requires
-from pytest_queryeval.suites.sources import read_gold_source, read_source, read_sources
-from pytest_queryeval.suites.variables import ENV_FILE, read_env_file
+from pytest_queryeval.suites.sources import read_db_schema, read_gold_source, read_source, read_sources
+from pytest_queryeval.suites.variables import ENV_FILE, read_env_file, read_requires
 
 Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -114,6 +112,8 @@ class Key:
     Such a value is not in `Case.extra`. Only for inherited keys outside the core; it raises `CaseError` and
     `SuiteError`.
     """
+    change_case: Callable[[Any, Any], Any] | None = None
+    """Changes a case by its value in `Case.extra`: `(value, Case) -> Case`; raises `CaseError`."""
 
 
 @shape(_ID_SHAPE)
@@ -147,7 +147,7 @@ def read_kind(node: Node) -> str:
     """Read the name of a known kind."""
     value = text(node)
     if value not in KINDS:
-        raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
+        raise node.problem(f"unknown kind '{value}'{KINDS.hint(value)}")
     return KINDS[value].name
 
 

@@ -145,7 +145,7 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
     kind = kinds[0]
     settings_node = predictor_entries[kind]
     if kind not in PREDICTORS:
-        raise settings_node.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+        raise settings_node.problem(f"unknown predictor '{kind}'{PREDICTORS.hint(kind)}")
     if isinstance(settings_node.value, str) and not settings_node.empty:
         required_text(settings_node)
         settings = _settings_of(kind, expanded_text(settings_node))

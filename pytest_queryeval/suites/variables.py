@@ -1,24 +1,36 @@
-"""Variables in settings, `${NAME}` and `${NAME:-default}`, from the environment or from an `env_file`.
+"""Variables in settings, `${NAME}` and `${NAME:-default}`, and `requires`: what suites need of their environment.
 
-Messages on settings quote them as they stand in the suite.
+Variables are those of the environment or of an `env_file`; messages on settings quote them as they stand in the suite.
+Suites are skipped if an extra of this package that they require is not installed.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, SettingError
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.setting_validators import SettingValidator
-from pytest_queryeval.core.shapes import ANYTHING, TEXT, Shape, either, mapping_shape, shape, shape_of
+from pytest_queryeval.core.shapes import (
+    ANYTHING,
+    TEXT,
+    SettingValidator,
+    Shape,
+    either,
+    list_shape,
+    mapping_shape,
+    shape,
+    shape_of,
+)
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
-from pytest_queryeval.documents.values import flag, known_entries, required_text, scalar, text
+from pytest_queryeval.documents.values import flag, items, known_entries, required_text, scalar, text
 from pytest_queryeval.text.redaction import register_secrets
 
 ENV_FILE = "env_file"
@@ -27,6 +39,9 @@ MIN_SECRET = 6  # characters
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # By folder. The settings of a folder are read before those of the folders and suites below it.
 _variables: dict[Path, Mapping[str, str]] = {}
+PACKAGE = "pytest-queryeval"
+REQUIRES = "requires"
+_REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\w.-]+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +178,51 @@ def _expand(value: str, node: Node) -> str:
         return str(default)
 
     return _VARIABLE.sub(replaced, value) if "${" in value else value
+
+
+class MissingExtraError(QueryEvalError):
+    """An extra that a suite requires is not installed; the message says how to install it."""
+
+
+@shape(either(TEXT, list_shape(TEXT)))
+def read_requires(node: Node) -> tuple[str, ...]:
+    """Read the name of an extra, or a list of names; raise `CaseError` for an unknown one."""
+    extra_nodes = items(node) if isinstance(node.value, list) else [node]
+    for item in extra_nodes:
+        if text(item) not in packages_of_extras():
+            raise item.problem(f"unknown extra '{text(item)}'{did_you_mean(text(item), packages_of_extras())}")
+    return tuple(text(item) for item in extra_nodes)
+
+
+def check_required(top: Node) -> None:
+    """Raise `MissingExtraError` if a file or a folder needs an extra that is missing.
+
+    Then nothing else of it is read, since its sources may need the extra.
+    """
+    if isinstance(top.value, dict) and REQUIRES in top.value:
+        check_installed(read_requires(top.value[REQUIRES]))
+
+
+def check_installed(extras: Sequence[str]) -> None:
+    """Raise `MissingExtraError` for the first extra that lacks a package."""
+    for extra in extras:
+        if missing_package := next((name for name in packages_of_extras()[extra] if not _is_installed(name)), None):
+            raise MissingExtraError(f"needs {missing_package}: pip install '{PACKAGE}[{extra}]'")
+
+
+@cache
+def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
+    """Return the packages that each extra of this package installs, from its metadata."""
+    packages_by_extra: dict[str, tuple[str, ...]] = {}
+    for requirement in requires(PACKAGE) or ():
+        if match := _REQUIREMENT.match(requirement):
+            packages_by_extra[match["extra"]] = (*packages_by_extra.get(match["extra"], ()), match["name"])
+    return packages_by_extra
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,15 +1,153 @@
-"""Numbers as people read them, and tables of text."""
+"""Text for any output: without characters that act or hide, cut, on one line; numbers as people read them, and tables.
+
+A truncated secret is no longer found, so secrets are removed first; `cut`, `cut_middle` and `escape_line` expect texts
+without secrets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from pytest_queryeval.text.truncation import one_line_with_end
+from pytest_queryeval.text.redaction import redact
 
+CELL_CHARACTERS = 200
+AHEAD = 100  # times the characters shown are read: removing blanks and secrets makes a text shorter
+CELL_AHEAD = AHEAD * CELL_CHARACTERS
 GAP = "  "
 MIN_NAME = 16
 Row: TypeAlias = Sequence[str]
+
+# Control characters, halves of surrogate pairs, what XML forbids, what turns the direction of text, what is invisible.
+# Joiners stay, since words and emojis are made with them, and so do variation selectors behind an emoji, and in keycaps
+# such as 1 in a square. The script of HTML pages, text.js, has the same pattern.
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_LOOK_OF_EMOJI = re.compile(
+    r"[\ufe0e\ufe0f](?:(?=\u20e3)|(?<=[\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u23ff\u2460-\u27ff\u2900-\u2bff\u3030"
+    r"\u303d\u3297\u3299\U0001f000-\U0001faff].))"
+)
+_HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
+
+
+def escape_invisible(text: str) -> str:
+    r"""Return the text with escapes such as `\x1b` for what would act or hide; tabs and line feeds stay.
+
+    These are control characters, halves of surrogate pairs, marks that turn the direction of text, and invisible ones.
+    """
+    if _HARMLESS.fullmatch(text):  # as most are; the other pattern takes longer
+        return text
+    return UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    if _LOOK_OF_EMOJI.match(match.string, match.start()):
+        return match.group()
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 2**8 else f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"
+
+
+def utf8_safe(text: str) -> str:
+    """Return text that can be written as UTF-8: lone surrogates become escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def terminal_safe(text: str) -> str:
+    """Return `escape_for_terminal` of a text without its secrets."""
+    return escape_for_terminal(redact(text))
+
+
+def escape_for_terminal(text: str) -> str:
+    """Return a text, which holds no secrets, so that a terminal or a CI log shows and never obeys it.
+
+    Tabs and line feeds stay. `##`, which starts commands of CI services anywhere in a line, is split. Put untrusted
+    text behind a margin: `::` at the start of a line is a command too.
+    """
+    return escape_invisible(text).replace("##", "#\\x23")
+
+
+def log_line(text: str) -> str:
+    """Return `terminal_safe` text as one line that no CI service takes for a command, which would begin with `::`."""
+    line = terminal_safe(text).replace("\n", " ")
+    return f"| {line}" if line.lstrip().startswith("::") else line
+
+
+def cut(text: str, characters: int) -> str:
+    """Return a text of a report, which holds no secrets, or its beginning with an ellipsis where it is longer.
+
+    Secrets are not looked for again: in another environment, the same report would be rendered differently.
+    """
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def cut_middle(text: str, characters: int) -> str:
+    """Return a text as `cut` does, but without its middle."""
+    end = characters // 2
+    return text if len(text) <= characters else f"{text[: characters - end - 1]}…{text[len(text) - end :]}"
+
+
+def truncate(text: str, characters: int) -> str:
+    """Return the text; where it is longer, its beginning with an ellipsis, without secrets."""
+    return text if len(text) <= characters else cut(redact(text), characters)
+
+
+def truncate_middle(text: str, characters: int) -> str:
+    """Return the text; where it is longer, its beginning and its end around an ellipsis, without secrets."""
+    return text if len(text) <= characters else cut_middle(redact(text), characters)
+
+
+def even_limit(sizes: Iterable[int], total: int) -> int:
+    """Return the greatest limit by which texts of these sizes have at most `total` characters together once cut.
+
+    >>> even_limit([5, 100, 30], total=60), even_limit([5, 100, 30], total=200)
+    (27, 100)
+    """
+    ordered_sizes = sorted(sizes)
+    for place, size in enumerate(ordered_sizes):
+        share = total // (len(ordered_sizes) - place)
+        if size > share:
+            return share
+        total -= size
+    return max(ordered_sizes, default=0)
+
+
+def escape_line(text: str, characters: int) -> str:
+    """Return a text of a stored report as one line without invisible characters, cut as by `cut`."""
+    return cut(escape_invisible(" ".join(text.split())), characters)
+
+
+def one_line(text: str, characters: int = CELL_CHARACTERS) -> str:
+    """Return `terminal_safe` text without line breaks, truncated."""
+    return cut(_line(text, characters), characters)
+
+
+def one_line_with_end(text: str, characters: int) -> str:
+    """Return `one_line` of a text whose end matters as well: it is truncated in the middle."""
+    return cut_middle(_line(text, characters), characters)
+
+
+def _line(text: str, characters: int) -> str:
+    excerpt = cut_middle(redact(text), AHEAD * characters)  # the rest costs time and is not shown
+    line = " ".join(excerpt.split())
+    return escape_for_terminal(line if line == excerpt else redact(line))  # a secret may have been broken into lines
+
+
+def cell_text(cell: object, characters: int) -> str:
+    """Return a cell of a table on one line: a text with blanks at its ends, or without characters, in quotes.
+
+    >>> cell_text(None, 40), cell_text(True, 40), cell_text(" a", 40), cell_text(0.5, 40)
+    ('NULL', 'true', "' a'", '0.5')
+    """
+    if cell is None:
+        return "NULL"
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    is_quoted = isinstance(cell, str) and (not cell or cell != cell.strip())
+    return one_line_with_end(repr(cell) if is_quoted else str(cell), characters)
 
 
 def format_score(value: float | None) -> str:
@@ -62,10 +200,12 @@ def minute_of(created: str) -> str:
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> pluralize(1, "case"), pluralize(2_000, "case")
-    ('1 case', '2,000 cases')
+    >>> pluralize(1, "case"), pluralize(2_000, "case"), pluralize(2, "query")
+    ('1 case', '2,000 cases', '2 queries')
     """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    if number != 1:
+        noun = f"{noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 class Part(NamedTuple):

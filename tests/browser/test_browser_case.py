@@ -36,6 +36,7 @@ TEXTS = ["👩\u200d💻 \U0001d4b3", "مرحبا بالعالم", "a\u202eb", "
 WIDE = [f"c{number}" for number in range(200)]
 JSON_GOLD = {"a": {"b c": [1, 2]}, "it's": None, "same": 9007199254740993}
 JSON_PREDICTED = {"same": 9007199254740993, "a": {"b c": [1, 3]}, "more": {"x": []}}
+ROWS_OF_STEP = {"columns": ["table", "rows"], "rows": [["bike", 12], [None, 1.0]], "row_count": 31}
 CASES = [
     failed_case(
         "rows",
@@ -123,6 +124,30 @@ CASES = [
             }
             for error in (None, {"kind": "invalid", "message": "no such column: b"})
         ],
+    ),
+    failed_case(
+        "steps",
+        "sql",
+        side("SELECT 1", ["n"], [[4]]),
+        side("SELECT 2", ["n"], [[4]]),
+        prediction={
+            "source": "agent",
+            "seconds": 1.5,
+            "metadata": {},
+            "steps": [
+                {"kind": "message", "name": "assistant", "output": "<b>Which</b> tables\nare there?", "seconds": 1.0},
+                {"kind": "tool", "name": "list_tables", "input": {}, "output": ROWS_OF_STEP, "seconds": 0.5},
+                {"kind": "query", "name": "", "input": "SELECT a FROM t", "error": "no such column: <b>a</b>"},
+                {
+                    "kind": "tool",
+                    "name": "look",
+                    "input": {"n": 2**60},
+                    "output": "[1.0, {}]",
+                    "metadata": {"tokens": 7},
+                },
+                {"kind": "tool", "name": "ping"},
+            ],
+        },
     ),
     failed_case(
         "members",
@@ -426,6 +451,28 @@ def test_a_text_is_copied_as_it_is_shown_with_and_without_the_clipboard_of_the_b
     assert browser.run("return document.querySelectorAll('textarea').length") == 0
 
 
+def test_steps_are_a_timeline_whose_failed_ones_are_open(opened):
+    browser = opened("steps")
+    inside = "#case [data-section=steps]"
+
+    assert browser.text(f"{inside} .about-steps").splitlines()[0] == "5 steps, 1 query, 1 failed query, 1.500 s"
+    assert browser.texts(f"{inside} .chip") == ["message", "tool", "query", "tool", "tool"]
+    assert browser.texts(f"{inside} .step-name") == ["assistant", "list_tables", "", "look", "ping"]
+    assert browser.run(f"return document.querySelectorAll('{inside} .took rect').length") == 2
+    assert browser.texts(f"{inside} li:has(details[open]) .fault") == ["no such column: <b>a</b>"]
+    assert browser.texts(f"{inside} li:has(details[open]) pre") == ["SELECT a FROM t"]
+    assert "31 rows" in browser.text(f"{inside} li:nth-child(2) summary")
+    assert browser.run(f"return document.querySelector('{inside} li:nth-child(5) details')") is None
+
+    browser.run(f"document.querySelector('{inside} .about-steps button').click()")
+
+    assert browser.texts(f"{inside} .said") == ["<b>Which</b> tables\nare there?"]
+    assert browser.texts(f"{inside} li:nth-child(2) td") == ["bike", "12", "NULL", "1.0"]
+    assert browser.texts(f"{inside} li:nth-child(2) .more") == ["… 29 more rows"]
+    assert browser.texts(f"{inside} li:nth-child(4) pre") == ['{\n  "n": 1152921504606846976\n}', "[\n  1.0,\n  {}\n]"]
+    assert browser.texts(f"{inside} li:nth-child(4) dd") == ["7"]
+
+
 def test_what_was_predicted_before_stands_beside_what_is_predicted_now(opened):
     browser = opened("regressed")
 
@@ -474,7 +521,7 @@ def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, op
     assert not browser.run("return document.getElementById('case').open")
 
 
-@pytest.mark.parametrize("id_", ["rows", "trials", "members", "selection", "terms", "regressed", "timeout"])
+@pytest.mark.parametrize("id_", ["rows", "trials", "steps", "members", "selection", "terms", "regressed", "timeout"])
 def test_axe_finds_no_fault_in_the_case_in_light_or_dark(axe, opened, id_):
     browser = opened(id_)
 

@@ -4,7 +4,7 @@ from report_maker import make_report
 from samples import HEAD
 
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.text.escaping import escape_invisible
+from pytest_queryeval.text.formatting import escape_invisible
 
 
 def opened_case(browser, written, name, **changes):

@@ -7,7 +7,7 @@ from typing import Any
 
 from reference_records import Records
 
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.suites import load_cases
 

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from reference_records import Records
 
-from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.core.table import Selection, Term
+from pytest_queryeval.documents.document import File, parse_json
 from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall, precision, recall
 from pytest_queryeval.features.sdmx.reading import read_selection

@@ -11,7 +11,7 @@ import pytest
 from reference_records import Records
 
 from pytest_queryeval.core.errors import QueryEvalWarning
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx.checks import violations
 from pytest_queryeval.features.sdmx.data_query import read_data_query

@@ -12,7 +12,7 @@ from samples import make_case
 
 from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 

@@ -11,13 +11,17 @@ import pytest
 from reference_records import Records
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
-from pytest_queryeval.languages.sql.match import exact_match, partial_match
+from pytest_queryeval.languages.sql.match import (
+    ScoredPair,
+    comparable_view,
+    exact_match,
+    partial_match,
+    spider_table,
+    table_lines,
+)
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.published.grammar import published_view
-from pytest_queryeval.languages.sql.published.match import comparable_view
-from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
-from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
-from pytest_queryeval.languages.sql.trees.features import tree_features
+from pytest_queryeval.languages.sql.rewriting import tree_features
+from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError, published_view
 from pytest_queryeval.languages.sql.view import FEATURES, hardness
 
 Pair: TypeAlias = dict[str, Any]

@@ -67,6 +67,16 @@ def test_a_command_of_a_feature_that_is_not_installed_is_named_with_it():
     assert done.stderr == "command 'compare' needs the feature history, which is not installed\n"
 
 
+def test_an_export_target_of_a_feature_that_is_not_installed_is_named_with_it(tmp_path):
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps(report_of([])), encoding="utf-8")
+
+    done = run_without(["mlflow"], COMMAND, "export", str(report), "--to", "mlflow:http://localhost:5000")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "export target 'mlflow' needs the feature mlflow, which is not installed\n"
+
+
 def test_the_other_commands_are_there():
     done = run_without(FEATURES, COMMAND, "schema", "suite")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 from singers import GOLD, INVALID, WRONG, case, unpredicted
@@ -373,7 +375,10 @@ def test_another_state_of_the_database_is_named(pytester, suite, earlier, run_an
     run = run_and_parse(BASELINE)
 
     assert changes(same) == {}
-    assert changes(run) == {"another source, or another state of it": ["a", "b"]}
+    assert changes(run) == {
+        "gold's answer changed": ["a", "b"],
+        "another source, or another state of it": ["a", "b"],
+    }
 
 
 @pytest.mark.feature("database_servers")
@@ -417,7 +422,44 @@ def test_what_a_case_asks_for_tells_no_secret_and_no_folder_of_this_machine(pyte
     fingerprint = run.case("a")["fingerprint"]
     assert str(pytester.path) not in json.dumps(fingerprint)
     settings = {"answers", "context", "thresholds", "on_miss", "trials", "trials_rule", "limits", "compare", "options"}
-    assert set(fingerprint) == settings | {"golds", "metrics", "schemas", "source"}
+    assert set(fingerprint) == settings | {"golds", "gold_answers", "metrics", "schemas", "source"}
+
+
+@pytest.mark.feature("ci", "page")
+def test_golds_whose_answers_changed_with_the_data_are_told_apart_from_changes_of_the_system(
+    suite, write, earlier, run_and_parse
+):
+    """As in a database without a fingerprint: its script is the same, and what it inserts is not."""
+    now = "CREATE TABLE clock (n); INSERT INTO clock VALUES (abs(random() % 1000000000));"
+    cases = [case(f"c{n}", f"SELECT n + {n} FROM clock", gold=f"SELECT n + {n} FROM clock") for n in range(12)]
+    same = case("same", "SELECT 1", gold="SELECT 1")
+    failed = case("failed", "SELECT 1", gold="SELECT nonsense")
+    suite(*cases, same, failed, source={"sqlite": {"script": "clock.sql"}})
+    write("clock.sql", now)
+    earlier()
+
+    run = run_and_parse(BASELINE, "--queryeval-report=report.md", "--queryeval-report=report.html")
+
+    assert changes(run) == {"gold's answer changed": [f"c{n}" for n in range(12)]}
+    sentence = "changed besides the system: gold's answer changed in 12 cases: "
+    assert sentence in " ".join(run.text.split())
+    for name in ("report.md", "report.html"):
+        shown = html.unescape(Path(name).read_text(encoding="utf-8")).replace("`", "")
+        assert "gold's answer changed in 12 cases" in shown, name
+    digests = {one["id"]: one["fingerprint"]["gold_answers"] for one in run.report["cases"]}
+    assert digests["failed"] is None
+    assert len({*digests.values()}) == 14
+
+
+@pytest.mark.feature("recording")
+def test_digests_of_golds_are_those_of_a_recording(suite, run_and_parse):
+    suite(case("a"), case("b", gold="SELECT name, age / 3.0 FROM singer ORDER BY age"))
+    recorded = run_and_parse("--queryeval-record=recorded").report["cases"]
+    replayed = run_and_parse("--queryeval-replay=recorded").report["cases"]
+
+    digests = [[one["fingerprint"]["gold_answers"] for one in cases] for cases in (recorded, replayed)]
+    assert digests[0] == digests[1]
+    assert None not in digests[0]
 
 
 def test_a_case_without_a_fingerprint_is_compared_as_far_as_it_goes(pytester, suite, earlier, run_and_parse):

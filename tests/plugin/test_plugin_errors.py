@@ -201,10 +201,10 @@ def test_a_predictors_module_that_skips_is_an_error_of_each_case(suite, write, r
 
 @pytest.mark.feature("sparql_endpoint")
 def test_cases_after_one_that_occupied_the_server_end_at_once_and_name_it(write, run, monkeypatch):
-    from pytest_queryeval.engines import remote_source
+    from pytest_queryeval.engines import bases
 
-    monkeypatch.setattr(remote_source, "PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(remote_source, "FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(bases, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(bases, "FIRST_PAUSE_SECONDS", 0.05)
     is_occupied = False
 
     def behave(exchange):

@@ -192,7 +192,7 @@ def test_gates_of_a_folder_that_lacks_an_extra_are_missed_and_its_files_are_not_
     suite(case("a"))
     suite(case("b"), name="sub/b.queryeval.yaml")
     run("--queryeval-report=base.json")
-    monkeypatch.setattr("pytest_queryeval.suites.requirements._is_installed", lambda name: False)
+    monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: False)
 
     lacking = run_and_parse("--queryeval-baseline=base.json")
 

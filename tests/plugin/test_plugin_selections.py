@@ -183,7 +183,7 @@ def test_file_that_lacks_an_extra_leaves_nothing_out(suite, write, run_and_parse
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
     suite(case("a"))
     suite(case("b"), name="b.queryeval.yaml", requires="duckdb")
-    monkeypatch.setattr("pytest_queryeval.suites.requirements._is_installed", lambda name: False)
+    monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: False)
 
     whole, part = run_and_parse(), run_and_parse("a.queryeval.yaml")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.suites import requirements
+from pytest_queryeval.suites import variables
 
 EXAMPLE = Path(__file__).parents[2] / "example_suite"
 SUITE = """
@@ -104,7 +104,7 @@ def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pyteste
 
 @pytest.fixture
 def without_the_extra(monkeypatch):
-    monkeypatch.setattr(requirements, "_is_installed", lambda name: name != "sentence-transformers")
+    monkeypatch.setattr(variables, "_is_installed", lambda name: name != "sentence-transformers")
 
 
 @pytest.mark.feature("json")

@@ -194,6 +194,10 @@ def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run):
         ([], f"metric 'r_ves' (a.queryeval.yaml:{FIRST_LINE}) cannot be measured with -n: workers spoil each other's"),
         (["a.queryeval.yaml::b", "--queryeval-threshold=ves=0.1"], "metric 'ves' (a.queryeval.yaml:*) cannot be"),
         (["a.queryeval.yaml::b", "--queryeval-stop=decided"], "--queryeval-stop: only one process can decide after"),
+        (
+            ["a.queryeval.yaml::b", "--queryeval-spend=cost=5"],
+            "--queryeval-spend: only one process can add up what all",
+        ),
         (["a.queryeval.yaml::b", "--queryeval-threshold=json_equal=1"], "--queryeval-threshold: no case of kind sql"),
         (["p.queryeval.yaml"], "the predictor 'command' of p.queryeval.yaml:* takes 1 call at once, and -n 2 would *"),
     ],

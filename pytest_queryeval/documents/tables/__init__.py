@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.shapes import Shape
 from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.tables.rows import Row, Table, TableFile, TableSettingError
+from pytest_queryeval.documents.tables.rows import Row, Table, TableFile, TableSettingError, open_separated
 
 __all__ = [
     "DELIMITER",
@@ -82,8 +82,6 @@ def open_table(
 
             opened = open_parquet(file)
         else:
-            from pytest_queryeval.documents.tables.separated import open_separated
-
             separator = delimiter or _DELIMITERS[suffix]
             opened = open_separated(file, separator, number_lines=number_lines, header_row=header_row)
     except ModuleNotFoundError as error:

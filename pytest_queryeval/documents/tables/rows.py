@@ -1,18 +1,22 @@
-"""Rows of a table, whose places are sheets, rows and headers."""
+"""Rows of a table, whose places are sheets, rows and headers; the reader of CSV files and the like."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 MAX_TABLE_BYTES = 256 * MEBIBYTE
 MAX_CELL_CHARACTERS = 4 * MEBIBYTE
@@ -26,6 +30,7 @@ NumberedRows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 CellText: TypeAlias = Callable[[Any], str]
 # Returns the cells of a row, by its number, as many as the header has; raises `CaseError` if they do not fit.
 FitRow: TypeAlias = Callable[[int, Sequence[Any], int], Sequence[Any]]
+_ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +207,48 @@ def value_text(value: Any) -> str:
 
 def _is_blank(cell: object) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+@contextmanager
+def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row: int | None) -> Iterator[Table]:
+    """Open a file of rows whose cells are separated by `delimiter`."""
+    table_file = TableFile(file.path, file.shown, numbers_lines=number_lines)
+    with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
+        lines = csv.reader(stream, delimiter=delimiter, strict=True)
+        yield table_of(table_file, _numbered_rows(lines, table_file), str, header_row, partial(_fit, table_file))
+
+
+def _numbered_rows(lines: Any, file: TableFile) -> NumberedRows:
+    number, next_line = 0, 1
+    for last_line, cells in _rows(lines, file):
+        number = next_line if file.numbers_lines else number + 1
+        next_line = last_line + 1
+        if any(map(str.strip, cells)):
+            yield number, cells
+
+
+def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:
+    """Return the cells; raise `CaseError` if they are fewer than the header has, or more."""
+    if len(cells) < width or any(cells[width:]):
+        counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
+        raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
+    return cells
+
+
+def _rows(lines: Any, file: TableFile) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows with the lines that they end on."""
+    while True:
+        # The limit, 131,072 characters by default, holds for the whole process.
+        before = csv.field_size_limit(MAX_CELL_CHARACTERS)
+        try:
+            some = [(lines.line_num, cells) for cells in islice(lines, _ROWS_AT_ONCE)]
+        except UnicodeDecodeError:
+            File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
+            raise
+        except csv.Error as error:
+            raise replace(file, numbers_lines=True).problem(str(error), lines.line_num) from error
+        finally:
+            csv.field_size_limit(before)
+        yield from some
+        if not some:
+            return

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
-from pytest_queryeval.core.run_metrics import RunMetric
-from pytest_queryeval.results.answer_verdict import answer_passes
+from pytest_queryeval.core.metric import RunMetric
+from pytest_queryeval.results.verdict import answer_passes
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
 # One trial of a case, or the case itself if it has only one.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.results.answer_verdict import answer_passes
 from pytest_queryeval.results.audit_file import DrawnPrediction, prediction_digest, prediction_of
 from pytest_queryeval.results.baseline.difference import MET
 from pytest_queryeval.results.case_json import is_whole
+from pytest_queryeval.results.verdict import answer_passes
 
 IN_DOUBT = "passed in doubt"
 STRATA = {True: "passed", False: "missed"}

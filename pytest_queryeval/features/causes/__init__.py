@@ -9,7 +9,7 @@ from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits, SharedPa
 from pytest_queryeval.core.model import Case, Execution
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes.failed import Repair
+from pytest_queryeval.features.causes.repair import Repair
 
 
 class Correction(NamedTuple):
@@ -52,5 +52,5 @@ EDITS: Registry[EditFinder] = Registry(
     "kind with edits",
     group="pytest_queryeval.edits",
     used_by_workers=True,
-    members={"sql": f"{__name__}.sql.sql_edits:find_edits", "sparql": f"{__name__}.sparql.sparql_edits:find_edits"},
+    members={"sql": f"{__name__}.sql.edits:find_edits", "sparql": f"{__name__}.sparql.edits:find_edits"},
 )

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from itertools import combinations, islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from pytest_queryeval.comparison.budget import shared_budget
+from pytest_queryeval.comparison.bounds import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.cause import MAX_EDITS, NO_EFFECT, Cause, CauseLabel, CausingEdit, QueryEdits, SharedPatterns
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.core.model import Answer, Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
+from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.causes import EDITS, Correction, Edits
-from pytest_queryeval.features.causes.failed import Repair
-from pytest_queryeval.features.causes.translated_gold import with_translated_gold
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 # For each case: counts, so that reports do not depend on the machine.
 MAX_EXECUTIONS = 50
@@ -31,23 +30,13 @@ MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_REPAIRS = 12  # of a query that its engine refused
-MAX_EXTENSIONS = 8  # edits that are tried with those that are enough on the source only
+MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on the source only
 DECIDING_METRIC = "execution_accuracy"
-Score: TypeAlias = Callable[[Execution], float | None]
 MESSAGE_CHARACTERS = 200
-_OF_QUERIES = ("set-operation", "nesting")  # edits that leave out what failed, with much else
+_OF_QUERIES = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
 THEN_EQUAL = "; with that, the answers are equal"
-
-
-class _Repaired(NamedTuple):
-    """The predicted query after some edits, which is right on the source."""
-
-    numbers: Sequence[int]
-    """Of the edits."""
-    query: str
-    answer: Answer | None
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
@@ -71,20 +60,21 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
     The cause of a failure, and of an answer that is not a table, follows from it; a query that its engine refused is
     repaired where one change makes it run. That of a wrong answer is the first combination of edits after which the
     query, run on the same source under the same limits, has gold's answer; unless `cause_mode` is full, all queries run
-    for CAUSE_SECONDS together. Terms that the source does not have are replaced first. Without such a combination it is
-    the unknown terms of a query that finds nothing, else what the patterns of two SPARQL queries share. Raise
-    `SourceError` if a recording is replayed that does not have the cause, and if it cannot be recorded.
+    for CAUSE_SECONDS together. Raise `SourceError` if a recording is replayed that does not have the cause, and if it
+    cannot be recorded.
     """
     case, trial = result.case, result.shown
-    if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC):
+    source = case.settings.source
+    if session.cause_mode == "off" or trial.scores.get(DECIDING_METRIC) or (source is not None and source.writes):
         return None
-    if case.settings.gold_source is not None and _has_search(case, trial, session):
-        case, trial = with_translated_gold(case, trial, session)
+    has_search = _has_search(case, trial, session)
+    if case.settings.gold_source is not None and has_search:
+        case, trial = _with_translated_gold(case, trial, session)
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.settings.kind]
     if predicted.error is not None:
         label, message = kind.failure_label(predicted.error), one_line(predicted.error.message, MESSAGE_CHARACTERS)
         failure = Cause(edits=(CausingEdit(label=label, clause="", change=message),))
-        if predicted.error.kind == "invalid" and gold.query and predicted.query and _has_search(case, trial, session):
+        if predicted.error.kind == "invalid" and gold.query and predicted.query and has_search:
             with suppress(SourceError):  # a recording may know the failure only
                 repaired = _recorded(case, trial, gold.query, predicted.query, session)
                 return repaired if isinstance(repaired, Cause) else failure
@@ -93,7 +83,7 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
         return None
     if not kind.has_queries:
         return kind.difference_cause(gold.answer, predicted.answer)
-    if gold.query is None or predicted.query is None or not _has_search(case, trial, session):
+    if gold.query is None or predicted.query is None or not has_search:
         return None
     return _recorded(case, trial, gold.query, predicted.query, session)
 
@@ -104,6 +94,42 @@ def _has_search(case: Case, trial: Trial, session: Session) -> bool:
     if source is None or case.settings.kind not in EDITS or trial.scores.get(DECIDING_METRIC, 0.0) != 0.0:
         return False
     return session.cause_mode == "full" or bool(ENGINES[source.engine].fingerprint.files(source))
+
+
+def _with_translated_gold(case: Case, trial: Trial, session: Session) -> tuple[Case, Trial]:
+    """Return a case and its trial as if gold, translated, had run on the source of the prediction.
+
+    Where gold has no translation that gives its answer there, the trial has a gold without a query, to which no edits
+    lead. Raise `SourceError` if the source cannot be queried, unless the prediction failed: that is a cause by itself.
+    """
+    try:
+        gold = _translated_gold(case, trial, session)
+    except SourceError:
+        if trial.predicted.error is None:
+            raise
+        gold = None
+    if gold is None:
+        return case, replace(trial, gold=replace(trial.gold, query=None))
+    settings = replace(case.settings, gold_source=None, gold_dialect="")
+    golds = (QueryOrAnswer(query=gold.query),)
+    return replace(case, golds=golds, settings=settings), replace(trial, gold=gold, gold_index=0)
+
+
+def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | None:
+    """Run gold, translated, on the source of the prediction; None if that does not give gold's answer."""
+    gold = session.execute_cached(case.golds[trial.gold_index], case.on_gold_source)
+    if gold.query is None or gold.answer is None:
+        return None
+    try:
+        query = KINDS[case.settings.kind].translate(gold.query, case.settings.gold_dialect, case.settings.dialect)
+    except ValueError:
+        return None
+    translation = QueryOrAnswer(query=query)
+    execution = session.execute_cached(translation, case, is_derived=True)
+    if execution.answer is None:
+        return None
+    prediction = Prediction(content=translation, predictor="translation")
+    return execution if Scoring(case, gold, execution, prediction, session).value(DECIDING_METRIC) == 1.0 else None
 
 
 def _recorded(
@@ -117,276 +143,236 @@ def _recorded(
     cause: Cause | SharedPatterns | None = None
     seconds = CAUSE_SECONDS if session.cause_mode == "auto" else None
     with shared_budget(), session.analysis(seconds), suppress(SourceError):
-        if trial.predicted.error is None:
-            cause = _repaired(case, trial, gold_query, predicted_query, session)
-        else:
-            cause = _repaired_failure(case, trial, gold_query, predicted_query, session)
+        gold = session.execute_cached(case.golds[trial.gold_index], case)
+        cause = _Search(case, trial, gold, session).cause()
     if recording is not None:
         recording.save_cause(gold_query, predicted_query, case, cause)
     return cause
 
 
-def _repaired_failure(
-    case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
-) -> Cause | None:
-    """Return the change after which a query that its engine refused has gold's answer, or at least runs.
+class _Repaired(NamedTuple):
+    """The predicted query after some edits, which is right on the source."""
 
-    That is a repair of the query alone, else an edit that leads to gold, else a repair with such an edit. A change that
-    only makes it run is a cause without a repaired query.
-    """
-    failure, gold = trial.predicted.error, session.execute_cached(case.golds[trial.gold_index], case)
-    if failure is None or gold.answer is None:
-        return None
-    label, score = KINDS[case.settings.kind].failure_label(failure), _score(case, trial, gold, session)
-    differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
-    cause, running = _repair(case, gold_query, differences, label, score, session)
-    if cause is not None:
-        return cause
-    alone = differences._replace(most_untested=0, is_extended=False)
-    for edits in differences.groups:
-        for cause in _causes(edits, alone, case, gold, score, session, most=1):
-            if cause.edits[0].label not in _OF_QUERIES:
-                return replace(cause, edits=(replace(cause.edits[0], label=label),))
-    if running is None:
-        return None
-    edit, execution = running
-    repaired_trial = replace(trial, predicted=execution, scores={})
-    further = _repaired(case, repaired_trial, gold_query, execution.query or "", session)
-    further_edits = further.edits if isinstance(further, Cause) else ()
-    if isinstance(further, Cause) and further.repaired_query is not None and len(further_edits) < MAX_EDITS:
-        return replace(further, edits=(edit, *further_edits))
-    unknown_terms = [term for term in further_edits if term.label == "unknown-term"]
-    return Cause(edits=(replace(edit, change=f"{edit.change}{STILL_WRONG}"), *unknown_terms)[:MAX_EDITS])
+    numbers: Sequence[int]
+    """Of the edits."""
+    query: str
+    answer: Answer | None
 
 
-def _repair(
-    case: Case, gold_query: str, differences: Edits, label: CauseLabel, score: Score, session: Session
-) -> tuple[Cause | None, tuple[CausingEdit, Execution] | None]:
-    """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
+class _Search:
+    """The search for what is wrong with the prediction of a trial, on its source and on small databases."""
 
-    One that has it on small databases, too, comes before one that has it on the source only.
-    """
-    running: tuple[CausingEdit, Execution] | None = None
-    untested: Cause | None = None
-    for edit, execution in _running_repairs(differences.repairs, case, label, session):
-        running = running or (edit, execution)
-        if score(execution) != 1.0:
-            continue
-        is_tested = _answers_as_gold(case, gold_query, execution.query or "", session, differences)
-        cause = Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
-        if is_tested is not False:
-            return cause, running
-        untested = untested or cause
-    return untested, running
+    def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session) -> None:
+        self._case, self._trial, self._gold, self._session = case, trial, gold, session
 
+    @cached_property
+    def _differences(self) -> Edits:
+        """The edits that lead to gold."""
+        return EDITS[self._case.settings.kind](self._trial.predicted, self._gold, self._case, self._session)
 
-def _running_repairs(
-    repairs: Iterable[Repair], case: Case, label: CauseLabel, session: Session
-) -> Iterator[tuple[CausingEdit, Execution]]:
-    """Yield the repairs of a failed prediction that run, with what they answer."""
-    for repair in islice(repairs, MAX_REPAIRS):
-        execution = session.execute_cached(QueryOrAnswer(query=repair.query), case, is_derived=True)
-        if execution.error is None:
-            yield CausingEdit(label=label, clause=repair.clause, change=repair.change), execution
-        elif execution.error.kind == "timeout":
-            break
+    @cached_property
+    def _limited_case(self) -> Case:
+        """The case with the limit of repaired queries, whose answers have as many rows as gold's."""
+        settings, row_count = self._case.settings, _row_count(self._gold)
+        if settings.policy.duplicates != "count" or row_count is None:
+            return self._case
+        return replace(self._case, settings=replace(settings, max_rows=min(settings.max_rows, row_count + 1)))
 
+    def cause(self) -> Cause | SharedPatterns | None:
+        """Return why the prediction is wrong; None if it is right, and if nothing is known."""
+        failure = self._trial.predicted.error
+        if self._gold.answer is None:  # it is no longer cached, and takes longer than a cause may
+            return None
+        if failure is not None:
+            return self._cause_of_failure(KINDS[self._case.settings.kind].failure_label(failure))
+        if DECIDING_METRIC not in self._trial.scores and self.score(self._trial.predicted) != 0.0:
+            return None
+        if self._differences.correction is not None:
+            return self._cause_beside_gold(self._differences.correction)
+        causes = (next(self._causes(edits), None) for edits in self._differences.groups)
+        return next(filter(None, causes), None) or self._differences.fallback()
 
-def _repaired(
-    case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
-) -> Cause | SharedPatterns | None:
-    gold = session.execute_cached(case.golds[trial.gold_index], case)
-    if gold.answer is None:  # it is no longer cached, and takes longer than a cause may
-        return None
-    score = _score(case, trial, gold, session)
-    if DECIDING_METRIC not in trial.scores and score(trial.predicted) != 0.0:
-        return None
-    differences = EDITS[case.settings.kind](trial.predicted, gold, case, session)
-    correction = differences.correction
-    if correction is not None:
-        return _cause_beside_gold(correction, case, trial, predicted_query, session)
-    causes = (next(_causes(edits, differences, case, gold, score, session), None) for edits in differences.groups)
-    return next(filter(None, causes), None) or differences.fallback()
+    def score(self, execution: Execution) -> float | None:
+        """Return the score of an execution in the place of the prediction's."""
+        if self._case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(self._gold):
+            return 0.0
+        scoring = Scoring(self._case, self._gold, execution, self._trial.prediction, self._session)
+        return scoring.value(DECIDING_METRIC)
 
+    def _run(self, query: str, case: Case) -> Execution:
+        return self._session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
 
-def _cause_beside_gold(
-    correction: Correction, case: Case, trial: Trial, predicted_query: str, session: Session
-) -> Cause:
-    """Return what is wrong with gold, and the edits that lead from predicted to the query that gold should be."""
-    corrected_case = replace(case, golds=(QueryOrAnswer(query=correction.query),))
-    corrected_trial = replace(trial, gold_index=0, scores={})
-    score = _score(case, trial, session.execute_cached(corrected_case.golds[0], case, is_derived=True), session)
-    if score(trial.predicted) == 1.0:
-        return Cause(edits=(replace(correction.edit, change=f"{correction.edit.change}{THEN_EQUAL}"),))
-    further = _repaired(corrected_case, corrected_trial, correction.query, predicted_query, session)
-    if isinstance(further, Cause):
-        return Cause(edits=(correction.edit, *further.edits))
-    return Cause(edits=(replace(correction.edit, change=f"{correction.edit.change}{STILL_DIFFERENT}"),))
+    def _answers_as_gold(self, query: str) -> bool | None:
+        """Return whether a query answers as gold does on small databases, too; None if none can be made."""
+        is_tested = None
+        for name in COUNTEREXAMPLE_SEARCHES.available():
+            refute, gold_query = COUNTEREXAMPLE_SEARCHES[name].refute, self._gold.query or ""
+            with suppress(SourceError):
+                if refute(self._case, gold_query, query, self._session, self._differences.databases):
+                    return False
+                is_tested = True
+        return is_tested
 
+    def _cause_of_failure(self, label: CauseLabel) -> Cause | None:
+        """Return the change after which a query that its engine refused has gold's answer, or at least runs.
 
-def _causes(
-    edits: QueryEdits,
-    differences: Edits,
-    case: Case,
-    gold: Execution,
-    score: Score,
-    session: Session,
-    *,
-    most: int = MAX_EDITS,
-) -> Iterator[Cause]:
-    """Yield the combinations of at most so many edits after which the query has gold's answer wherever it is run.
+        That is a repair of the query alone, else an edit that leads to gold, else a repair with such an edit. A change
+        that only makes it run is a cause without a repaired query.
+        """
+        cause, running = self._repair(label)
+        if cause is not None:
+            return cause
+        for edits in self._differences.groups:
+            for cause in self._causes(edits, most=1):
+                if cause.edits[0].label not in _OF_QUERIES:
+                    return replace(cause, edits=(replace(cause.edits[0], label=label),))
+        if running is None:
+            return None
+        edit, execution = running
+        repaired_trial = replace(self._trial, predicted=execution, scores={})
+        further = _Search(self._case, repaired_trial, self._gold, self._session).cause()
+        further_edits = further.edits if isinstance(further, Cause) else ()
+        if isinstance(further, Cause) and further.repaired_query is not None and len(further_edits) < MAX_EDITS:
+            return replace(further, edits=(edit, *further_edits))
+        unknown_terms = [term for term in further_edits if term.label == "unknown-term"]
+        return Cause(edits=(replace(edit, change=f"{edit.change}{STILL_WRONG}"), *unknown_terms)[:MAX_EDITS])
 
-    Edits after which the answer is the same on the source come before those that are there for the small databases, one
-    more than `most` where edits are extended. Where small databases refute all combinations, the first of at most
-    `most_untested` edits that is right on the source is yielded. It also comes before several edits of which one
-    exchanges a whole query.
-    """
-    sufficient, extended = list[_Repaired](), deque[Sequence[int]]()
-    untested: Cause | None = None
-    is_telling, has_cause = differences.most_untested > 0, False
-    limited_case = _limited(case, gold)
+    def _repair(self, label: CauseLabel) -> tuple[Cause | None, tuple[CausingEdit, Execution] | None]:
+        """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
 
-    def is_gold(repaired: _Repaired) -> bool | None:
-        if edits.reach_gold(repaired.numbers):
-            return True
-        return _answers_as_gold(case, gold.query or "", repaired.query, session, differences)
+        One that has it on small databases, too, comes before one that has it on the source only.
+        """
+        running: tuple[CausingEdit, Execution] | None = None
+        untested: Cause | None = None
+        for repair in islice(self._differences.repairs, MAX_REPAIRS):
+            execution = self._run(repair.query, self._case)
+            if execution.error is not None:
+                if execution.error.kind == "timeout":
+                    break
+                continue
+            edit = CausingEdit(label=label, clause=repair.clause, change=repair.change)
+            running = running or (edit, execution)
+            if self.score(execution) == 1.0:
+                is_tested = self._answers_as_gold(execution.query or "")
+                cause = Cause(edits=(edit,), repaired_query=execution.query, is_tested=bool(is_tested))
+                if is_tested is not False:
+                    return cause, running
+                untested = untested or cause
+        return untested, running
 
-    for repaired in _repairs(edits, limited_case, score, session, most, extended):
-        numbers, is_tested = repaired.numbers, is_gold(repaired)
-        if is_tested is False:
-            sufficient.append(repaired)
-            if untested is None and len(numbers) <= differences.most_untested and not _exchange_queries(edits, numbers):
-                untested = Cause(edits=tuple(edits.edits[number] for number in numbers), repaired_query=repaired.query)
-            if differences.is_extended and len(numbers) <= most < len(edits.edits):
-                further_edits = (number for number in range(len(edits.edits)) if number not in numbers)
-                extended += (sorted((*numbers, number)) for number in islice(further_edits, MAX_EXTENSIONS))
-        elif untested is None or len(numbers) == 1 or not _exchange_queries(edits, numbers):
-            if differences.is_extended:
-                fewer = _with_fewer(edits, numbers, sufficient, limited_case, score, session)
-                repaired = next((part for part in fewer if is_gold(part) is not False), repaired)
-            causing_edits = _with_effect_first(edits, repaired, sufficient, case, is_telling=is_telling)
-            has_cause = True
-            yield Cause(edits=causing_edits, repaired_query=repaired.query, is_tested=bool(is_tested))
-    if untested is not None and not has_cause:
-        yield untested
+    def _cause_beside_gold(self, correction: Correction) -> Cause:
+        """Return what is wrong with gold, and the edits that lead from predicted to the query that gold should be."""
+        gold = self._run(correction.query, self._case)
+        case = replace(self._case, golds=(QueryOrAnswer(query=correction.query),))
+        search = _Search(case, replace(self._trial, gold_index=0, scores={}), gold, self._session)
+        is_right = search.score(self._trial.predicted) == 1.0
+        further = None if is_right else search.cause()
+        if isinstance(further, Cause):
+            return Cause(edits=(correction.edit, *further.edits))
+        remark = THEN_EQUAL if is_right else STILL_DIFFERENT
+        return Cause(edits=(replace(correction.edit, change=f"{correction.edit.change}{remark}"),))
 
+    def _causes(self, edits: QueryEdits, *, most: int = MAX_EDITS) -> Iterator[Cause]:
+        """Yield a cause for each combination of at most `most` edits after which the query answers as gold everywhere.
 
-def _exchange_queries(edits: QueryEdits, numbers: Iterable[int]) -> bool:
-    return any(edits.edits[number].label in _OF_QUERIES for number in numbers)
+        Edits that only the small databases need come last; there may be one more than `most` if edits are extended. If
+        small databases refute all combinations, the first one of at most `most_untested` edits that is right on the
+        source is yielded. It is also preferred to several edits of which one replaces a whole query.
+        """
+        most_untested, is_extended = self._differences.most_untested, self._differences.is_extended
+        sufficient, extended = list[_Repaired](), deque[Sequence[int]]()
+        untested: Cause | None = None
 
+        def is_gold(repaired: _Repaired) -> bool | None:
+            return edits.reach_gold(repaired.numbers) or self._answers_as_gold(repaired.query)
 
-def _with_effect_first(
-    edits: QueryEdits, repaired: _Repaired, sufficient: Iterable[_Repaired], case: Case, *, is_telling: bool
-) -> tuple[CausingEdit, ...]:
-    """Return the edits of a cause, at the end, and marked, those without which the answer is the same on the source.
+        for repaired in self._right_on_source(edits, most, extended):
+            numbers, is_tested = repaired.numbers, is_gold(repaired)
+            exchanges_query = any(edits.edits[number].label in _OF_QUERIES for number in numbers)
+            if is_tested is False:
+                sufficient.append(repaired)
+                if untested is None and len(numbers) <= most_untested and not exchanges_query:
+                    causing_edits = tuple(edits.edits[number] for number in numbers)
+                    untested = Cause(edits=causing_edits, repaired_query=repaired.query)
+                if is_extended and len(numbers) <= most < len(edits.edits):
+                    further_numbers = (number for number in range(len(edits.edits)) if number not in numbers)
+                    extended += (sorted((*numbers, number)) for number in islice(further_numbers, MAX_EXTENSIONS))
+            elif untested is None or len(numbers) == 1 or not exchanges_query:
+                if is_extended:
+                    fewer = self._with_fewer(edits, numbers, sufficient)
+                    repaired = next((part for part in fewer if is_gold(part) is not False), repaired)
+                causing_edits = self._with_effect_first(edits, repaired, sufficient)
+                yield Cause(edits=causing_edits, repaired_query=repaired.query, is_tested=bool(is_tested))
+        if untested is not None:
+            yield untested
 
-    A set operation has an effect, even if a short answer hides it.
-    """
-    numbers = needed = repaired.numbers
-    for part in sufficient:
-        labels = {edits.edits[number].label for number in numbers if number not in part.numbers}
-        is_part = {*part.numbers} < {*numbers} and (is_telling or "set-operation" not in labels)
-        # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
-        if is_part and _are_equal(part, repaired, case):
-            needed = part.numbers
-            break
-    marked = [_without_effect(edits.edits[number]) for number in numbers if number not in needed]
-    return (*(edits.edits[number] for number in needed), *marked)
+    def _with_effect_first(
+        self, edits: QueryEdits, repaired: _Repaired, sufficient: Sequence[_Repaired]
+    ) -> tuple[CausingEdit, ...]:
+        """Return the edits of a cause; at the end, and marked, those without which the source gives the same answer.
 
-
-def _are_equal(part: _Repaired, repaired: _Repaired, case: Case) -> bool:
-    """Return whether two repaired queries have the same answer on the source."""
-    if not isinstance(part.answer, Table) or not isinstance(repaired.answer, Table):
-        return True
-    return equal_tables(repaired.answer, part.answer, case.settings.policy)
-
-
-def _with_fewer(
-    edits: QueryEdits,
-    numbers: Sequence[int],
-    refuted: Iterable[_Repaired],
-    case: Case,
-    score: Score,
-    session: Session,
-) -> Iterator[_Repaired]:
-    """Yield what is right on the source with one of these edits less, but for what was refuted."""
-    for fewer in combinations(numbers, len(numbers) - 1) if len(numbers) > 1 else ():
-        query = None if any({*part.numbers} == {*fewer} for part in refuted) else edits.applied(fewer)
-        if query is not None:
-            execution = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
-            if execution.error is None and score(execution) == 1.0:
-                yield _Repaired(fewer, query, execution.answer)
-
-
-def _without_effect(edit: CausingEdit) -> CausingEdit:
-    return replace(edit, change=f"{edit.change}{NO_EFFECT}")
-
-
-def _repairs(
-    edits: QueryEdits, case: Case, score: Score, session: Session, most: int, first: deque[Sequence[int]]
-) -> Iterator[_Repaired]:
-    """Yield the combinations of at most so many edits after which the query is right on the source.
-
-    Combinations that the caller adds to `first` are tried before all others.
-    """
-    tried: set[str] = set()
-    cells = 0
-    for numbers in islice(_in_turn(edits, most, first), MAX_COMBINATIONS):
-        query = edits.applied(numbers)
-        if query is None or query in tried:
-            continue
-        if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
-            break
-        tried.add(query)
-        execution = session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
-        cells += _cell_count(execution)
-        if execution.error is not None:
-            if execution.error.kind == "timeout":
+        A set operation has an effect, even if a short answer hides it.
+        """
+        numbers = needed = repaired.numbers
+        for part in sufficient:
+            labels = {edits.edits[number].label for number in numbers if number not in part.numbers}
+            hides_no_operation = self._differences.most_untested > 0 or "set-operation" not in labels
+            # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
+            if {*part.numbers} < {*numbers} and hides_no_operation and self._are_equal(part.answer, repaired.answer):
+                needed = part.numbers
                 break
-        elif score(execution) == 1.0:
-            yield _Repaired(numbers, query, execution.answer)
+        further = [edits.edits[number] for number in numbers if number not in needed]
+        marked = (replace(edit, change=f"{edit.change}{NO_EFFECT}") for edit in further)
+        return (*(edits.edits[number] for number in needed), *marked)
+
+    def _are_equal(self, answer: Answer | None, repaired_answer: Answer | None) -> bool:
+        """Return whether two repaired queries have the same answer on the source."""
+        if not isinstance(answer, Table) or not isinstance(repaired_answer, Table):
+            return True
+        return equal_tables(repaired_answer, answer, self._case.settings.policy)
+
+    def _with_fewer(
+        self, edits: QueryEdits, numbers: Sequence[int], refuted: Sequence[_Repaired]
+    ) -> Iterator[_Repaired]:
+        """Yield what is right on the source with one of these edits less, but for what was refuted."""
+        for fewer in combinations(numbers, len(numbers) - 1) if len(numbers) > 1 else ():
+            query = None if any({*part.numbers} == {*fewer} for part in refuted) else edits.applied(fewer)
+            if query is not None:
+                execution = self._run(query, self._limited_case)
+                if execution.error is None and self.score(execution) == 1.0:
+                    yield _Repaired(fewer, query, execution.answer)
+
+    def _right_on_source(self, edits: QueryEdits, most: int, urgent: deque[Sequence[int]]) -> Iterator[_Repaired]:
+        """Yield the combinations of at most `most` edits after which the query is right on the source.
+
+        Combinations that the caller adds to `urgent` are tried before all others.
+        """
+        tried: set[str] = set()
+        cells = 0
+        for numbers in islice(_combinations(edits, most, urgent), MAX_COMBINATIONS):
+            query = edits.applied(numbers)
+            if query is None or query in tried:
+                continue
+            if len(tried) == MAX_EXECUTIONS or cells > MAX_CELLS:
+                break
+            tried.add(query)
+            execution = self._run(query, self._limited_case)
+            if isinstance(execution.answer, Table):
+                cells += len(execution.answer.rows) * len(execution.answer.columns)
+            if execution.error is not None:
+                if execution.error.kind == "timeout":
+                    break
+            elif self.score(execution) == 1.0:
+                yield _Repaired(numbers, query, execution.answer)
 
 
-def _in_turn(edits: QueryEdits, most: int, first: deque[Sequence[int]]) -> Iterator[Sequence[int]]:
-    """Yield combinations of at most so many edits, and before the next one those that are in `first` by then."""
+def _combinations(edits: QueryEdits, most: int, urgent: deque[Sequence[int]]) -> Iterator[Sequence[int]]:
+    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `urgent`."""
     for numbers in edits.combinations():
         if len(numbers) <= most:
             yield numbers
-        while first:
-            yield first.popleft()
-
-
-def _answers_as_gold(case: Case, gold: str, repaired: str, session: Session, differences: Edits) -> bool | None:
-    """Return whether a repaired query answers as gold on small databases, too; None if none can be made."""
-    is_tested = None
-    for name in COUNTEREXAMPLE_SEARCHES.available():
-        with suppress(SourceError):
-            if COUNTEREXAMPLE_SEARCHES[name].refute(case, gold, repaired, session, differences.databases):
-                return False
-            is_tested = True
-    return is_tested
-
-
-def _limited(case: Case, gold: Execution) -> Case:
-    """Return the case with the limit of repaired queries, whose answers have as many rows as gold's."""
-    if case.settings.policy.duplicates != "count" or (rows := _row_count(gold)) is None:
-        return case
-    return replace(case, settings=replace(case.settings, max_rows=min(case.settings.max_rows, rows + 1)))
-
-
-def _score(case: Case, trial: Trial, gold: Execution, session: Session) -> Score:
-    """Return what scores an execution in the place of the prediction's."""
-
-    def score(execution: Execution) -> float | None:
-        if case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
-            return 0.0
-        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING_METRIC)
-
-    return score
-
-
-def _cell_count(execution: Execution) -> int:
-    return (_row_count(execution) or 0) * len(execution.answer.columns) if isinstance(execution.answer, Table) else 0
+        while urgent:
+            yield urgent.popleft()
 
 
 def _row_count(execution: Execution) -> int | None:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
 
-from pytest_queryeval.core.challenge import Challenge, Refutation
 from pytest_queryeval.core.errors import MissingFeatureError, SourceError
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.model import Case, Challenge, Execution, Prediction, QueryOrAnswer, Refutation
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES, Constraints, CounterexampleSearch
+from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Constraints, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.store import ChallengeStore
@@ -39,13 +38,13 @@ def challenge_answer(case: Case, gold: Execution, predicted: Execution, session:
 
 def _other_golds(case: Case, gold: Execution, predicted: Execution, session: Session) -> Sequence[Execution]:
     """Return the other golds by which the prediction is right as well."""
-    contents = [content for content in case.golds if len(case.golds) > 1 and content.query != gold.query]
-    golds = (session.execute_cached(content, case) for content in contents)
+    golds = [session.execute_cached(content, case) for content in case.golds if len(case.golds) > 1]
     prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="")
     return [
         execution
         for execution in golds
-        if Scoring(case, execution, predicted, prediction, session).value("execution_accuracy") == 1.0
+        if execution.query != gold.query
+        and Scoring(case, execution, predicted, prediction, session).value("execution_accuracy") == 1.0
     ]
 
 
@@ -88,7 +87,7 @@ def _words(query: ParsedQuery) -> list[str]:
     Trees are no help here: the parser reads `mod(x, 2)` and `x % 2`, or two names of a type, as one.
     """
     words = [query.text[token.start : token.end + 1] for token in query.statements.tokens]
-    return [word if QUOTES & set(word) else word.lower() for word in words if word != ";"]
+    return [word if QUOTES & set(word) or not word.isascii() else word.lower() for word in words if word != ";"]
 
 
 def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> Challenge:

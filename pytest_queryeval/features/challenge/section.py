@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_queryeval.core.case_report import Row
-from pytest_queryeval.core.challenge import ChallengeVerdict
+from pytest_queryeval.core.model import ChallengeVerdict
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.added_sections import ReportSection
 from pytest_queryeval.reports.blocks import Block, CaseName, Table, Untrusted
-from pytest_queryeval.text.truncation import cell_text
+from pytest_queryeval.text.formatting import cell_text
 
 CELL_CHARACTERS = 20
 # For one pass with a verdict, and for several.

@@ -10,11 +10,10 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from pytest_queryeval.core.atomic_write import write_atomically
-from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder
-from pytest_queryeval.core.challenge import Challenge
-from pytest_queryeval.core.challenge_json import decode_challenge, encode_challenge
+from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
+from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomically
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.model import Challenge
 
 FORMAT = 4  # greater after each change of how challenges are made or written
 

@@ -9,16 +9,14 @@ from pathlib import Path
 
 from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.output import Result, teller, with_progress
-from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.errors import Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.gold_rules import findings_of
 from pytest_queryeval.features.check.gold_run import run_golds
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
-from pytest_queryeval.suites.levels import CaseLevels, read_levels
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites import CaseLevels, read_levels
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1

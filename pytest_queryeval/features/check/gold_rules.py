@@ -12,20 +12,18 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
-from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.findings import Finding, case_finding
+from pytest_queryeval.core.errors import Finding, QueryEvalError, SourceError, case_finding
 from pytest_queryeval.core.model import SCORE_TOLERANCE, Case
 from pytest_queryeval.core.table import Cell, Literal
-from pytest_queryeval.evaluation.evaluation import gold_error
+from pytest_queryeval.evaluation import gold_error
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.data_values import value_not_in_data
 from pytest_queryeval.features.check.gold_run import GoldRun, run_golds
 from pytest_queryeval.features.check.pattern_parts import pattern_parts
-from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
-from pytest_queryeval.text.formatting import format_score
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import format_score, one_line
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
@@ -151,7 +149,7 @@ def text_order(gold: GoldRun) -> Iterator[str]:
 
 def constant_result(gold: GoldRun) -> Iterator[str]:
     """Find golds that read nothing, or answer the same over empty tables: a constant would pass."""
-    if gold.query is None:
+    if gold.query is None or gold.writes:
         return
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
         yield "gold reads nothing of its source, so that it is not a test of a query: ask for what the source holds"

@@ -58,14 +58,20 @@ class GoldRun:
 
     @property
     def query(self) -> str | None:
-        """The query of the gold, if it is one that a source runs."""
-        return self.content.query if self.kind.has_queries and self.case.settings.source is not None else None
+        """The query of the gold as it was run, if it is one that a source runs."""
+        query = self.content.query if self.execution is None else self.execution.query
+        return query if self.kind.has_queries and self.case.settings.source is not None else None
 
     @property
     def is_remote(self) -> bool:
         """Whether a service runs the gold, and no files are read."""
         source = self.case.settings.source
         return source is not None and not ENGINES[source.engine].fingerprint.files(source)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the gold may change data."""
+        return self.case.settings.source is not None and self.case.settings.source.writes
 
     @property
     def table(self) -> Table | None:

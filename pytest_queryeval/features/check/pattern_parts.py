@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
-from pytest_queryeval.languages.sparql.trees.tree import Triple
-from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.languages.sparql.tree import Triple, Writer
+from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
 
 @dataclass(frozen=True, slots=True)

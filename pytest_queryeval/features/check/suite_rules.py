@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.findings import Finding, case_finding
+from pytest_queryeval.core.errors import Finding, case_finding, did_you_mean
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.suites import CaseLevels, ignored_rules
 from pytest_queryeval.suites.keys import KEYS
-from pytest_queryeval.suites.levels import CaseLevels, ignored_rules
 
 # Settings that cases of these kinds cannot use; kinds of other packages may use all of them.
 UNUSED_BY: Mapping[str, frozenset[str]] = {

@@ -12,7 +12,7 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.truncation import escape_line
+from pytest_queryeval.text.formatting import escape_line
 
 DESCRIPTION_CHARACTERS = 300
 SEVERITIES: Mapping[Outcome, str] = {"error": "critical", "failed": "major", "missed": "minor"}

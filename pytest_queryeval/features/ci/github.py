@@ -12,10 +12,9 @@ from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.ci.markdown import MAX_BYTES, markdown_within
 from pytest_queryeval.reports import ReportService
 from pytest_queryeval.reports.story import finding
-from pytest_queryeval.results.gates.text import gate_text
+from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.escaping import escape_invisible
-from pytest_queryeval.text.truncation import one_line, one_line_with_end
+from pytest_queryeval.text.formatting import escape_invisible, one_line, one_line_with_end
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_SUMMARY_BYTES = 2**20  # GitHub drops all of a summary that is larger

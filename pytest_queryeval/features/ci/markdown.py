@@ -44,7 +44,7 @@ from pytest_queryeval.reports.sections import (
 )
 from pytest_queryeval.reports.story import finding
 from pytest_queryeval.results.aggregation import shown_interval
-from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
 

@@ -14,19 +14,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Prediction, PredictorSpec
-from pytest_queryeval.core.setting_validators import (
-    TEXT,
+from pytest_queryeval.core.shapes import (
+    STRING,
     TRUE_OR_FALSE,
     SettingValidator,
+    Shape,
     choice_shape,
+    either,
     is_text,
+    list_shape,
     validate_settings,
 )
-from pytest_queryeval.core.shapes import Shape, either, list_shape
 from pytest_queryeval.features.command_predictor.processes import GRACE_SECONDS, Command, Process
 from pytest_queryeval.features.command_predictor.replies import (
     decode_utf8,
@@ -40,9 +41,9 @@ from pytest_queryeval.features.command_predictor.replies import (
     read_output,
     stderr_text,
 )
-from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
+from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, CaseView, Predictor, PredictorType
+from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import mask_credentials, may_hold_credentials, register_secrets
-from pytest_queryeval.text.truncation import one_line
 
 MODES = ("each", "lines")
 SCHEMA = "{schema}"  # a placeholder within arguments
@@ -60,7 +61,7 @@ def is_environment(value: Any) -> bool:
 
 
 _TEXT_OR_NUMBER: Shape = {"type": ["string", "integer"]}
-_WORDS = either(TEXT, {**list_shape(_TEXT_OR_NUMBER), "minItems": 1})
+_WORDS = either(STRING, {**list_shape(_TEXT_OR_NUMBER), "minItems": 1})
 SETTINGS = {
     "run": SettingValidator(lambda _: True, "a program and its arguments", shape=_WORDS),  # `words` reads it
     "mode": SettingValidator(lambda value: value in MODES, f"one of {', '.join(MODES)}", shape=choice_shape(MODES)),
@@ -69,7 +70,7 @@ SETTINGS = {
         "a mapping of names to texts: write other values in quotes",
         shape={"type": "object", "additionalProperties": _TEXT_OR_NUMBER},
     ),
-    "cwd": SettingValidator(is_text, "the name of a folder", shape=TEXT),
+    "cwd": SettingValidator(is_text, "the name of a folder", shape=STRING),
     SEND_SCHEMA: TRUE_OR_FALSE,
 }
 

@@ -7,17 +7,16 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Prediction, QueryOrAnswer
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.model import Prediction, QueryOrAnswer, is_seconds
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_prediction, is_seconds, read_fields
+from pytest_queryeval.predictors import CaseView
+from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_prediction, read_fields
+from pytest_queryeval.text.formatting import one_line, truncate
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.text.truncation import one_line, truncate
 
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
@@ -103,15 +102,15 @@ def make_prediction(
     """Return an object with `predicted` or `"abstained": true` as a prediction.
 
     Its other members are metadata, without those that only repeat the question. Raises `PredictorError` for an invalid
-    answer.
+    answer or step.
     """
-    content, other_fields = read_fields(entry, case.kind, by=by)
+    content, steps, other_fields = read_fields(entry, case.kind, by=by)
     reserved_names = {key for key, value in question.items() if key in entry and entry[key] == value}
     if is_seconds(stated_seconds := entry.get("seconds")):
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
     metadata = {key: value for key, value in other_fields.items() if key not in reserved_names}
-    return Prediction(content=content, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
+    return Prediction(content=content, predictor=f"command:{by}", seconds=seconds, metadata=metadata, steps=steps)
 
 
 def output_too_large(by: str) -> PredictorError:

@@ -15,7 +15,7 @@ from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import CompileError
 from sqlalchemy.types import NullType, TypeEngine
 
-from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, create_table
+from pytest_queryeval.core.db_schema import ColumnDefinition, ForeignKey, TableDefinition, create_table
 
 # Follows the message of a driver that cannot connect.
 CHECK_URL = "(check server, user, password and database of the URL)"

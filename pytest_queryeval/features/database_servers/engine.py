@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
+from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, with_cells
-from pytest_queryeval.engines.remote_source import RemoteSource
+from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
@@ -24,6 +24,8 @@ SQLALCHEMY_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
 POSTGRES_PACKAGES = ("sqlalchemy", "psycopg")
 SQLALCHEMY_PACKAGES = ("sqlalchemy",)
 SQLALCHEMY_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than they use
+# Snowflake limits statements in whole seconds, and its driver takes seconds to start and log in again.
+SNOWFLAKE_GRACE = 3.0
 PROBE = "SELECT 1"
 
 
@@ -50,7 +52,7 @@ BACKENDS: Mapping[str, Backend] = {
     "duckdb": Backend("duckdb", "duckdb_engine", "duckdb-engine"),
     "mssql": Backend("tsql", "pyodbc", "pyodbc"),
     "oracle": Backend("oracle", "", "oracledb"),
-    "snowflake": Backend("snowflake", "snowflake", "snowflake-sqlalchemy"),
+    "snowflake": Backend("snowflake", "snowflake.sqlalchemy", "pytest-queryeval[snowflake]"),
     "bigquery": Backend("bigquery", "sqlalchemy_bigquery", "sqlalchemy-bigquery"),
     "trino": Backend("trino", "trino", "trino[sqlalchemy]"),
     "presto": Backend("presto", "pyhive", "pyhive[presto]"),
@@ -123,9 +125,15 @@ def check(settings: Settings) -> None:
     module, install = DRIVERS.get(driver, backend_properties[1:])
     extra = POSTGRES.install if backend_properties is POSTGRES else "pytest-queryeval[sqlalchemy]"
     for package, requirement in (("sqlalchemy", extra), (module, install)):
-        if package and find_spec(package) is None:
+        if package and not _is_installed(package):
             problem = f"{backend} needs the package '{package}', which is not installed"
             raise SettingError("url", f"{problem}: pip install '{requirement}'")
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported; that of a namespace, such as `snowflake`, is not enough."""
+    namespace = module.partition(".")[0]
+    return find_spec(namespace) is not None and (namespace == module or find_spec(module) is not None)
 
 
 def _check_scheme(backend: str, driver: str) -> None:
@@ -155,7 +163,10 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     if BACKENDS.get(backend) is POSTGRES:
         host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
         return SQLAlchemyEngine(source.name, host, {"url": f"postgresql+psycopg{url[url.index('://') :]}"})
-    host = hosts.shared(Host("sqlalchemy", SQLALCHEMY_DRIVER, packages=SQLALCHEMY_PACKAGES, memory=SQLALCHEMY_MEMORY))
+    name, grace = ("snowflake", SNOWFLAKE_GRACE) if backend == "snowflake" else ("sqlalchemy", GRACE_SECONDS)
+    host = hosts.shared(
+        Host(name, SQLALCHEMY_DRIVER, packages=SQLALCHEMY_PACKAGES, memory=SQLALCHEMY_MEMORY, grace=grace)
+    )
     child_settings = {"url": url, "folder": str(source.folder.absolute())}
     return SQLAlchemyEngine(source.name, host, child_settings, guarded_dialect=dialect(source.settings))
 

@@ -33,8 +33,17 @@ from pytest_queryeval.features.database_servers.databases import (
 from pytest_queryeval.features.database_servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.commands import COMMANDS, first_word
-from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, make_answer
+from pytest_queryeval.sandbox.driver import (
+    COMMANDS,
+    Alarm,
+    Answer,
+    Fault,
+    Refused,
+    Settings,
+    Verdict,
+    first_word,
+    make_answer,
+)
 
 CONNECTIONS = 8
 CURSOR = "queryeval"

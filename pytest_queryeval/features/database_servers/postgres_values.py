@@ -5,7 +5,6 @@ Values that are equal for PostgreSQL become the same value, as far as one value 
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import timedelta
 from decimal import Decimal
@@ -14,6 +13,8 @@ from typing import Any
 import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
+
+from pytest_queryeval.features.database_servers.json_text import canonical_json
 
 # Read as PostgreSQL writes them: no other query would answer with Python's text of a range or a record.
 TYPES_AS_TEXT = (
@@ -30,8 +31,6 @@ _INTERVAL = re.compile(
 )
 _UNITS = ("years", "months", "days", "hours", "minutes")
 _DAYS_OF_A_MONTH = 30  # as PostgreSQL compares intervals
-_HAS_FRACTION = re.compile(r"[0-9][.eE]")
-_MAX_DIGITS = 10_000
 
 
 def text_of(data: Buffer) -> str:
@@ -95,31 +94,7 @@ class JsonLoader(Loader):
 
     def load(self, data: Buffer) -> Any:
         """Return the text; as it came if Python cannot read it."""
-        text = text_of(data)
-        try:
-            if _HAS_FRACTION.search(text):
-                return _json_text(json.loads(text, parse_float=Decimal))
-            return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)
-        except (ValueError, RecursionError):
-            return text
-
-
-def _json_text(value: Any) -> str:
-    """Return a value as JSON text: `json` would round numbers to floats."""
-    match value:
-        case dict():
-            items = (f"{json.dumps(key, ensure_ascii=False)}: {_json_text(value[key])}" for key in sorted(value))
-            return f"{{{', '.join(items)}}}"
-        case list():
-            return f"[{', '.join(map(_json_text, value))}]"
-        case Decimal() if not value:
-            return "0"
-        case Decimal() if abs(value.adjusted()) < _MAX_DIGITS:
-            digits = f"{value:f}"
-            return digits.rstrip("0").rstrip(".") if "." in digits else digits
-        case Decimal():
-            return str(value)
-    return json.dumps(value, ensure_ascii=False)
+        return canonical_json(text_of(data))
 
 
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:

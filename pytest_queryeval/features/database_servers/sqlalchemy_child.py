@@ -30,11 +30,26 @@ from pytest_queryeval.features.database_servers.databases import (
     secrets_of,
     table_statements,
 )
+from pytest_queryeval.features.database_servers.snowflake_session import (
+    check_session,
+    is_snowflake_error,
+    row_encoder,
+    snowflake_verdict,
+)
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.commands import without_end
-from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Settings, Verdict, make_answer, read_header
-from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
+from pytest_queryeval.sandbox.driver import (
+    HEADER_BYTES,
+    Alarm,
+    Answer,
+    Fault,
+    Settings,
+    Verdict,
+    make_answer,
+    not_a_database,
+    read_header,
+    without_end,
+)
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # by which the server's clock may be ahead of ours
@@ -66,7 +81,10 @@ RECIPES = {
         before=("SET SESSION max_statement_time = {seconds}", "START TRANSACTION READ ONLY"),
         after=("ROLLBACK",),
     ),
-    "snowflake": Recipe(before=("ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = {whole_seconds}",)),
+    "snowflake": Recipe(
+        ("ALTER SESSION SET MULTI_STATEMENT_COUNT = 1",),
+        ("ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = {whole_seconds}",),
+    ),
     "sqlite": Recipe(("PRAGMA query_only = ON",)),
     "trino": Recipe(before=("SET SESSION query_max_run_time = '{milliseconds}ms'",)),
 }
@@ -126,6 +144,7 @@ class Driver(driver.TableDriver):
             raise ValueError("the query gives no rows")
 
         self._unread_result = settings["url"], result
+        encode = row_encoder(result.cursor.description) if connection.dialect.name == "snowflake" else encode_rows
 
         def fetch(count: int) -> list[Any]:
             rows = result.fetchmany(count)
@@ -135,7 +154,7 @@ class Driver(driver.TableDriver):
                 self._unread_result = None
                 self._alarm.clear()
                 end(connection)
-            return encode_rows(rows)
+            return encode(rows)
 
         return tuple(map(str, result.keys())), fetch
 
@@ -214,7 +233,10 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
             return sqlalchemy.create_engine("sqlite://", creator=creator, poolclass=NullPool).connect()
         options = {"connect_args": {"read_only": True, "config": DUCKDB}}
         return sqlalchemy.create_engine(parsed_url.set(database=str(path)), poolclass=NullPool, **options).connect()
-    return sqlalchemy.create_engine(parsed_url, poolclass=NullPool).connect()
+    connection = sqlalchemy.create_engine(parsed_url, poolclass=NullPool).connect()
+    if name == "snowflake":
+        check_session(connection, parsed_url)
+    return connection
 
 
 def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
@@ -264,6 +286,8 @@ def verdict(error: Exception) -> tuple[str, str]:
     if type(cause).__module__.startswith("clickhouse"):
         code = CLICKHOUSE_CODE.search(str(cause))
         return CLICKHOUSE_VERDICTS.get(int(code[1]) if code else 0, "invalid"), message_of(error)
+    if is_snowflake_error(cause):
+        return snowflake_verdict(cause)
     if not isinstance(error, DBAPIError):
         return ("rejected" if not isinstance(error, SQLAlchemyError) else "invalid"), message_of(error)
     name = getattr(cause, "sqlite_errorname", "").removeprefix("SQLITE_")

@@ -21,8 +21,18 @@ import duckdb
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, read_header, signature
-from pytest_queryeval.sandbox.file_content import HEADER_BYTES, not_a_database
+from pytest_queryeval.sandbox.driver import (
+    HEADER_BYTES,
+    Alarm,
+    Answer,
+    Fault,
+    Refused,
+    Settings,
+    Verdict,
+    not_a_database,
+    read_header,
+    signature,
+)
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32
@@ -82,6 +92,9 @@ STATEMENTS = """
         UNION ALL
         SELECT schema_name, view_name, sql FROM duckdb_views()
         WHERE database_name = current_database() AND NOT internal AND NOT temporary
+        UNION ALL
+        SELECT schema_name, '', 'CREATE SCHEMA "' || replace(schema_name, '"', '""') || '"' FROM duckdb_schemas()
+        WHERE database_name = current_database() AND NOT internal AND schema_name <> 'main'
     )
     SELECT sql FROM made ORDER BY schema_name <> 'main', schema_name, lower(name), name
 """
@@ -119,7 +132,7 @@ class Driver(driver.TableDriver):
         return self._start(self._new_session(settings), LIST_COLUMNS)
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements of all tables and views, those of the schema main first; raises like `run`."""
+        """List the statements of all schemas, tables and views, those of the schema main first; raises like `run`."""
         return self._start(self._new_session(settings), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
-from pytest_queryeval.core.setting_validators import FILE_NAME
+from pytest_queryeval.core.shapes import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.database_file import DatabaseFile, DatabaseInMemory, script_remedy
+from pytest_queryeval.engines.bases import DatabaseFile, DatabaseInMemory, script_remedy
 from pytest_queryeval.engines.settings import (
     TABLES,
     VARIANTS,
@@ -23,8 +23,7 @@ from pytest_queryeval.engines.settings import (
     file_path,
     require_file,
 )
-from pytest_queryeval.sandbox.child_process import run_program
-from pytest_queryeval.sandbox.host import Host, Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts, run_program
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
+from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, locked, private_folder
 
 Vectors: TypeAlias = dict[bytes, bytes]  # by the digest of a text; as `Model.batches` encodes them
 Result = TypeVar("Result")

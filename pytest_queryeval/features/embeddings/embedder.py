@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from pytest_queryeval.features.embeddings.cache import Cache, Vectors
 from pytest_queryeval.features.embeddings.model import EmbeddingError, Model, identity
-from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, utf8_safe
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 Library: TypeAlias = Any  # a SentenceTransformer, whose package mypy does not read: pyproject.toml
 Result = TypeVar("Result")

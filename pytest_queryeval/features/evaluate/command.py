@@ -14,31 +14,29 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.conftests import import_conftests, root_of
 from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
-from pytest_queryeval.core.interruption import INTERRUPTED
+from pytest_queryeval.core.process import INTERRUPTED
 from pytest_queryeval.documents.document import Problems, file_at
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.features.evaluate import CLUSTERS
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluate_named_case
-from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.option_table import OPTIONS, whole_number
 from pytest_queryeval.runs.options import RunOptions
-from pytest_queryeval.runs.report import engine_versions, report_of_run
-from pytest_queryeval.runs.root import root_of
+from pytest_queryeval.runs.report import engine_versions, report_of_run, report_targets
 from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
-from pytest_queryeval.runs.suites import RunSuites
-from pytest_queryeval.runs.targets import report_targets
-from pytest_queryeval.suites.requirements import MissingExtraError
-from pytest_queryeval.suites.suites import suite_files, suites_below
+from pytest_queryeval.runs.suites import RunSuites, with_numbers_of_cases
+from pytest_queryeval.suites import suite_files, suites_below
+from pytest_queryeval.suites.variables import MissingExtraError
+from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import mask_credentials
-from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest; INTERRUPTED differs from it.
@@ -98,7 +96,8 @@ def run(arguments: argparse.Namespace) -> Result:
     if misuse := options.misuse(to_run, suites.kinds, executor_option):
         raise QueryEvalError(misuse)
     early = early_stop(cases, suites, suites_below)
-    evaluation = _evaluate(cases, options, executor, early)
+    spend = SpendLimit(*options.name_and_spend) if options.name_and_spend is not None else None
+    evaluation = _evaluate(cases, options, executor, early, spend)
     report = report_of_run(
         evaluation.cases,
         with_numbers_of_cases(merge_gates([suites.gates()]), suites, evaluation.cases, suites.collected, suites_below),
@@ -111,6 +110,7 @@ def run(arguments: argparse.Namespace) -> Result:
         stopped=len(evaluation.cases) < len(cases),
         interrupted=evaluation.is_interrupted,
         stop=early,
+        spend=spend,
     )
     written_files = targets.write(report)
     faults = [*evaluation.faults, *written_files.problems]
@@ -150,11 +150,12 @@ def _evaluate(
     options: RunOptions,
     executor: AbstractContextManager[Executor | None],
     early: EarlyStop | None,
+    spend: SpendLimit | None,
 ) -> _Done:
     """Evaluate the cases until an interrupt, a broken executor, or a folder for results that is full."""
     case_reports: Cases = []
     is_interrupted, faults = False, list[str]()
-    with Session(_tell, recording=options.recording, cause=options.cause) as session:
+    with Session(_tell, recording=options.recording, cause=options.cause, spend=spend) as session:
         try:
             with executor as workers:
                 results = _results(cases, session, workers, early)

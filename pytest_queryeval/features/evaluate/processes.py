@@ -13,10 +13,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
-from pytest_queryeval.core.interruption import leave_interruptions_to_parent
-from pytest_queryeval.runs.garbage import RareCollection
-from pytest_queryeval.runs.workers.chunks import close_idle_sessions
-from pytest_queryeval.runs.workers.dispatch import WorkerDied
+from pytest_queryeval.core.process import RareCollection, leave_interruptions_to_parent
+from pytest_queryeval.runs.workers import WorkerDied, close_idle_sessions
 
 T = TypeVar("T")
 END_SECONDS = 2.0  # for a process to clean up

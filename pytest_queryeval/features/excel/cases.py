@@ -6,25 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, StepReport
 from pytest_queryeval.core.groups import group_values, groups_shown
+from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.core.run_metrics import reported_run_metrics
 from pytest_queryeval.features.excel.sheet import MAX_COLUMNS, Column, Sheet, value_at
-from pytest_queryeval.reports.cells import abstention_columns, part
+from pytest_queryeval.reports.blocks import abstention_columns, part
 from pytest_queryeval.reports.sections import by_weight
-from pytest_queryeval.reports.story import causing_edits, edit_text
+from pytest_queryeval.reports.story import causing_edits, edit_text, step_line, steps_text
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.verdict import first_line
 
 ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped", "not_run")
+STEP_CHARACTERS = 200  # of an input or an output of a step
 PRINTED_METRICS = 4  # more of them would make a printed page too small to read
 
 
 def write_cases(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many cases do not fit into it."""
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
-    empty_columns = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
+    empty_columns = [column for column in (CAUSE, STEPS, ROW) if all(column.read(case) is None for case in cases)]
     abstention = [Column(header=name, read=read) for name, read in abstention_columns(cases).items()]
     columns = (*ABOUT, *abstention, *_groups(cases)), TIMES_AND_PLACE
     about, times_and_place = ([column for column in group if column not in empty_columns] for group in columns)
@@ -63,7 +64,15 @@ def _seconds(name: str) -> Callable[[CaseReport], Any]:
     return lambda case: part(case, name, "seconds") or None
 
 
+def _steps(case: CaseReport) -> str | None:
+    steps: Sequence[StepReport] | None = part(case, "prediction", "steps")
+    if steps is None:
+        return None
+    return "\n".join((steps_text(steps), *(step_line(step, STEP_CHARACTERS) for step in steps)))
+
+
 CAUSE = Column(header="cause", read=lambda case: "\n".join(map(edit_text, causing_edits(case))) or None, width=30)
+STEPS = Column(header="what it did", read=_steps, width=44, note="The steps of the system until it answered.")
 ROW = Column(header="row", read=value_at("row"), style="count", note="The row of the table that the case is in.")
 ABOUT = (
     Column(header="id", read=value_at("id"), width=24),
@@ -77,6 +86,7 @@ ABOUT = (
         width=44,
     ),
     CAUSE,
+    STEPS,
 )
 TIMES_AND_PLACE = (
     Column(header="prediction (s)", read=_seconds("prediction"), style="seconds", note="How long the prediction took."),

@@ -11,7 +11,7 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat, write_whole
-from pytest_queryeval.reports.cells import TIMES, abstention_columns, guard_cell, metric_names, part
+from pytest_queryeval.reports.blocks import TIMES, abstention_columns, guard_cell, metric_names, part, step_columns
 
 PART_CHARACTERS = 2**20
 PLACE: dict[str, Callable[[CaseReport], Any]] = {
@@ -45,8 +45,8 @@ def render_csv(report: Report) -> bytes:
     """Return CSV as in RFC 4180, in UTF-8.
 
     There is no byte order mark, which readers take for a part of the first name; Excel has the workbook.
-    The header has PLACE, the groups, ANSWERS, those of `abstention_columns`, TIMES and all metrics of the run; a metric
-    with the name of another column is `score_NAME`.
+    The header has PLACE, the groups, ANSWERS, those of `abstention_columns` and `step_columns`, TIMES and all metrics
+    of the run; a metric with the name of another column is `score_NAME`.
     """
     return b"".join(_parts(report))
 
@@ -54,7 +54,8 @@ def render_csv(report: Report) -> bytes:
 def _parts(report: Report) -> Iterator[bytes]:
     """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
-    columns = {**PLACE, **_groups(), **ANSWERS, **abstention_columns(report["cases"])}
+    optional_columns = {**abstention_columns(report["cases"]), **step_columns(report["cases"])}
+    columns = {**PLACE, **_groups(), **ANSWERS, **optional_columns}
     column_names = {*columns, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.sheet import Column, Sheet, value_at
-from pytest_queryeval.reports.cells import TIMES, abstention_columns
+from pytest_queryeval.reports.blocks import TIMES, abstention_columns
 
 
 @dataclass(frozen=True, slots=True)

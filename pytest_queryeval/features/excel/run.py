@@ -22,7 +22,7 @@ from pytest_queryeval.reports.sections import (
     pass_rate,
 )
 from pytest_queryeval.results.aggregation import shown_interval
-from pytest_queryeval.results.gates.text import GATE_WORDS, gate_text
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.reports.cells import Cell, cell, part
+from pytest_queryeval.reports.blocks import Cell, cell, part
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format

@@ -17,7 +17,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.features.excel.published import SDMX
 from pytest_queryeval.features.excel.sheet import Sheet
 from pytest_queryeval.languages.sql.match import COMPONENTS
-from pytest_queryeval.reports.cells import Cell
+from pytest_queryeval.reports.blocks import Cell
 from pytest_queryeval.reports.sections import group_metrics
 from pytest_queryeval.results.aggregation import reached_count, shown_interval
 

@@ -23,7 +23,7 @@ from pytest_queryeval.features.excel.published import (
     time_of,
 )
 from pytest_queryeval.features.excel.sheet import Sheet, colour_scale
-from pytest_queryeval.reports.cells import Cell
+from pytest_queryeval.reports.blocks import Cell
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook

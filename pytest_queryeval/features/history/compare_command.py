@@ -24,8 +24,7 @@ from pytest_queryeval.reports.blocks import markdown_lines, text_lines
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.formatting import minute_of, pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import minute_of, one_line, pluralize
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1

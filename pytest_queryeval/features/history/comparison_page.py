@@ -23,8 +23,7 @@ from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, te
 from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.pairs import score_of
-from pytest_queryeval.text.formatting import minute_of, signed
-from pytest_queryeval.text.truncation import cut
+from pytest_queryeval.text.formatting import cut, minute_of, signed
 
 HERE = Path(__file__).parent
 MESSAGE_CHARACTERS = 1_000

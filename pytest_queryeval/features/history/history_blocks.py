@@ -17,7 +17,7 @@ from pytest_queryeval.reports.sections import (
     side_counts,
 )
 from pytest_queryeval.results.aggregation import reached_count
-from pytest_queryeval.results.gates.text import gate_text
+from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
 
 RUNS_HEADER = (

@@ -19,7 +19,7 @@ from pytest_queryeval.results.aggregation import (
     shown_interval,
     statistics_of,
 )
-from pytest_queryeval.results.baseline.changes import (
+from pytest_queryeval.results.baseline.comparison import (
     CASE_CHANGES,
     LEFT_OUT,
     METRICS,

@@ -10,8 +10,7 @@ from typing import Literal
 
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, System
-from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
-from pytest_queryeval.reports.cells import guard_cell
+from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted, guard_cell
 from pytest_queryeval.reports.sections import (
     MAX_EXAMPLES,
     baseline_blocks,
@@ -21,9 +20,14 @@ from pytest_queryeval.reports.sections import (
     p_text,
 )
 from pytest_queryeval.results.aggregation import reached_count
-from pytest_queryeval.text.escaping import escape_invisible
-from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
-from pytest_queryeval.text.truncation import cut_middle
+from pytest_queryeval.text.formatting import (
+    cut_middle,
+    escape_invisible,
+    format_interval,
+    format_score,
+    pluralize,
+    signed,
+)
 
 MAX_METRICS = 100  # beside that of the ranking
 RANKING_HEADER = (

@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, choice_shape, is_text, pattern_shape
+from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape, is_text, pattern_shape
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
+from pytest_queryeval.engines.bases import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
-from pytest_queryeval.sandbox.http.setting_validators import BODY, REQUEST
-from pytest_queryeval.sandbox.http.template import is_body, placeholders
+from pytest_queryeval.sandbox.http_messages import is_body, placeholders
+from pytest_queryeval.sandbox.http_settings import BODY, REQUEST
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
@@ -45,7 +45,7 @@ SETTINGS = {
         "a whole number above 0",
         shape={"type": "integer", "exclusiveMinimum": 0},
     ),
-    "probe": SettingValidator(is_text, "a query", shape=TEXT),
+    "probe": SettingValidator(is_text, "a query", shape=STRING),
     "dialect": SettingValidator(
         lambda value: isinstance(value, str), "the name of a dialect", shape={"type": "string"}
     ),

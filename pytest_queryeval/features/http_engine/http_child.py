@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from pytest_queryeval.core.json_path import json_type, names_one, selected
+from pytest_queryeval.documents.json_path import (
+    DUPLICATE_MARK,
+    dedupe_names,
+    json_type,
+    names_one,
+    read_json,
+    selected,
+    shape,
+)
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, make_answer
-from pytest_queryeval.sandbox.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
-from pytest_queryeval.sandbox.http.messages import unreadable
-from pytest_queryeval.sandbox.http.session import (
+from pytest_queryeval.sandbox.http_messages import unreadable
+from pytest_queryeval.sandbox.http_session import (
     QueryFailed,
     Request,
     RetryingRequest,
@@ -36,7 +43,7 @@ STATUS_POLICY = StatusPolicy(
 
 
 class Driver(driver.Driver):
-    """Queries services; `settings` are those of `sandbox/http/session.py`."""
+    """Queries services; `settings` are those of `sandbox/http_session.py`."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)

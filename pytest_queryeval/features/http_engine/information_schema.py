@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import (
+from pytest_queryeval.core.db_schema import (
     ColumnDefinition,
     ForeignKey,
     TableDefinition,
     create_table,
     script_of,
 )
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.sql.dialects import quote_in
 
 _STATEMENTS = {

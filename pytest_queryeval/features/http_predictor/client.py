@@ -23,8 +23,8 @@ from urllib.parse import unquote
 import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.sandbox.http.messages import NOTHING_SENT, credentials_remedy, message, retry_after
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.sandbox.http_messages import NOTHING_SENT, credentials_remedy, message, retry_after
+from pytest_queryeval.text.formatting import one_line
 
 BODY_BYTES = 16 * 2**20
 REDIRECTS = 5

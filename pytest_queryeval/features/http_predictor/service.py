@@ -8,33 +8,31 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
-from pytest_queryeval.core.json_path import compiled, selected
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Abstention, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.core.setting_validators import (
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer, Step
+from pytest_queryeval.core.shapes import (
     TRUE_OR_FALSE,
     SettingValidator,
     is_text,
     pattern_shape,
     validate_settings,
 )
-from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
-from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, read_answer, read_fields
-from pytest_queryeval.sandbox.http.answers import read_json, shape
-from pytest_queryeval.sandbox.http.messages import unreadable
-from pytest_queryeval.sandbox.http.setting_validators import BODY, REQUEST
-from pytest_queryeval.sandbox.http.template import (
+from pytest_queryeval.core.steps import read_steps
+from pytest_queryeval.documents.json_path import compiled, read_json, selected, shape
+from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, CaseView, Predictor, PredictorType
+from pytest_queryeval.predictors.answer import ABSTAINED, PREDICTED, STEPS, AnswerParts, read_answer, read_fields
+from pytest_queryeval.sandbox.http_messages import (
     bare_placeholders,
     is_body,
     placeholders,
     render_body,
+    unreadable,
     with_parameters,
 )
+from pytest_queryeval.sandbox.http_settings import BODY, REQUEST
+from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import mask_credentials, register_secrets
-from pytest_queryeval.text.truncation import one_line
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
 PLACEHOLDERS = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
@@ -71,6 +69,7 @@ SETTINGS = {
         "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}",
         shape={"type": "object", "additionalProperties": _PATH},
     ),
+    "steps": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.steps", shape=_PATH),
     SEND_SCHEMA: TRUE_OR_FALSE,
 }
 
@@ -125,28 +124,31 @@ def sent_surroundings(settings: Mapping[str, JsonValue]) -> frozenset[str]:
 
 
 class Selector:
-    """Selects the answer by the JSONPath `answer`, and metadata by one path for each name.
+    """Selects the answer by the JSONPath `answer`, the steps by `steps`, and metadata by one path for each name.
 
     `name` is the service's in messages. Without `answer` the answer is a plain text, a text in JSON, or the member
-    `predicted` of an object, whose other members are metadata. An object with `"abstained": true` is an abstention,
-    also with `answer`.
+    `predicted` of an object, whose other members are `steps` and metadata. An object with `"abstained": true` is an
+    abstention, also with `answer`.
     """
 
-    def __init__(self, name: str, answer: str | None, metadata: Mapping[str, str]) -> None:
+    def __init__(self, name: str, answer: str | None, metadata: Mapping[str, str], steps: str | None = None) -> None:
         self._name = name
         self._answer = answer
         self._metadata = dict(metadata)
+        self._steps = steps
 
-    def select(self, reply: Reply, kind: str) -> tuple[QueryOrAnswer | Abstention, dict[str, JsonValue]]:
-        """Return the answer to a case of a kind, and the metadata as plain values; raises `PredictorError`."""
+    def select(self, reply: Reply, kind: str) -> AnswerParts:
+        """Return the answer to a case of a kind, its steps, and plain values as metadata; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             try:
-                return QueryOrAnswer(query=reply.body.decode(reply.charset).removeprefix("\ufeff")), {}
+                text = reply.body.decode(reply.charset).removeprefix("\ufeff")
+                return AnswerParts(QueryOrAnswer(query=text), None, {})
             except ValueError as error:
                 raise self._problem(f"the answer is not text: {one_line(str(error))}") from error
         document = self._read(reply)
+        steps = self._steps_in(document)
         if isinstance(document, dict) and document.get(ABSTAINED) is True:
-            content, metadata = read_fields(document, kind, by=self._name)
+            content, _, metadata = read_fields({**document, STEPS: None}, kind, by=self._name)
             metadata = metadata if self._answer is None else {}
         else:
             answer, metadata = self._answer_in(document)
@@ -157,7 +159,15 @@ class Selector:
         for name, path in self._metadata.items():
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
-        return content, to_jsonable(metadata)
+        return AnswerParts(content, steps, to_jsonable(metadata))
+
+    def _steps_in(self, document: Any) -> tuple[Step, ...] | None:
+        if self._steps is None:
+            is_whole = self._answer is None and isinstance(document, dict)
+            return read_steps(document.get(STEPS), by=self._name) if is_whole else None
+        matches = self._all(self._steps, document)
+        steps = matches[0] if len(matches) == 1 and not isinstance(matches[0], dict) else matches
+        return read_steps(steps, by=self._name) if matches else None
 
     def _read(self, reply: Reply) -> Any:
         try:
@@ -187,7 +197,7 @@ class Selector:
         if isinstance(document, str):
             return document, {}
         if isinstance(document, dict) and PREDICTED in document:
-            metadata = {name: value for name, value in document.items() if name not in (PREDICTED, ABSTAINED)}
+            metadata = {name: value for name, value in document.items() if name not in (PREDICTED, ABSTAINED, STEPS)}
             return document[PREDICTED], metadata
         raise self._problem(f"which part is the answer? `answer:` takes a JSONPath into {_shape(document)}")
 
@@ -234,7 +244,9 @@ class HTTPService:
         self._placeholders = placeholders(self._params, self._body)
         self._shown = mask_credentials(self._url)
         self._name = f"{self._method} {self._shown}"
-        self._selector = Selector(self._name, settings.get("answer"), settings.get("metadata", {}))
+        self._selector = Selector(
+            self._name, settings.get("answer"), settings.get("metadata", {}), settings.get("steps")
+        )
         self._credentials = credentials(settings.get("auth"), self._headers, self._url)
         self._context = trusted(settings.get("verify", True), spec.folder)
         self._client: Client | None = None
@@ -254,8 +266,8 @@ class HTTPService:
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         reply = await self._client.ask(self._method, url, content, content_type)
         seconds = perf_counter() - start
-        prediction_content, metadata = self._selector.select(reply, case.kind)
-        return Prediction(content=prediction_content, predictor=self._shown, seconds=seconds, metadata=metadata)
+        answer = self._selector.select(reply, case.kind)
+        return Prediction(predictor=self._shown, seconds=seconds, **answer._asdict())
 
     async def close(self) -> None:
         """Close the connections, on the loop that made them."""

@@ -10,8 +10,7 @@ from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, C
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Cell, Difference, Row
 from pytest_queryeval.features.json.values import canonical_text, equal, path_text
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line_with_end, truncate
+from pytest_queryeval.text.formatting import one_line_with_end, pluralize, truncate
 
 COLUMNS = ("path", "value")
 MAX_VALUE = 200  # characters

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Literal, TypeAlias, TypeGuard
 
-from pytest_queryeval.comparison.counts import Counts
+from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.core.json_path import compiled, json_type, selected
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score, Similarity, metric
+from pytest_queryeval.documents.json_path import compiled, json_type, selected
 from pytest_queryeval.features.json.values import (
     Depth,
     Lists,
@@ -27,7 +27,7 @@ from pytest_queryeval.features.json.values import (
     leaves,
     values_by_path,
 )
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 Object: TypeAlias = dict[str, JsonValue]
 MAX_SHOWN = 80  # characters

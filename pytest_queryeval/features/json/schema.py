@@ -19,7 +19,7 @@ from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.json.values import path_text
 from pytest_queryeval.sandbox.host import Host, Hosts
 from pytest_queryeval.suites.keys import Key
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 DRIVER = Path(__file__).with_name("schema_child.py")
 MAX_SCHEMAS = 16  # that are kept compiled

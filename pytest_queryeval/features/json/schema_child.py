@@ -23,7 +23,7 @@ from referencing.jsonschema import specification_with
 
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Settings, Verdict, make_answer
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.formatting import truncate
 
 MAX_VIOLATIONS = 10
 MAX_SEARCHED = 1_000  # violations, of which the first ones are reported

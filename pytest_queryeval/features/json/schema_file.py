@@ -19,8 +19,7 @@ from referencing.jsonschema import specification_with
 
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
-from pytest_queryeval.documents.document import File, file_at
-from pytest_queryeval.documents.json_nodes import read_json
+from pytest_queryeval.documents.document import File, file_at, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.features.json.schema_child import TooDeep, deep_stack, with_short_repr
 from pytest_queryeval.features.json.values import path_text

@@ -12,7 +12,7 @@ from json import JSONEncoder
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.text.truncation import truncate, truncate_middle
+from pytest_queryeval.text.formatting import truncate, truncate_middle
 
 # A key, an index, or None for all items of a list whose order is ignored.
 Step: TypeAlias = "str | int | None"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, PredictionReport
+from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.report import MetricReport, Report, ScoreStatistics
-from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.results.measures import MAX_SIZE
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]

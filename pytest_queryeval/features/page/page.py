@@ -26,6 +26,7 @@ from pytest_queryeval.reports.sections import (
     headline,
     interval_note,
     metrics_table,
+    number_of_cases,
     pass_rate,
     side_counts,
     spider_lines,
@@ -207,6 +208,7 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
     return {
         "sides": [(view, counts[side]) for view, side in FLIPPED.items() if side in counts],
         "headline": line("".join(headline(baseline))),
+        "number_of_cases": number_of_cases,
         "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
         "metric_changes": changes_table(baseline),
         "metric_note": CHANGE_NOTE,

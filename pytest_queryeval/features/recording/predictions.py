@@ -19,13 +19,14 @@ from pytest_queryeval.core.answer_json import (
     encode_answer,
 )
 from pytest_queryeval.core.errors import PredictorError, SourceError
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer
+from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer, Step
+from pytest_queryeval.core.steps import step_json
 from pytest_queryeval.features.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.features.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import is_secret_name
-from pytest_queryeval.text.truncation import one_line
 
 ListSchema: TypeAlias = Callable[[], str | None]
 METADATA_LEVELS = 100  # predictors send no more
@@ -174,8 +175,10 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
         fields = {"abstained": True, "reason": content.reason}
     else:
         fields = encode_answer(content.answer) | ({} if content.query is None else {"query": content.query})
+    steps = None if prediction.steps is None else [encode(dict(step_json(step))) for step in prediction.steps]
     return {
         **fields,
+        **({} if steps is None else {"steps": steps}),
         "metadata": encode(to_jsonable(prediction.metadata)),
         "predictor": prediction.predictor,
         "seconds": encode(float(prediction.seconds)),
@@ -200,6 +203,7 @@ def decode_prediction(entry: Entry) -> Prediction:
         predictor=decode_lines(entry["predictor"]),
         seconds=float(decode(entry["seconds"])),
         metadata=metadata,
+        steps=[Step(**step) for step in decode(entry["steps"])] if "steps" in entry else None,
     )
 
 

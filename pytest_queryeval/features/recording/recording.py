@@ -11,14 +11,12 @@ from typing import TypeVar
 
 from pytest_queryeval.core.answer_json import Entry
 from pytest_queryeval.core.cause import Cause, SharedPatterns
-from pytest_queryeval.core.challenge import Challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
-from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recordings import Times
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
+from pytest_queryeval.core.model import Case, Challenge, Execution, PredictorSpec, Source
+from pytest_queryeval.engines.settings import state_of
+from pytest_queryeval.evaluation.extensions import Times
 from pytest_queryeval.features.recording.predictions import (
     PREDICTIONS,
     ListSchema,

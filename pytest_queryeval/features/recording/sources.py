@@ -14,25 +14,25 @@ from pytest_queryeval.core.answer_json import (
     JsonObject,
     decode,
     decode_answer,
+    decode_challenge,
     decode_lines,
     decode_text,
     encode,
     encode_answer,
+    encode_challenge,
     encode_lines,
 )
 from pytest_queryeval.core.cause import Cause, CauseLabel, CausingEdit, SharedPatterns
-from pytest_queryeval.core.challenge_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recordings import Times
+from pytest_queryeval.engines.settings import state_of
+from pytest_queryeval.evaluation.extensions import Times
 from pytest_queryeval.features.recording.store import RECORD, EntryKey, EntryType, Facts
+from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import is_secret_name
-from pytest_queryeval.text.truncation import one_line
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
@@ -84,7 +84,9 @@ class SourceKeys:
         return {
             "engine": source.engine,
             "engine_version": engine.fingerprint.version(source.settings),
-            "settings": to_jsonable(engine.fingerprint.settings(source.settings)),
+            "settings": to_jsonable(
+                {**engine.fingerprint.settings(source.settings), **({"writes": True} if source.writes else {})}
+            ),
             "source": source.name if _is_live(state) else name_without_folders(source),
             "state": state,
         }

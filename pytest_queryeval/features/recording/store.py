@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.core.answer_json import Entry, JsonObject, encode_lines
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
-from pytest_queryeval.text.escaping import UNSEEN
+from pytest_queryeval.text.formatting import UNSEEN, one_line
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.text.truncation import one_line
 
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, JsonValue]

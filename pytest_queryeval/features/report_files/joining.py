@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import JoinedRun, Report
 from pytest_queryeval.features.report_files.merging import check_versions, report_of_all
 from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "missed", "xfailed", "xpassed", "passed", "skipped", "not_run")
 

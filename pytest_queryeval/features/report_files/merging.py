@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,13 +12,12 @@ from pathlib import PurePosixPath
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts
+from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts, SpendReport
 from pytest_queryeval.results.aggregation import lower_is_better
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
-from pytest_queryeval.results.run_name import CHARACTERS
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.runs.report import CHARACTERS, gated_report
+from pytest_queryeval.text.formatting import one_line
 
 
 def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
@@ -129,7 +129,23 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     }
     if len(reports) == 1 and "stop" in reports[0]:
         about["stop"] = reports[0]["stop"]
+    if spends := [report["spend"] for report in reports if "spend" in report]:
+        about["spend"] = _spend(spends)
     return about
+
+
+def _spend(spends: Sequence[SpendReport]) -> SpendReport:
+    """Return what the parts spent together of the number that the first one limits."""
+    name = spends[0]["name"]
+    spends = [spend for spend in spends if spend["name"] == name]
+    return {
+        "name": name,
+        "limit": math.fsum(spend["limit"] for spend in spends),
+        "sum": math.fsum(spend["sum"] for spend in spends),
+        "calls": sum(spend["calls"] for spend in spends),
+        "unstated": sum(spend["unstated"] for spend in spends),
+        "reached": any(spend["reached"] for spend in spends),
+    }
 
 
 def _environment(reports: Iterable[Report]) -> Environment:

@@ -18,8 +18,7 @@ from pytest_queryeval.core.case_report import CaseReport, PredictedReport
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Decision
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.decisions import (
     CaseName,
@@ -35,8 +34,8 @@ from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
 from pytest_queryeval.features.review.reviews_key import NoReviewFileError, Reviews, reviews_of
 from pytest_queryeval.results.case_json import case_json, is_whole
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.suites.suites import Suite
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites import Suite
+from pytest_queryeval.text.formatting import one_line
 
 EXAMPLE = "queryeval accept report.json shop.queryeval.yaml::cheapest --reviewer anna"
 OK, REFUSED = 0, 1

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TypedDict
 
-from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.core.errors import Finding
 from pytest_queryeval.core.model import Decision as DecisionWord
 from pytest_queryeval.features.review.decisions import DECISIONS, CaseName
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.reviews_key import Reviews
-from pytest_queryeval.suites.suites import Suite
+from pytest_queryeval.suites import Suite
 
 
 class Agreement(TypedDict):
@@ -36,7 +36,7 @@ class ReviewSummary(TypedDict):
     conflicts: int
     """The number of cases on which reviewers disagree."""
     settled: int
-    """The number of cases on which a decision settles what reviewers disagreed on."""
+    """The number of cases whose conflict between reviewers was settled by a later decision."""
     stale: int
     """The number of decisions on questions or golds that have changed since."""
     by_reviewer: dict[str, int]

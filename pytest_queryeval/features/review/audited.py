@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.results.audit_file import AnswerName, Audit, prediction_digest
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 
 def against_verdict(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswer]) -> list[str]:

@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from pytest_queryeval.core.errors import CaseError, Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
-from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.json_nodes import read_jsonl
+from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
     Reader,
     choice,
@@ -31,7 +30,7 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.answer_text import answer_text
+from pytest_queryeval.languages.stated_answers import answer_text
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.keys import read_compare
 

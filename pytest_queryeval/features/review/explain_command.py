@@ -16,25 +16,23 @@ from pathlib import Path
 
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import MissingFeatureError, QueryEvalError, SourceError
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
-from pytest_queryeval.evaluation.counterexamples import COUNTEREXAMPLE_SEARCHES
+from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.features.review.named_case import case_of, one_of, read_reported, read_suite
 from pytest_queryeval.results.case_json import CounterexampleReport, counterexample_json, is_whole
 from pytest_queryeval.runs.evaluate import evaluate
+from pytest_queryeval.suites import CaseLevels, load_suites, read_levels
 from pytest_queryeval.suites.keys import KEYS
-from pytest_queryeval.suites.levels import CaseLevels, read_levels
-from pytest_queryeval.suites.suites import load_suites
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval explain shop.queryeval.yaml::cheapest --query 'SELECT min(price) FROM product'"
 OK, NOT_PASSED = 0, 1

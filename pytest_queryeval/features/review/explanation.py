@@ -16,18 +16,19 @@ from pytest_queryeval.reports.story import (
     StoryCause,
     StoryChallenge,
     StoryQuery,
+    StorySteps,
     TableExcerpt,
     Trials,
     answer_of,
     case_story,
     edit_line,
+    step_line,
 )
 from pytest_queryeval.results.case_json import CounterexampleReport
-from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score
-from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end
+from pytest_queryeval.text.formatting import cell_text, format_score, one_line, one_line_with_end, terminal_safe
 
 LINE_CHARACTERS = 1_000
+STEP_CHARACTERS = 100  # of an input or an output
 MARGIN = "  | "
 INDENT = "  "
 
@@ -44,6 +45,10 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
                 yield one_line(f"{case['nodeid']}: {part.outcome}{reason}", LINE_CHARACTERS)
             case Fact():
                 yield f"{INDENT}{part.name:<10} {one_line(part.text, LINE_CHARACTERS)}"
+            case StorySteps(summary=summary, steps=steps):
+                yield from ("", f"steps ({summary})")
+                for number, step in enumerate(steps, start=1):
+                    yield f"{INDENT}{number:>3} {one_line(step_line(step, STEP_CHARACTERS), LINE_CHARACTERS)}"
             case _:
                 yield from ("", *_section(part, width))
 

@@ -14,7 +14,7 @@ from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.languages import KINDS

@@ -7,9 +7,8 @@ import json
 
 from pytest_queryeval.core.answer_json import encode
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer
-from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, QueryOrAnswer
+from pytest_queryeval.core.table import Selection, Table
 
 
 def gold_digest(case: Case) -> str:
@@ -56,5 +55,5 @@ def _answer(answer: Answer | None) -> JsonValue:
                 }
                 for dataset in datasets
             ]
-        case None:
+        case None | AddedAnswer():  # which no suite states
             return None

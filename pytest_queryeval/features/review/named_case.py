@@ -12,7 +12,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.suites.suites import SUITE_NAMES, Suite, is_suite_file, load_suites
+from pytest_queryeval.suites import SUITE_NAMES, Suite, is_suite_file, load_suites
 
 MAX_LISTED = 5
 

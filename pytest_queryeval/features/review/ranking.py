@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.case_report import CausingEditReport
-from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.findings import CHECK_RULES
+from pytest_queryeval.core.errors import CHECK_RULES, QueryEvalError
 from pytest_queryeval.core.model import Case, Review
-from pytest_queryeval.evaluation.gold_checks import GOLD_CHECKS
+from pytest_queryeval.evaluation.extensions import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import AnswerGroup, group_answers
 from pytest_queryeval.features.review.gold_difference import (
@@ -30,8 +29,7 @@ from pytest_queryeval.features.review.gold_difference import (
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.reports.story import edit_text
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EvidenceKind: TypeAlias = Literal["audit", "challenge", "systems", "edit", "check", "tie"]
 MESSAGE_CHARACTERS = 1_000

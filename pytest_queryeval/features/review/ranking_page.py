@@ -8,8 +8,7 @@ from pathlib import Path
 from pytest_queryeval.features.review.ranking import RankedCase, ranking_data
 from pytest_queryeval.features.review.ranking_summary import RankingSummary, summary_lines
 from pytest_queryeval.reports.html import assets, template
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import cut
+from pytest_queryeval.text.formatting import cut, pluralize
 
 MAX_CASES = 500
 QUERY_CHARACTERS = 5_000

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.conftests import read_suites
+from pytest_queryeval.cli.conftests import read_suites, root_of
 from pytest_queryeval.cli.output import MAX_LISTED, Result, teller, with_progress, writing
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, ReportError
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.evaluation.recordings import DEFAULT_RECORDING, RECORDINGS, Recording
+from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.agreement import review_summary
 from pytest_queryeval.features.review.audited import against_verdict
@@ -32,10 +32,8 @@ from pytest_queryeval.features.review.reviews_key import reviews_of
 from pytest_queryeval.features.review.systems import System, SystemAnswer, read_systems
 from pytest_queryeval.reports import check_place
 from pytest_queryeval.results.audit_file import Audit, read_audit
-from pytest_queryeval.runs.root import root_of
-from pytest_queryeval.suites.suites import Suite
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites import Suite
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval review suites model_a.json model_b.json"
 OK = 0

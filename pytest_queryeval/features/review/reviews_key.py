@@ -12,18 +12,17 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from pytest_queryeval.core.errors import Location, QueryEvalError, ReportError, nearest
-from pytest_queryeval.core.findings import Finding, case_finding
+from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, ReportError, case_finding, nearest
 from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, read_decisions
 from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
-from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_CHARACTERS = 200  # of the name of a case in a message
 

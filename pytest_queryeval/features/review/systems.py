@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer
 from pytest_queryeval.results.case_json import is_whole
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 NAME_CHARACTERS = 100
 

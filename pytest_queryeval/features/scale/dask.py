@@ -9,8 +9,8 @@ from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.runs.workers.chunks import close_idle_sessions
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.runs.workers import close_idle_sessions
+from pytest_queryeval.text.formatting import one_line
 
 ADDRESS = re.compile(r"dask://(?P<place>([\w.-]+|\[[0-9a-f:.%]+\]):[0-9]{1,5})/?", re.IGNORECASE)
 USER = re.compile(r"//.*@")  # and a password

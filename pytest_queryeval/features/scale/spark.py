@@ -14,9 +14,9 @@ from typing import Any
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
+from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
-from pytest_queryeval.engines.remote_source import RemoteSource
+from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import TABLES, absolute, check_settings, require_file
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.redaction import register_secrets

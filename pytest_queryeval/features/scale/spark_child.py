@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructField, StructType
 
-from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition, create_table
+from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Alarm, Answer, Fault, Refused, Settings, Verdict, make_answer

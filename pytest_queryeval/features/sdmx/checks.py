@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_queryeval.core.selection import Selection, Term
+from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, Nearest, codes_of
 from pytest_queryeval.features.sdmx.matching import collapse_spaces
 from pytest_queryeval.features.sdmx.structure import Structure
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_SENTENCES = 50
 MAX_CHARACTERS = 80  # of an id or a name

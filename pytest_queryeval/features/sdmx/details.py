@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-from pytest_queryeval.core.selection import Selection, Term
+from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.scores import in_target, precision_of, recall_of
-from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.truncation import one_line, truncate
+from pytest_queryeval.text.formatting import one_line, truncate, utf8_safe
 
 ListName: TypeAlias = Literal["true_positives", "false_negatives", "false_positives"]
 MAX_DIMENSIONS = 1_000

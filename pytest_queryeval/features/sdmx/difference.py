@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
-from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.core.table import Difference, Row
+from pytest_queryeval.core.table import Difference, Row, Selection, Term
 from pytest_queryeval.features.sdmx.lookup import list_names
 from pytest_queryeval.features.sdmx.scores import dataset_ids, match_dimensions, rename_as_in_gold
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 COLUMNS = ("dimension", "id", "name")
 MAX_DATASETS = 4

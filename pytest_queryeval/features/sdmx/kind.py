@@ -10,10 +10,8 @@ from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
-from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.core.table import Difference
-from pytest_queryeval.documents.document import MEBIBYTE, File, Node
-from pytest_queryeval.documents.json_nodes import json_within, read_json
+from pytest_queryeval.core.table import Difference, Selection
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node, json_within, read_json
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.features.sdmx.checks import add_labels, violations
@@ -23,9 +21,8 @@ from pytest_queryeval.features.sdmx.difference import difference, difference_cau
 from pytest_queryeval.features.sdmx.reading import read_selection
 from pytest_queryeval.features.sdmx.scores import check_options
 from pytest_queryeval.features.sdmx.structure import Structure
-from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.stated_answers import stated_file, text_file
+from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts
 
 MAX_BYTES = 32 * MEBIBYTE

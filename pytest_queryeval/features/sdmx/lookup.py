@@ -10,7 +10,7 @@ from itertools import chain
 
 from pytest_queryeval.features.sdmx.structure import DatasetStructure, Structure
 from pytest_queryeval.features.sdmx.structure_messages import version_order
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_NAMES = 5
 MAX_CHARACTERS = 100  # of a name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from pytest_queryeval.comparison.graphs import most_pairs
-from pytest_queryeval.core.selection import Term
+from pytest_queryeval.core.table import Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

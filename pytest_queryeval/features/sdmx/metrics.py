@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_queryeval.core.metric import Score, metric
-from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.core.table import Selection
 from pytest_queryeval.features.sdmx.details import SelectionDetails, details_of
 from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.scores import (
@@ -19,7 +19,7 @@ from pytest_queryeval.features.sdmx.scores import (
     precision_of,
     recall_of,
 )
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 
 @metric(answers=Selection)
@@ -30,7 +30,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
     once; an id of gold with a version stands for that version only. 0 if gold has datasets and none is selected; if
     gold has none, 0 if any is selected, else 1. In [0, 1].
 
-    >>> from pytest_queryeval.core.selection import DatasetSelection
+    >>> from pytest_queryeval.core.table import DatasetSelection
     >>> def selected(*ids):
     ...     return Selection(tuple(DatasetSelection(id, ()) for id in ids))
     >>> dataset_precision(selected("IMF.RES:WEO"), selected("IMF.RES:WEO(9.0.0)", "IMF.STA:CPI"))
@@ -61,7 +61,7 @@ def macro_precision(
     figures of each dimension, `details.indicator_selection` the same as text.
     Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
-    >>> from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
+    >>> from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Term
     >>> def selected(*ids):
     ...     terms = tuple(Term(id, None) for id in ids)
     ...     return Selection((DatasetSelection("IMF.RES:WEO", (DimensionSelection("INDICATOR", terms),)),))

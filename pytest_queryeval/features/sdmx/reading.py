@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
     Reader,

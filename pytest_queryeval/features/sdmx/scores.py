@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.selection import Selection, Term
+from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.features.sdmx.matching import MatchedTerms, match_terms
 
 Macro: TypeAlias = Literal["union", "target"]

@@ -16,7 +16,7 @@ from pytest_queryeval.features.sdmx.structure_messages import (
     Reference,
     english_name,
 )
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 _NAMESPACE = "http://www.sdmx.org/resources/sdmxml/schemas/"
 MAX_REASON = 200  # characters

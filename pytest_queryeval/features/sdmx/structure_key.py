@@ -16,7 +16,7 @@ from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.features.sdmx.structure_files import is_json, read_message
 from pytest_queryeval.features.sdmx.structure_messages import Message, structure_of
 from pytest_queryeval.suites.keys import Key
-from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
+from pytest_queryeval.suites.variables import MissingExtraError, check_installed
 
 MAX_BYTES = 32 * MEBIBYTE
 EXTRA = "sdmx"

@@ -16,8 +16,8 @@ from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import meaning_
 from pytest_queryeval.features.sparql_endpoint.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
-from pytest_queryeval.sandbox.http.messages import SHOWN_BYTES, message, retry_after, unreadable
-from pytest_queryeval.sandbox.http.session import (
+from pytest_queryeval.sandbox.http_messages import SHOWN_BYTES, message, retry_after, unreadable
+from pytest_queryeval.sandbox.http_session import (
     QueryFailed,
     RetryableError,
     RetryingRequest,

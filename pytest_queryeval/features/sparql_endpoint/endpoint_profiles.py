@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_queryeval.sandbox.http.messages import message
+from pytest_queryeval.sandbox.http_messages import message
 
 Meaning: TypeAlias = Literal["timeout", "too_large", "invalid", "rejected", "busy"]
 EDGE_BYTES = 4_000  # of a body, at its beginning and at its end, that are searched

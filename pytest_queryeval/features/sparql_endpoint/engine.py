@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import (
+from pytest_queryeval.core.shapes import (
     TEXTS,
     TRUE_OR_FALSE,
     SettingValidator,
@@ -20,17 +20,15 @@ from pytest_queryeval.core.setting_validators import (
     texts,
 )
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
-from pytest_queryeval.engines.remote_source import RemoteSource, connection
+from pytest_queryeval.engines.bases import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import PROFILES
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.order import NO_GRAPH
-from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
-from pytest_queryeval.languages.sparql.query import Query, read_query
-from pytest_queryeval.languages.sparql.tokens import BLANK
+from pytest_queryeval.languages.sparql.query import BLANK, PREFIXES, Query, declared_prefixes, read_query, with_prefixes
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
-from pytest_queryeval.sandbox.http.setting_validators import CONNECTION
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.sandbox.http_settings import CONNECTION
+from pytest_queryeval.text.formatting import one_line
 
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests")

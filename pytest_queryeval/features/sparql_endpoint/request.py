@@ -14,7 +14,7 @@ import requests
 from SPARQLWrapper import POST, SPARQLWrapper
 from SPARQLWrapper.SPARQLExceptions import URITooLong
 
-from pytest_queryeval.sandbox.http.session import RetryingRequest
+from pytest_queryeval.sandbox.http_session import RetryingRequest
 
 MAX_GET = 2_000  # characters of a URL that every server and proxy accepts
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")

@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_queryeval.cli.conftests import configures_pytest
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.runs.root import configures_pytest
 from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, schema_comment, schema_text
 
 EXAMPLE = "queryeval init queries --kind sql --predictor python --ci github"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pytest_queryeval.cli.command import Command
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.mutant import Mutant
 
 STRENGTH = Command(

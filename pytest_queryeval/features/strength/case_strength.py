@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_queryeval.comparison.equality import project
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.errors import GoldColumnError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import Tables
-from pytest_queryeval.evaluation.evaluation import gold_error
+from pytest_queryeval.evaluation import gold_error
 from pytest_queryeval.evaluation.scoring import Scoring, variant_gold_error
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import MUTATORS
@@ -54,14 +54,16 @@ def measure_strength(
     the source or a variant cannot answer.
     """
     kind = KINDS[case.settings.kind]
-    query = next((gold.query for gold in case.golds if gold.query is not None and gold.answer is None), None)
-    if not isinstance(kind, QueryLanguage) or case.settings.source is None or query is None:
+    queries = [index for index, gold in enumerate(case.golds) if gold.query is not None and gold.answer is None]
+    source = case.settings.source
+    if not isinstance(kind, QueryLanguage) or source is None or source.writes or not queries:
         return None
     golds = [session.execute_cached(gold, case) for gold in case.golds]
     for index, gold in enumerate(golds):
         if gold.error is not None:
             raise gold_error(gold.error, case, index, session)
-    variants = (variants_of or session.variants)(case.settings.source)
+    query = golds[queries[0]].query or ""
+    variants = (variants_of or session.variants)(source)
     variant_cases = [replace(case, settings=replace(case.settings, source=variant)) for variant in variants]
 
     lookup_case = replace(case, settings=replace(case.settings, max_rows=max(case.settings.max_rows, LOOKUP_ROWS)))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.counterexamples import (
+from pytest_queryeval.evaluation.extensions import (
     MAX_DATABASES,
     Constraints,
     Counterexample,
@@ -28,7 +28,7 @@ from pytest_queryeval.features.strength.small_databases import SmallDatabases, s
 Pair: TypeAlias = tuple[Execution, Execution]
 SEED = 0
 SECONDS = 5.0  # for both queries on the small databases that are tried at once
-BATCHES = (2, 3, 3, 16)  # small databases that are tried at once: the first ones tell most queries apart
+FIRST_BATCHES = (2, 3, 3)  # small databases that are tried at once, before all others: they tell most queries apart
 
 
 def find_counterexample(case: Case, gold: str, predicted: str, session: Session) -> SearchResult:
@@ -77,7 +77,7 @@ def find_counterexample(case: Case, gold: str, predicted: str, session: Session)
 
 
 def is_refuted(case: Case, gold: str, predicted: str, session: Session, databases: int) -> bool:
-    """Return whether two queries differ by the policy of the case on one of so many small databases.
+    """Return whether two queries differ by the policy of the case on one of at most `databases` small databases.
 
     Raise `SourceError` as `find_counterexample` does.
     """
@@ -85,7 +85,7 @@ def is_refuted(case: Case, gold: str, predicted: str, session: Session, database
     small = small_databases(case, session, (gold, predicted))
     trials = _Trials(case, gold, predicted, small, session)
     candidates = small.candidates((gold, predicted), random, databases, plain_first=False)
-    for size in BATCHES:
+    for size in (*FIRST_BATCHES, databases):
         if any(pair is not None for pair in trials.differences(islice(candidates, size))):
             return True
     trials.require_a_database()

@@ -11,11 +11,10 @@ from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.output import with_progress
 from pytest_queryeval.core.errors import GoldError, Location, SourceError
 from pytest_queryeval.core.model import Case, Source
-from pytest_queryeval.evaluation.evaluation import fault_location
+from pytest_queryeval.evaluation import fault_location
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_strength
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 MESSAGE_CHARACTERS = 1_000
 

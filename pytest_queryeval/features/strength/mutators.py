@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.mutant import Mutant
-from pytest_queryeval.languages.sparql.prefixes import declared_prefixes
+from pytest_queryeval.languages.sparql.query import declared_prefixes
 
 
 def mutate_sql(query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:

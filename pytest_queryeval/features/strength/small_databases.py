@@ -11,7 +11,7 @@ from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
-from pytest_queryeval.evaluation.counterexamples import Constraints
+from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 
 State = TypeVar("State")  # what a database holds: the rows of tables, or triples

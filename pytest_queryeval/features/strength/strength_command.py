@@ -15,8 +15,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import CaseStrength
 from pytest_queryeval.features.strength.measured import measure_cases
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval strength suites"
 OK, FOUND = 0, 1

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, teller, writing
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
@@ -25,8 +25,7 @@ from pytest_queryeval.features.strength.case_strength import CaseStrength
 from pytest_queryeval.features.strength.measured import measure_cases
 from pytest_queryeval.features.strength.variants import Variant, build_variants
 from pytest_queryeval.runs.option_table import whole_number
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval strengthen suites -o suites/variants"
 OK, FOUND = 0, 1

@@ -10,7 +10,7 @@ from pytest_queryeval.core.report import Report, WeakCase
 from pytest_queryeval.reports.added_sections import ReportSection, SectionFile
 from pytest_queryeval.reports.blocks import Block, CaseName, Table, Untrusted
 from pytest_queryeval.results.report_file import problem_in, read_checked
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 WRITE_ONE = "`queryeval strength PATH --json > strength.json` writes one"
 NOTE = (

@@ -8,11 +8,9 @@ from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
+from pytest_queryeval.languages.sparql.answers import GRAPH_COLUMNS, csv_term, graph_table, stated_term
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
-from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
-from pytest_queryeval.languages.sparql.query import read_query
-from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, csv_term, graph_table, stated_term
-from pytest_queryeval.languages.sparql.tokens import unclosed_bracket
+from pytest_queryeval.languages.sparql.query import declared_prefixes, missing_prefixes, read_query, unclosed_bracket
 from pytest_queryeval.languages.stated_answers import MAX_STATED_BYTES, stated_file, table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
@@ -47,7 +45,7 @@ class Sparql(QueryLanguage):
         return super().text_hint(query) or unclosed_bracket(query)
 
     def parses(self, query: str, dialect: str) -> bool:
-        from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
+        from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
         try:
             read_tree(query)
@@ -67,7 +65,7 @@ class Sparql(QueryLanguage):
         return answer if answer.is_graph or len(answer.columns) != len(GRAPH_COLUMNS) else graph_table(answer.rows)
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        from pytest_queryeval.languages.sparql.features import query_features
+        from pytest_queryeval.languages.sparql.tree_facts import query_features
 
         return query_features(query)
 
@@ -90,7 +88,7 @@ class Sparql(QueryLanguage):
 
 
 def _rdf_file(file: File) -> QueryOrAnswer:
-    from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+    from pytest_queryeval.languages.sparql.results import read_rdf_results
 
     try:
         return QueryOrAnswer(answer=read_rdf_results(file.text(MAX_STATED_BYTES), file.path.suffix.lower()))

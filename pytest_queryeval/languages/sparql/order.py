@@ -7,8 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan, TieQuery
-from pytest_queryeval.languages.sparql.query import MODIFIERS, Query, read_query
-from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token
+from pytest_queryeval.languages.sparql.query import BRACKETS, MODIFIERS, Query, Token, read_query
 
 KEY = "queryeval_key_"
 NO_GRAPH = "<urn:queryeval:no-graph>"

@@ -1,4 +1,10 @@
-"""The outline of a SPARQL query: the facts that decide how it runs and how its answer is evaluated."""
+"""The text of a SPARQL query: its tokens, and the facts that decide how it runs and how its answer is evaluated.
+
+Tokens are those of the grammar (https://www.w3.org/TR/sparql11-query/#grammar). Recursive parsers crash on hostile
+text, and slow ones hang; a scan by one regular expression does neither.
+Some servers fetch the graphs that a query names with FROM and FROM NAMED, so every IRI counts that any parser could
+read in the text. Prefixes that a source declares are for queries that use them without a declaration.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,41 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
-from pytest_queryeval.languages.sparql.dataset import graphs_anywhere, stated_graphs
-from pytest_queryeval.languages.sparql.tokens import BLANK, BRACKETS, Token, tokens, unescaped
+from pytest_queryeval.core.shapes import STRING, SettingValidator, choice_shape, either, is_iri, list_shape
+from pytest_queryeval.text.formatting import truncate
 
+BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+NAME = r"(?:[^\W\d_](?:[\w-]|\.++(?=[\w-]))*+|_)?:(?:[\w:%-]|\\.|\.++(?=[\w:%\\-]))*+"
+# Quantifiers are possessive, and an open string extends to the end, so that no text is scanned twice.
+_TOKEN = re.compile(
+    rf"""
+      (?P<space>    \s++ | \#[^\r\n]*+ )
+    | (?P<iri>      <[^<>"{{}}|^`\\\x00-\x20]*+> )
+    | (?P<string>   \"{{3}} (?: \"{{0,2}} (?: [^"\\] | \\. ) )*+ \"{{0,3}}
+                  | '{{3}} (?: '{{0,2}} (?: [^'\\] | \\. ) )*+ '{{0,3}}
+                  | \" (?: [^"\\\r\n] | \\. )*+ \"?
+                  | ' (?: [^'\\\r\n] | \\. )*+ '? )
+    | (?P<variable> [?$]\w++ )
+    | (?P<language> @[A-Za-z]++(?:-[A-Za-z0-9]++)*+ )
+    | (?P<name>     {NAME} )
+    | (?P<word>     [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ )
+    | (?P<number>   (?: \d++\.?+\d*+ | \.\d++ ) (?: [eE][+-]?\d++ )?+ )
+    | (?P<mark>     . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CODE_POINT = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(BRACKETS.values())
+SHOWN_CHARACTERS = 60
+_CLAUSE = re.compile(
+    rf"FROM{BLANK}(?:NAMED{BLANK})?(?:<(?P<iri>[^<>\"{{}}|^`\x00-\x20]*+)>|(?P<name>{NAME}))", re.IGNORECASE
+)
+_IRI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
@@ -20,6 +56,174 @@ _SERVICE = re.compile(
     rf"SERVICE{BLANK}(?:SILENT)?{BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){BLANK}\{{", re.IGNORECASE
 )
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
+COMMON = "common"
+# `schema` and `geo` have several IRIs in use: these are the ones of schema.org's own context and of GeoSPARQL.
+COMMON_PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "dcterms": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "schema": "http://schema.org/",
+    "sh": "http://www.w3.org/ns/shacl#",
+    "prov": "http://www.w3.org/ns/prov#",
+    "geo": "http://www.opengis.net/ont/geosparql#",
+}
+_NAME = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
+
+
+class Token(NamedTuple):  # a query may have tens of thousands, and a dataclass is slower
+    """A token of a query."""
+
+    kind: str
+    """The name of a group of `_TOKEN`."""
+    text: str
+    start: int
+    end: int
+    depth: int
+    """The number of open brackets around the token."""
+
+    def is_word(self, *words: str) -> bool:
+        """Return whether it is one of these keywords, given in upper case."""
+        return self.kind == "word" and self.text.upper() in words
+
+    @property
+    def is_closed_text(self) -> bool:
+        """Return whether it is a string that ends as it begins."""
+        long = self.text[:3] in ('"""', "'''")
+        marks = self.text[:3] if long else self.text[:1]
+        return self.kind == "string" and len(self.text) >= 2 * len(marks) and self.text.endswith(marks)
+
+
+def unescaped(query: str) -> str:
+    """Return the query with its escapes of code points, by which any character can be written, decoded."""
+    if "\\u" not in query and "\\U" not in query:
+        return query
+    return _CODE_POINT.sub(_character, query)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1] or match[2], 16)
+    return chr(code) if code <= 0x10FFFF else match[0]
+
+
+def unclosed_bracket(query: str) -> str:
+    r"""Return the bracket that the query opens last and does not close, with its place; empty if there is none.
+
+    >>> unclosed_bracket("SELECT ?s {\n?s ?p (1")
+    'the ( at 2:7 is not closed: add `)`'
+    """
+    open_brackets: list[Token] = []
+    for token in tokens(query):
+        if token.text in BRACKETS:
+            open_brackets.append(token)
+        elif token.text in _CLOSING and open_brackets:
+            open_brackets.pop()
+    if not open_brackets:
+        return ""
+    bracket = open_brackets[-1]
+    line, line_start = query.count("\n", 0, bracket.start) + 1, query.rfind("\n", 0, bracket.start) + 1
+    place = f"{line}:{bracket.start - line_start + 1}"
+    return f"the {bracket.text} at {place} is not closed: add `{BRACKETS[bracket.text]}`"
+
+
+def tokens(query: str) -> tuple[Token, ...]:
+    """Return all tokens except white space and comments; each character outside the grammar is a `mark`."""
+    query_tokens = []
+    depth = 0
+    for match in _TOKEN.finditer(query):
+        kind, text = match.lastgroup or "", match[0]
+        if kind == "space":
+            continue
+        depth -= text in _CLOSING
+        query_tokens.append(Token(kind, text, match.start(), match.end(), depth))
+        depth += text in BRACKETS
+    return tuple(query_tokens)
+
+
+def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], form: str) -> Iterator[str]:
+    """Yield the IRI of each graph that the tokens of a query name, or the text where it cannot be read as an IRI.
+
+    An IRI is resolved by the prologue; without a base, one that is relative stays so.
+    """
+    base, prefixes = _read_prologue(prologue)
+    for token, next_token in zip_longest(body, body[1:]):
+        is_call = next_token is not None and next_token.text == "("
+        is_name = token.text.partition(":")[0] in prefixes and (token.depth > 0 or is_call or form == "DESCRIBE")
+        start = _start_of_clause(token, is_name=is_name)
+        if start is not None:
+            clause = _CLAUSE.match(text, start)
+            yield (
+                _iri(clause, base, prefixes)
+                if clause
+                else truncate(text[start + len("FROM") :].strip(), SHOWN_CHARACTERS)
+            )
+
+
+def graphs_anywhere(text: str, prologue: Sequence[Token]) -> Iterator[str]:
+    """Yield the IRIs of all text that looks like a clause, even within a string or a comment."""
+    base, prefixes = _read_prologue(prologue)
+    for clause in _CLAUSE.finditer(text):
+        yield _iri(clause, base, prefixes)
+
+
+def _start_of_clause(token: Token, *, is_name: bool) -> int | None:
+    """Return where a clause starts in a token, which for some parsers may hold more than the word FROM.
+
+    No keyword but FROM contains that word. A prefix may begin with it: `is_name` is whether a name with this prefix can
+    stand there, and its prefix is declared.
+    """
+    if token.kind == "word":
+        place = token.text.upper().rfind("FROM")
+        return token.start + place if place >= 0 else None
+    is_clause = token.kind == "name" and token.text.upper().startswith("FROM") and not is_name
+    return token.start if is_clause else None
+
+
+def _read_prologue(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
+    """Return the base and the prefixes without colon, each resolved by the base before it.
+
+    Duplicate declarations are ignored, since servers differ in which one counts: their IRIs stay relative.
+    """
+    bases: dict[str, None] = {}
+    iris_by_prefix: dict[str, set[tuple[str, bool]]] = {}
+    for previous_token, token in pairwise(prologue):
+        if token.kind != "iri":
+            continue
+        iri = token.text[1:-1]
+        if previous_token.is_word("BASE"):
+            bases[iri] = None
+        elif previous_token.kind == "name":
+            iris_by_prefix.setdefault(previous_token.text[:-1], set()).add((iri, bool(bases)))
+    base = next(iter(bases)) if len(bases) == 1 else ""
+    prefixes = {}
+    for name, iris in iris_by_prefix.items():
+        if len(iris) == 1:
+            iri, is_behind_base = iris.pop()
+            prefixes[name] = resolve(iri, base if is_behind_base else "")
+    return base, prefixes
+
+
+def _iri(clause: re.Match[str], base: str, prefixes: Mapping[str, str]) -> str:
+    if clause["iri"] is not None:
+        return resolve(unescaped(clause["iri"]), base)
+    prefix, _, local = clause["name"].partition(":")
+    if prefix not in prefixes:
+        return clause["name"]
+    return prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
+
+
+def resolve(iri: str, base: str) -> str:
+    """Return an IRI resolved by a base; without one that is a URL, a relative IRI stays so."""
+    if _IRI_SCHEME.match(iri):
+        return iri
+    path, mark, fragment = iri.partition("#")  # `urljoin` drops an empty fragment, with which many prefixes end
+    try:
+        return f"{urljoin(base, path)}{mark}{fragment}"
+    except ValueError:  # of brackets around a host
+        return iri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,3 +403,57 @@ def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
             brackets.pop()
         previous_token = token
     return False
+
+
+def _is_prefixes(value: Any) -> bool:
+    return all(
+        part == COMMON
+        or (isinstance(part, dict) and all(_NAME.fullmatch(str(name)) and is_iri(iri) for name, iri in part.items()))
+        for part in _parts(value)
+    )
+
+
+def _problems(value: Any) -> str:
+    """Return the end of a message: which parts are wrong, and why."""
+    problems = []
+    for part in _parts(value):
+        if isinstance(part, dict):
+            for name, iri in part.items():
+                if not _NAME.fullmatch(str(name)):
+                    problems.append(f"'{name}' is not a name of a prefix")
+                elif not is_iri(iri):
+                    problems.append(f"'{iri}' of '{name}' is not an IRI")
+        elif part != COMMON:
+            problems.append(f"'{part}' is unknown")
+    return f": {', '.join(problems)}"
+
+
+def _parts(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+_SHAPE = either(choice_shape([COMMON]), {"type": "object", "additionalProperties": STRING})
+PREFIXES = SettingValidator(
+    _is_prefixes,
+    f"'{COMMON}', a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
+    suggestion=_problems,
+    shape=either(_SHAPE, list_shape(_SHAPE)),
+)
+
+
+def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the IRIs of a source's `prefixes` by name; of a name that occurs twice, the last one."""
+    prefixes: dict[str, str] = {}
+    for part in _parts(settings.get("prefixes", [])):
+        prefixes |= COMMON_PREFIXES if part == COMMON else part
+    return prefixes
+
+
+def missing_prefixes(query: str, prefixes: Mapping[str, str]) -> list[str]:
+    """Return the names in `prefixes` that the query uses and does not declare, in the order of their first use."""
+    return [name for name in read_query(query).undeclared_prefixes if name in prefixes] if prefixes else []
+
+
+def with_prefixes(query: str, prefixes: Mapping[str, str]) -> str:
+    """Return the query with its missing prefixes declared on its first line, so that all lines keep their numbers."""
+    return "".join(f"PREFIX {name}: <{prefixes[name]}> " for name in missing_prefixes(query, prefixes)) + query

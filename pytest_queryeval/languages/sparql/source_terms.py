@@ -14,9 +14,8 @@ from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.core.table import Literal as RDFLiteral
-from pytest_queryeval.languages.sparql.trees.reader import RDF_TYPE, UnreadableError, read_tree
-from pytest_queryeval.languages.sparql.trees.tree import Select, Triple, walk
-from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.languages.sparql.tree import Select, Triple, Writer, walk
+from pytest_queryeval.languages.sparql.tree_reader import RDF_TYPE, UnreadableError, read_tree
 
 Role: TypeAlias = Literal["property", "class", "node"]
 MAX_LOOKUPS = 1_000  # on a service, in a run

@@ -1,20 +1,55 @@
 """Two queries compared: by their clauses, and by the ten components of Spider's published evaluation with its verdict.
 
-Components and verdict take normalised views, gold first. A prediction that could not be read is `EMPTY_VIEW`.
+Components and verdict take normalised views, gold first. A prediction that could not be read is `EMPTY_VIEW`. The
+published evaluation makes views comparable in its own way, and has a table, as data and as the text that its tool
+prints.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import get_args
+from typing import Literal, TypeAlias, cast, get_args
 
-from pytest_queryeval.core.case_report import ComponentName
-from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.case_report import ComponentName, SpiderDetails
+from pytest_queryeval.core.db_schema import Column, Schema
+from pytest_queryeval.core.report import LevelName, SpiderLevel, SpiderScores, SpiderTable
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
+from pytest_queryeval.languages.sql.spider_grammar import (
+    Arithmetic,
+    Operand,
+    UnreadableQueryError,
+    names_of,
+    published_view,
+)
+from pytest_queryeval.languages.sql.view import (
+    EMPTY_VIEW,
+    Condition,
+    Conditions,
+    Expression,
+    Item,
+    Ordering,
+    View,
+    hardness,
+)
+
+EqualColumns: TypeAlias = Mapping[Column, Column]
+ALL_LEVELS: tuple[LevelName, ...] = get_args(LevelName)
+_PRINTED = {
+    "select_no_agg": "select(no AGG)",
+    "where_no_op": "where(no OP)",
+    "group_no_having": "group(no Having)",
+    "and_or": "and/or",
+    "iuen": "IUEN",
+}
+_HEADINGS: Mapping[Literal["accuracy", "recall", "f1"], str] = {
+    "accuracy": "---------------------PARTIAL MATCHING ACCURACY----------------------",
+    "recall": "---------------------- PARTIAL MATCHING RECALL ----------------------",
+    "f1": "---------------------- PARTIAL MATCHING F1 --------------------------",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +222,203 @@ def match_queries(
         broken=predicted_reading.problem,
         unread=predicted_reading.is_unread,
     )
+
+
+@lru_cache(maxsize=1024)
+def comparable_view(query: str, schema: Schema | None = None) -> View:
+    """Return the view of a query that components and the verdict compare; `EMPTY_VIEW` if the grammar rejects it.
+
+    It has no values and no DISTINCT, and one column in place of all that foreign keys make equal. Only columns of the
+    tables in the outer FROM are replaced, in all arms of a set operation. Nested queries lose the values of their
+    conditions, and nothing else; queries in FROM stay as they are.
+    """
+    try:
+        view = published_view(query, schema)
+    except UnreadableQueryError:
+        return EMPTY_VIEW
+    return _normalized(view, names_of(schema).equal_columns(view.tables))
+
+
+def _normalized(view: View, equal: EqualColumns) -> View:
+    order = view.order
+    if order is not None:
+        order = Ordering(order.direction, tuple(_expression(key, equal) for key in order.expressions))
+    group = []  # columns alone are compared in GROUP BY
+    for key in view.group:
+        _, column, _ = cast(Operand, key.key)
+        column = equal.get(column, column)
+        group.append(Expression(column, column[1]))
+    return View(
+        select=tuple(Item(item.aggregate, _expression(item.expression, equal)) for item in view.select),
+        tables=view.tables,
+        on=_conditions(view.on, equal),
+        where=_conditions(view.where, equal),
+        group=tuple(group),
+        having=_conditions(view.having, equal),
+        order=order,
+        limit=view.limit,
+        operation=view.operation,
+        arm=None if view.arm is None else _normalized(view.arm, equal),
+    )
+
+
+def _conditions(conditions: Conditions, equal: EqualColumns | None) -> Conditions:
+    """Return conditions without values; their columns stay as they are where `equal` is None."""
+    if not conditions.terms:
+        return conditions
+    terms = tuple(
+        Condition(
+            term.negated,
+            term.operator,
+            term.left if equal is None else _expression(term.left, equal),
+            tuple(_without_values(value) if isinstance(value, View) else None for value in term.values),
+        )
+        for term in conditions.terms
+    )
+    return Conditions(terms, conditions.connectors)
+
+
+def _without_values(view: View) -> View:
+    return replace(
+        view,
+        on=_conditions(view.on, None),
+        where=_conditions(view.where, None),
+        having=_conditions(view.having, None),
+        arm=None if view.arm is None else _without_values(view.arm),
+    )
+
+
+def _expression(expression: Expression, equal: EqualColumns) -> Expression:
+    operator, first, second = cast(Arithmetic, expression.key)
+    key: Hashable = operator, _operand(first, equal), None if second is None else _operand(second, equal)
+    return Expression(key, expression.column, expression.aggregates)
+
+
+def _operand(operand: Operand, equal: EqualColumns) -> Operand:
+    aggregate, column, _ = operand
+    return aggregate, equal.get(column, column), None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedMatch:
+    """The verdict, the hardness of gold, the components; `rejected` says why the grammar does not read predicted."""
+
+    exact: bool
+    hardness: str
+    components: Mapping[ComponentName, Component]
+    rejected: str = ""
+
+    def to_json(self) -> SpiderDetails:
+        """Return `details.spider`: of each component the totals of gold and of predicted, and what they share."""
+        components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
+        details: SpiderDetails = {"hardness": self.hardness, "exact": self.exact, "components": components}
+        if self.rejected:
+            details["rejected"] = self.rejected
+        return details
+
+
+def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch:
+    """Compare two queries; raise `UnreadableQueryError` if the published grammar does not read gold."""
+    level = hardness(published_view(gold, schema))
+    rejected = ""
+    try:
+        published_view(predicted, schema)
+    except UnreadableQueryError as error:
+        rejected = str(error)
+    gold_view, predicted_view = comparable_view(gold, schema), comparable_view(predicted, schema)
+    components = partial_match(gold_view, predicted_view)
+    exact = exact_match(gold_view, predicted_view, components)
+    return PublishedMatch(exact=exact, hardness=level, components=components, rejected=rejected)
+
+
+def scored_pair(details: SpiderDetails, execution: float | None) -> ScoredPair:
+    """Return what a pair adds to the table, from its `PublishedMatch.to_json`."""
+    components = {name: Component(*totals) for name, totals in details["components"].items()}
+    return ScoredPair(hardness=details["hardness"], exact=details["exact"], components=components, execution=execution)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPair:
+    """What one pair adds: the hardness of gold, the verdict, the components, and the execution score if it ran."""
+
+    hardness: str
+    exact: bool
+    components: Mapping[ComponentName, Component]
+    execution: float | None = None
+
+
+def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
+    """Return the scores of pairs by hardness, and of all, from 0 to 1.
+
+    `exact_match` and `execution_accuracy` are means over pairs; the latter is None if no pair was executed. A
+    component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
+    pairs where gold has, f1 the harmonic mean of these two means, and 1 if both are 0. A level without pairs has 0
+    everywhere.
+    """
+    counts: defaultdict[str, Counter[str | tuple[str, str]]] = defaultdict(Counter)
+    executions: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+    for pair in pairs:
+        for level in (pair.hardness, "all"):
+            counts[level].update({"pairs": 1, "exact": int(pair.exact)})
+            counts[level].update((side, name) for name, part in pair.components.items() for side in _sides(part))
+            if pair.execution is not None:
+                executions[level].append(pair.execution)
+    return {level: _level(counts[level], executions[level]) for level in ALL_LEVELS}
+
+
+def table_lines(table: SpiderTable) -> Iterator[str]:
+    """Yield the lines that the published tool prints; without the row of execution where nothing was executed."""
+    levels = [table[level] for level in ALL_LEVELS]
+    yield _line("", ALL_LEVELS)
+    yield _line("count", [level["count"] for level in levels])
+    if table["all"]["execution_accuracy"] is not None:
+        yield "=====================   EXECUTION ACCURACY     ====================="
+        yield _line("execution", [level["execution_accuracy"] or 0.0 for level in levels])
+    yield ""
+    yield "====================== EXACT MATCHING ACCURACY ====================="
+    yield _line("exact match", [level["exact_match"] for level in levels])
+    yield ""
+    for score, heading in _HEADINGS.items():
+        yield heading
+        for name in COMPONENTS:
+            yield _line(_PRINTED.get(name, name), [level[name][score] for level in levels])
+
+
+def _sides(part: Component) -> Iterator[str]:
+    """Yield the sides of a pair that have a component, and where it agrees as a whole those again."""
+    for side, total in (("predicted", part.pred_total), ("gold", part.gold_total)):
+        if total > 0:
+            yield side
+            if part.matched:
+                yield f"{side}, matched"
+
+
+def _level(counts: Counter[str | tuple[str, str]], executions: Sequence[float]) -> SpiderLevel:
+    def share(side: str, name: ComponentName) -> float:
+        return counts[f"{side}, matched", name] / counts[side, name] if counts[side, name] else 0.0
+
+    def scores(name: ComponentName) -> SpiderScores:
+        accuracy, recall = share("predicted", name), share("gold", name)
+        f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
+        return {"accuracy": accuracy, "recall": recall, "f1": f1 if counts["pairs"] else 0.0}
+
+    return {
+        "count": counts["pairs"],
+        "execution_accuracy": sum(executions) / len(executions) if executions else None,
+        "exact_match": counts["exact"] / counts["pairs"] if counts["pairs"] else 0.0,
+        "select": scores("select"),
+        "select_no_agg": scores("select_no_agg"),
+        "where": scores("where"),
+        "where_no_op": scores("where_no_op"),
+        "group_no_having": scores("group_no_having"),
+        "group": scores("group"),
+        "order": scores("order"),
+        "and_or": scores("and_or"),
+        "iuen": scores("iuen"),
+        "keywords": scores("keywords"),
+    }
+
+
+def _line(name: str, cells: Sequence[str | int | float]) -> str:
+    texts = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells]
+    return "".join(f"{text:<21}" for text in (name, *texts)).rstrip()

@@ -7,15 +7,14 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.languages.sql.published.grammar import published_view
-from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError, published_view
 from pytest_queryeval.languages.sql.view import FEATURES, Feature, View, hardness, view_features
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from pytest_queryeval.languages.sql.trees.parsing import Statements, Tree
-    from pytest_queryeval.languages.sql.trees.select import Reading
+    from pytest_queryeval.languages.sql.parsing import Statements, Tree
+    from pytest_queryeval.languages.sql.tree_reader import Reading
 
 MAX_QUERIES = 64  # those of a few cases; the garbage collector walks through their trees
 MAX_READINGS = 2048
@@ -36,7 +35,7 @@ class ParsedQuery:
     @cached_property
     def statements(self) -> Statements:
         """The result of a strict parse of the whole text, whatever its length."""
-        from pytest_queryeval.languages.sql.trees.parsing import read_statements
+        from pytest_queryeval.languages.sql.parsing import read_statements
 
         return read_statements(self.text, self.dialect)
 
@@ -58,7 +57,7 @@ class ParsedQuery:
     @cached_property
     def tree_and_problem(self) -> Tree:
         """The tree of what can be read of the query, with what keeps it from being read as a whole."""
-        from pytest_queryeval.languages.sql.trees.parsing import MAX_CHARACTERS, Tree, read_query
+        from pytest_queryeval.languages.sql.parsing import MAX_CHARACTERS, Tree, read_query
 
         if len(self.text) > MAX_CHARACTERS:
             return Tree(None, f"longer than {MAX_CHARACTERS} characters")
@@ -87,7 +86,7 @@ class ParsedQuery:
             return hardness(self._published_view)
         if self.problem:
             return None
-        from pytest_queryeval.languages.sql.trees.features import count_common_queries
+        from pytest_queryeval.languages.sql.rewriting import count_common_queries
 
         assert self.tree is not None
         return hardness(self.reading(NO_SCHEMA).view, count_common_queries(self.tree))
@@ -100,7 +99,7 @@ class ParsedQuery:
         """
         features = None if self._published_view is None else view_features(self._published_view, self.text)
         if features is None and not self.problem:
-            from pytest_queryeval.languages.sql.trees.features import tree_features
+            from pytest_queryeval.languages.sql.rewriting import tree_features
 
             assert self.tree is not None
             features = frozenset(tree_features(self.tree))
@@ -130,6 +129,6 @@ _parsed_query = lru_cache(maxsize=MAX_QUERIES)(ParsedQuery)
 @lru_cache(maxsize=MAX_READINGS)
 def _reading(text: str, dialect: str, schema: Schema) -> Reading:
     """Return a normal form, which is kept for longer than the tree: golds are compared with many predictions."""
-    from pytest_queryeval.languages.sql.trees.reader import read_tree
+    from pytest_queryeval.languages.sql.tree_reader import read_tree
 
     return read_tree(parse_query(text, dialect).tree_and_problem, schema, dialect)

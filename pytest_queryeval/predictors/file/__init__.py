@@ -14,14 +14,14 @@ from urllib.parse import unquote
 from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.core.setting_validators import (
+from pytest_queryeval.core.shapes import (
     FILE_NAME,
-    TEXT,
+    STRING,
     SettingValidator,
     is_text,
+    mapping_shape,
     validate_settings,
 )
-from pytest_queryeval.core.shapes import mapping_shape
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.tables import DELIMITER, is_delimiter
@@ -41,8 +41,7 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 NAMED_ENTRIES = 10
 NAMED_FIRST = 3
@@ -65,19 +64,19 @@ def _unknown_field(value: Any) -> str:
 
 SETTINGS = {
     "path": FILE_NAME,
-    "key": SettingValidator(is_text, "id, question, or the name of what holds the ids", shape=TEXT),
+    "key": SettingValidator(is_text, "id, question, or the name of what holds the ids", shape=STRING),
     "columns": SettingValidator(
         _is_columns,
         "a mapping such as {id: No., predicted: SQL}",
         suggestion=_unknown_field,
-        shape=mapping_shape(dict.fromkeys(FIELDS, TEXT)),
+        shape=mapping_shape(dict.fromkeys(FIELDS, STRING)),
     ),
     "answer": SettingValidator(
         lambda value: is_text(value) and value not in (*KEYS, "seconds", "trial"),
         "the name of what holds the answers",
-        shape=TEXT,
+        shape=STRING,
     ),
-    "sheet": SettingValidator(is_text, "the name of a sheet", shape=TEXT),
+    "sheet": SettingValidator(is_text, "the name of a sheet", shape=STRING),
     "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
     "header_row": SettingValidator(
         lambda value: type(value) is int and value >= 1,
@@ -127,7 +126,13 @@ class PredictionsFile:
         if KINDS[case.settings.kind].answer_type is Table and not isinstance(answer, str | Abstention):
             raise PredictorError(f"{by} is not text: write the query in double quotes")
         content = answer if isinstance(answer, Abstention) else read_answer(answer, case.settings.kind, by=by)
-        return Prediction(content=content, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
+        return Prediction(
+            content=content,
+            predictor=_name(self._file),
+            seconds=entry.seconds,
+            metadata=entry.metadata,
+            steps=entry.steps,
+        )
 
     def close(self) -> None:
         """Do nothing."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Abstention
+from pytest_queryeval.core.model import MAX_SECONDS, Abstention, Step, is_seconds
+from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.strict_json import syntax_problem
 from pytest_queryeval.documents.tables import FLAGS, TABLE_SUFFIXES, Table, open_table
@@ -20,17 +21,16 @@ from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.predictors.answer import (
     ABSTAINED,
     JSON,
-    MAX_SECONDS,
     PREDICTED,
     REASON,
-    is_seconds,
+    STEPS,
     read_abstention,
 )
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
-FIELDS = (*KEYS, PREDICTED, "seconds", "trial", ABSTAINED, REASON)  # of a prediction
+FIELDS = (*KEYS, PREDICTED, "seconds", "trial", STEPS, ABSTAINED, REASON)  # of a prediction
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
@@ -91,6 +91,7 @@ class Entry:
     answer: JsonValue | Abstention
     seconds: float
     metadata: Mapping[str, JsonValue]
+    steps: tuple[Step, ...] | None
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
@@ -137,7 +138,11 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
     key = _key(row, file, line, key_name, columns.name(key_name))
-    return Entry(file.location(line), key, trial, content, float(seconds), metadata)
+    try:
+        steps = read_steps(row.get(columns.name(STEPS)), by="the prediction")
+    except PredictorError as error:
+        raise file.problem(str(error), line) from error
+    return Entry(file.location(line), key, trial, content, float(seconds), metadata, steps)
 
 
 def _abstention(row: Mapping[str, JsonValue], file: File, line: int, columns: Columns) -> Abstention | None:
@@ -292,8 +297,12 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
             values: dict[str, JsonValue] = {}
             for name, cell in row.values.items():
                 text = FLAGS.get(cell.lower(), cell) if name == columns.name(ABSTAINED) else cell
-                # Cells besides the key and the answer may be numbers, and are left out where they are empty.
-                value = text.removeprefix(guard) if name in texts else _scalar(row, name, text)
+                if name in texts:
+                    value: JsonValue = text.removeprefix(guard)
+                elif name == columns.name(STEPS):
+                    value = _json_cell(row, name, text)
+                else:  # it may be a number, and is left out where it is empty
+                    value = _scalar(row, name, text)
                 if value is not None:
                     values[name] = value
             yield table.file, row.number, values
@@ -350,6 +359,14 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
 
 def _scalar(row: TableRow, header: str, text: str) -> JsonValue:
     value: JsonValue = scalar(Node(text, row.number, "plain", row.table.file, column=row.table.column(header)))
+    return value
+
+
+def _json_cell(row: TableRow, header: str, text: str) -> JsonValue:
+    try:
+        value: JsonValue = JSON.read(text) if text.strip() else None
+    except ValueError as error:
+        raise row.problem(f"is not JSON: {one_line(str(error))}", header) from error
     return value
 
 

@@ -17,9 +17,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.blocks import CaseName
 from pytest_queryeval.reports.sections import p_text, percent, points
 from pytest_queryeval.results.aggregation import reached_count
-from pytest_queryeval.text.escaping import escape_invisible
-from pytest_queryeval.text.formatting import format_amount, format_score
-from pytest_queryeval.text.truncation import escape_line
+from pytest_queryeval.text.formatting import escape_invisible, escape_line, format_amount, format_score
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -30,7 +28,10 @@ SCRIPT_FOLDER = HERE / "script"
 # In the order in which they stand in a page.
 SCRIPTS = tuple(
     SCRIPT_FOLDER / f"{name}.js"
-    for name in ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
+    for name in (
+        *("text", "values", "terms", "texts_differ", "layout", "cells"),
+        *("steps", "cases", "case_page", "themes", "start"),
+    )
 )
 LINE_CHARACTERS = 400
 DIGITS = (1, 2, 5, 10)  # of the steps of a scale

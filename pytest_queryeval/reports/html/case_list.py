@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport, DetailsReport, PredictionReport, QueryReport
+from pytest_queryeval.core.case_report import CaseReport, DetailsReport, PredictionReport, QueryReport, StepReport
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.report import EarlierCase, Report
-from pytest_queryeval.reports.cells import metric_names
+from pytest_queryeval.core.steps import CONTENT_CHARACTERS, shorten_step
+from pytest_queryeval.reports.blocks import metric_names
 from pytest_queryeval.reports.story import (
     VERDICTS,
     TableExcerpt,
@@ -22,13 +23,17 @@ from pytest_queryeval.reports.story import (
     notes,
     review_text,
     scores,
+    steps_text,
     what_is_wrong,
 )
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import worst_first
-from pytest_queryeval.text.truncation import cut
+from pytest_queryeval.text.formatting import cut
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
+STEPS_BYTES = 1_500_000  # that all steps may take in a page, before base64 makes them longer by a third
+STEPS_SHOWN = 200  # of a prediction
+FEWEST_CHARACTERS = 20  # of an input or an output, however many there are
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
 CHANGE_CHARACTERS = 80  # of each side of a change in the list
 SCORE_DIGITS = 6
@@ -158,18 +163,47 @@ def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
         yield first, f"[{','.join(piece)}]"
 
 
+def step_limit(cases: Iterable[CaseReport]) -> int:
+    """Return how many characters the page shows of each content of a step, so that all steps fit into STEPS_BYTES."""
+    predictions = [
+        prediction
+        for case in cases
+        for prediction in (case["prediction"], *(trial["prediction"] for trial in case["trials"]))
+        if prediction is not None and "steps" in prediction
+    ]
+    limit = CONTENT_CHARACTERS
+    while limit > FEWEST_CHARACTERS and not _do_steps_fit(predictions, limit):
+        limit = 2 * limit // 3
+    return limit
+
+
+def _do_steps_fit(predictions: Iterable[PredictionReport], limit: int) -> bool:
+    """Return whether steps cut to so many characters are small enough once they are packed."""
+    packer, size = zlib.compressobj(), 0
+    for prediction in predictions:
+        size += len(packer.compress(json_text(_steps(prediction, limit)).encode(errors="backslashreplace")))
+        if size > STEPS_BYTES:
+            return False
+    return True
+
+
+def _steps(prediction: PredictionReport, limit: int) -> list[StepReport]:
+    return [shorten_step(step, limit, cut) for step in prediction.get("steps", ())[:STEPS_SHOWN]]
+
+
 def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
     """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
     yield None, pack(json_text(case_columns(report)))
     earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
+    limit = step_limit(report["cases"])
     yield from (
         (first, pack(piece))
-        for first, piece in pieces(details(case, earlier.get(case["nodeid"])) for case in report["cases"])
+        for first, piece in pieces(details(case, earlier.get(case["nodeid"]), limit) for case in report["cases"])
     )
 
 
-def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, object]:
-    """Return what only the page of a case shows, without empty fields."""
+def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = CONTENT_CHARACTERS) -> dict[str, object]:
+    """Return what only the page of a case shows, without empty fields, and of steps at most `limit` characters."""
     page: dict[str, object] = {
         **case,
         "question": _untruncated_text(case["question"]),
@@ -177,10 +211,10 @@ def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, o
         "why": _untruncated_text(what_is_wrong(case)),
         "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
         "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
-        "prediction": _side(case["prediction"]),
+        "prediction": _prediction(case["prediction"], limit),
         "difference": with_exact_numbers(case["difference"]),
         "trials": [
-            {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _side(trial["prediction"])}
+            {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _prediction(trial["prediction"], limit)}
             for trial in case["trials"]
         ],
         "details": with_exact_numbers(_without_notes(case["details"])),
@@ -220,13 +254,25 @@ def _untruncated_text(text: str) -> str:
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
-def _side(part: QueryReport | PredictionReport | None, answer: TableExcerpt | None = None) -> dict[str, object] | None:
-    """Return an execution or a prediction with a short time; numbers of a database or a system are exact."""
-    if part is None:
+def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, object] | None:
+    """Return an execution with a short time; numbers of a database are exact."""
+    if query is None:
         return None
-    exact_parts = {name: with_exact_numbers(value) for name, value in part.items() if name in ("sample", "metadata")}
     words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
-    return {**part, **exact_parts, **words, "seconds": _short(part["seconds"])}
+    return {**query, "sample": with_exact_numbers(query["sample"]), **words, "seconds": _short(query["seconds"])}
+
+
+def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, object] | None:
+    """Return a prediction with a short time, and its first steps; numbers of a system are exact."""
+    if prediction is None:
+        return None
+    steps: dict[str, object] = {}
+    if "steps" in prediction:
+        more = len(prediction["steps"]) - STEPS_SHOWN
+        about = steps_text(prediction["steps"]) + (f"; the report has {more:,} more" if more > 0 else "")
+        steps = {"steps": with_exact_numbers(_steps(prediction, limit)), "about_steps": about}
+    metadata = with_exact_numbers(prediction["metadata"])
+    return {**prediction, "metadata": metadata, **steps, "seconds": _short(prediction["seconds"])}
 
 
 def _short(seconds: float) -> float:

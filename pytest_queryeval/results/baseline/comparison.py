@@ -1,25 +1,310 @@
-"""A run compared with an earlier one: which cases flipped, how metrics changed, and what changed besides the system."""
+"""A run compared with an earlier one: which cases flipped, how metrics changed, and what changed besides the system.
+
+The latter is told as far as the reports show it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import ge
 from pathlib import PurePath
+from typing import Literal, TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
+from pytest_queryeval.core.gates import Requirement, limit_requirements
+from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.core.report import BaselineReport, CauseChange, EarlierCase, MetricChange, Report, RunResults
-from pytest_queryeval.core.run_metrics import reported_run_metrics
+from pytest_queryeval.core.report import (
+    BaselineReport,
+    CauseChange,
+    EarlierCase,
+    MetricChange,
+    PendingGate,
+    Report,
+    RunFacts,
+    RunResults,
+    SuiteChange,
+)
 from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
-from pytest_queryeval.results.baseline.changes import changes, fingerprints
-from pytest_queryeval.results.baseline.difference import run_difference
+from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.results.gates import gate_subject, rule_of
+from pytest_queryeval.results.scope import folder_text, is_below, where_text
+from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.text.truncation import truncate
 
+IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
+
+REMOVED = "cases removed"
+LEFT_OUT = "cases no longer selected"
+SKIPPED = "cases newly skipped"
+XFAIL = "cases newly marked xfail"
+ON_MISS = "on_miss changed"
+METRICS = "metrics no longer computed"
+ANSWERABLE = "answerable edited"
+GOLD_DRIFT = "gold's answer changed"
+FEWER = "fewer cases in a file"
+DECISION = "decision on gold"
+LOOSENED = "gate removed or loosened"
+# All that `CASE_CHANGES` look at in a case, but for the names of its scores.
+COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "tags", "difficulty", "source"]] = (
+    *("outcome", "fingerprint", "question", "evidence"),
+    *("tags", "difficulty", "source"),
+)
+# What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
+_FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
+_PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 EARLIER_CASES = 500  # of the regressions, and of the fixes
 EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
+
+
+def changes(difference: RunDifference) -> list[SuiteChange]:
+    """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
+    before, after = difference.before, difference.after
+    cases: dict[str, Sequence[str]] = {
+        REMOVED: list(difference.removed),
+        LEFT_OUT: difference.left_out,
+        SKIPPED: difference.skipped,
+    }
+    lowered_thresholds: defaultdict[str, list[str]] = defaultdict(list)
+    raised_thresholds: defaultdict[str, list[str]] = defaultdict(list)
+    decisions: defaultdict[str, list[str]] = defaultdict(list)
+    edited_cases: dict[str, list[str]] = {description: [] for description in (ANSWERABLE, *CASE_CHANGES)}
+    for old, new in difference.common:
+        if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
+            continue  # as most cases
+        before_decision, after_decision = _decision(old), _decision(new)
+        if before_decision != after_decision:
+            decisions[f"{DECISION}: {before_decision} became {after_decision}"].append(new["nodeid"])
+        if old.get("answerable", True) != new.get("answerable", True):  # and with it gold, metrics and thresholds
+            if before_decision == after_decision:
+                edited_cases[ANSWERABLE].append(new["nodeid"])
+            continue
+        if metrics := _lowered(old, new):
+            lowered_thresholds[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
+        if metrics := _lowered(new, old):
+            raised_thresholds[f"thresholds raised: {', '.join(metrics)}"].append(new["nodeid"])
+        for description, is_changed in CASE_CHANGES.items():
+            if is_changed(old, new):
+                edited_cases[description].append(new["nodeid"])
+    cases |= {**lowered_thresholds, **raised_thresholds, **decisions, **edited_cases}
+    case_changes: list[SuiteChange] = [
+        {"what": description, "cases": list(nodeids)} for description, nodeids in cases.items() if nodeids
+    ]
+    run_changes = (*_smaller_files(difference), *_loosened_gates(before, after), *_conditions(before, after))
+    return [*case_changes, *(SuiteChange(what=description, cases=[]) for description in run_changes)]
+
+
+def is_foreign(baseline: BaselineReport) -> bool:
+    """Return whether baseline and run have no case in common."""
+    counts = baseline["cases"]
+    return counts["removed"] == counts["before"] > 0 and counts["after"] > 0
+
+
+def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
+    """Return the fingerprints of a case in both reports; None if one is unknown."""
+    before, after = old["fingerprint"], new["fingerprint"]
+    return None if before is None or after is None else (before, after)
+
+
+def _edited(
+    *names: Literal[
+        "on_miss",
+        "trials",
+        "trials_rule",
+        "limits",
+        "golds",
+        "review",
+        "context",
+        "compare",
+        "options",
+        "schemas",
+        "gold_source",
+    ],
+) -> IsChanged:
+    """Return a test of whether one of these is different in the two fingerprints of a case."""
+
+    def is_edited(old: CaseReport, new: CaseReport) -> bool:
+        fingerprint_pair = fingerprints(old, new)
+        return fingerprint_pair is not None and any(
+            fingerprint_pair[0].get(name) != fingerprint_pair[1].get(name) for name in names
+        )
+
+    return is_edited
+
+
+def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether a case is expected to fail by a marker that is new, such as one of a conftest.py."""
+    fingerprint_pair = fingerprints(old, new)
+    has_same_on_miss = fingerprint_pair is not None and fingerprint_pair[0]["on_miss"] == fingerprint_pair[1]["on_miss"]
+    is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
+    return (is_spared and has_same_on_miss) or (_is_marked(new) and not _is_marked(old))
+
+
+def _is_marked(case: CaseReport) -> bool:
+    """Return whether a case is expected to fail by more than its `on_miss`, as far as its outcome shows."""
+    on_miss = None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
+    return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
+
+
+def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
+    """Return the metrics whose threshold is gone, or has a smaller minimum or a greater maximum."""
+    fingerprint_pair = fingerprints(old, new)
+    if fingerprint_pair is None:
+        return []
+    before, after = (
+        [
+            ((metric, *name), numbers)
+            for metric, limits in fingerprint["thresholds"].items()
+            for name, numbers in limit_requirements(limits["min"], limits["max"])
+        ]
+        for fingerprint in fingerprint_pair
+    )
+    return list(dict.fromkeys(name for name, _ in _relaxed(before, after)))
+
+
+def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> list[tuple[str, ...]]:
+    """Return the names of requirements that are gone, or have become less strict."""
+    numbers_after: defaultdict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
+    for name, numbers in after:
+        numbers_after[name].append(numbers)
+    return [name for name, least in before if not any(all(map(ge, numbers, least)) for numbers in numbers_after[name])]
+
+
+def _decision(case: CaseReport) -> str:
+    """Return the decision on the golds of a case, as far as it has an effect."""
+    review = case.get("review")
+    return "none" if review is None or review["decision"] == "unsure" else review["decision"]
+
+
+def _answers_moved(before: str, after: str) -> IsChanged:
+    """Return a test of whether a case has another answer, from another place: `before` and `after` name the places."""
+
+    def is_moved(old: CaseReport, new: CaseReport) -> bool:
+        fingerprint_pair = fingerprints(old, new)
+        return (
+            fingerprint_pair is not None
+            and (fingerprint_pair[0]["answers"], fingerprint_pair[1]["answers"]) == (before, after)
+            and is_different(old, new)
+        )
+
+    def is_different(old: CaseReport, new: CaseReport) -> bool:
+        if (old["outcome"], old["scores"]) == (new["outcome"], new["scores"]):
+            return False
+        queries = [case["predicted"] and case["predicted"]["query"] for case in (old, new)]
+        return queries[0] is None or queries[0] != queries[1]
+
+    return is_moved
+
+
+def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether a case has another source, or its source another state; names decide where no state is known.
+
+    The state of a source may not have been looked up for a case that was skipped or in error.
+    """
+    fingerprint_pair = fingerprints(old, new)
+    if fingerprint_pair is None:
+        return False
+    before, after = fingerprint_pair[0]["source"], fingerprint_pair[1]["source"]
+    if before is not None and after is not None:
+        return before != after
+    has_run = old["outcome"] in MET and new["outcome"] in MET
+    has_state = before is not None or after is not None
+    return (has_run and has_state) or _portable(old["source"]) != _portable(new["source"])
+
+
+def _has_drifted(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether the golds of a case, which are the same, have other answers than before."""
+    if _edited("golds", "review", "compare")(old, new) or (fingerprint_pair := fingerprints(old, new)) is None:
+        return False
+    before, after = (fingerprint.get("gold_answers") for fingerprint in fingerprint_pair)
+    return before is not None and after is not None and before != after
+
+
+def _portable(name: str | None) -> str:
+    """Return a source's name without what depends on the machine."""
+    return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", source_name)) for source_name in (name or "").split(", "))
+
+
+# The changes that a case may have between two reports, in the order of a report.
+CASE_CHANGES: Mapping[str, IsChanged] = {
+    XFAIL: _is_newly_expected,
+    ON_MISS: _edited("on_miss"),
+    "trials or trials_rule changed": _edited("trials", "trials_rule"),
+    "timeout or max_rows edited": _edited("limits"),
+    "answers stated in the suite": _answers_moved("asked", "stated"),
+    "answers asked of a predictor": _answers_moved("stated", "asked"),
+    "gold edited": _edited("golds"),
+    GOLD_DRIFT: _has_drifted,
+    "answers of reviewers edited": lambda old, new: _decision(old) == _decision(new) and _edited("review")(old, new),
+    "question, evidence or metadata edited": lambda old, new: (
+        (old["question"], old["evidence"]) != (new["question"], new["evidence"]) or _edited("context")(old, new)
+    ),
+    "comparison policy edited": _edited("compare"),
+    "metric options edited": _edited("options"),
+    "JSON Schema, structure or tables edited": _edited("schemas"),
+    METRICS: lambda old, new: bool(new["scores"] and old["scores"].keys() - new["scores"].keys()),
+    "tags or difficulty edited": lambda old, new: (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]),
+    "another source, or another state of it": _has_other_source,
+    "another source of gold, or another state of it": lambda old, new: (
+        old.get("gold_source") != new.get("gold_source") or _edited("gold_source")(old, new)
+    ),
+}
+
+
+def _smaller_files(difference: RunDifference) -> Iterator[str]:
+    """Name files that lost more cases than are listed as removed: a run with a selection lists none."""
+    removed = Counter(difference.removed.values())
+    after, collected = difference.after, difference.after["collected"]
+    is_complete = collected and not after["stopped"]
+    for path, old_count in difference.before["collected"].items():
+        new_count = collected.get(path, 0)
+        is_known = path in collected or (is_complete and in_scope(path, after))
+        if is_known and old_count - new_count > removed[path]:
+            yield f"{FEWER}: {path} ({old_count:,} before, {new_count:,} now)"
+
+
+def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
+    """Name gates of folders with cases in the run which require less than before, or are gone."""
+    requirements = list(_gate_requirements(after["gates"]))
+    loosened_gates = [gate for gate in before["gates"] if _relaxed(_gate_requirements([gate]), requirements)]
+    paths = {case["path"] for case in after["cases"]} if loosened_gates else ()
+    names = (
+        f"{gate_subject(gate)}{_limits(gate)}{folder_text(gate['folder'])}"
+        for gate in loosened_gates
+        if any(is_below(path, gate["folder"]) for path in paths)
+    )
+    yield from (f"{LOOSENED}: {name}" for name in dict.fromkeys(names))
+
+
+def _limits(gate: PendingGate) -> str:
+    return f" ({limits_text(gate['min'], gate['max'])})" if rule_of(gate).has_limits else ""
+
+
+def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
+    """Yield what gates require; those with the same folder, metric and `where` are compared with each other."""
+    for gate in gates:
+        subject = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
+        yield from (((*subject, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
+
+
+def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
+    """Name changes in the conditions of the run: recorded answers, reruns of a case, versions."""
+    old, new = before["environment"], after["environment"]
+    if new.get("replay") and not old.get("replay"):
+        yield "answers were replayed, and no system was called"
+    if new.get("reruns", 0) != old.get("reruns", 0):
+        yield f"reruns of a case: {old.get('reruns', 0)} became {new.get('reruns', 0)}"
+    old_versions, new_versions = (
+        {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
+        for environment in (old, new)
+    )
+    for name, old_version in old_versions.items():
+        new_version = new_versions.get(name)
+        if old_version and new_version and old_version != new_version:
+            yield f"{name} {old_version} became {new_version}"
 
 
 def compare_reports(before: Report, after: RunResults, *, path: str) -> BaselineReport:

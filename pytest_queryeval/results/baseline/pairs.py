@@ -8,8 +8,7 @@ from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass, field
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.run_metrics import RUN_METRICS
+from pytest_queryeval.core.metric import RUN_METRICS, Better
 
 
 def score_of(metric: str, case: CaseReport) -> float | None:

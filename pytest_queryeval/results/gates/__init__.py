@@ -1,4 +1,7 @@
-"""Gates: what all cases of a folder must reach together."""
+"""Gates: what all cases of a folder must reach together, and their results in words, by the rule of each.
+
+A rule that is not registered has a stand-in.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,142 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.case_report import CaseReport
-from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.gates import NO_CASE, Gate
+from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.gates import GATE_RULES, NO_CASE, Evidence, Gate, GateKey, GateRule, Requirement
 from pytest_queryeval.core.groups import group_values, values_of
+from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
-from pytest_queryeval.core.run_metrics import RUN_METRICS
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.gates.text import UNKNOWN, ran_text, rule_of
-from pytest_queryeval.results.scope import ScopeIndex, conditions_of, is_below
+from pytest_queryeval.results.scope import ScopeIndex, conditions_of, folder_text, is_below, where_text
+from pytest_queryeval.text.formatting import pluralize
 
 NO_BASELINE = "no baseline was given"
 OFF = "gates are off"
 # Evaluate gates on all of their cases, on those that ran, or leave them to `queryeval merge`.
 GateMode: TypeAlias = Literal["complete", "selection", "off"]
+
+
+class UnknownRule(GateRule):
+    """A stand-in for a rule of another version of this package, or of a package that is not installed."""
+
+    example = ""
+    has_limits = False
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        return {}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        raise problem("the rule of the gate is not known")
+
+    def evidence(self, gate: PendingGate) -> Evidence:
+        return NoEvidence()
+
+    def subject(self, gate: PendingGate) -> str:
+        return f"{gate['type']} of {gate['metric']}"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
+        required_fields: dict[str, object] = {
+            name: value for name, value in gate.items() if name in PendingGate.__annotations__
+        }
+        yield (json.dumps({**required_fields, "cases": None}, sort_keys=True),), ()
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        return self.number_text(value)
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        return self.number_text(value), ""
+
+
+class NoEvidence:
+    """The evidence of an unknown rule, which measures nothing."""
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Ignore a case."""
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return a measurement without a value."""
+        return {"value": None, "n": 0, "errors": 0}, False
+
+
+UNKNOWN = UnknownRule()
+
+
+def rule_of(gate: PendingGate) -> GateRule:
+    """Return the rule of a gate; `UNKNOWN` for one that is not registered here."""
+    return GATE_RULES.get(gate["type"], UNKNOWN)
+
+
+GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
+
+
+def gate_text(gate: GateReport) -> str:
+    """Return what a gate is about, its folder and its result, in words."""
+    return f"{gate_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
+
+
+class GateParts(NamedTuple):
+    """A gate and its result, as texts for separate places."""
+
+    subject: str
+    value: str
+    about: str
+    """What is needed and over how many cases, or why there is no result."""
+
+
+def gate_parts(gate: GateReport) -> GateParts:
+    """Return a gate and its result in few words, each part for a place of its own."""
+    subject = gate_subject(gate)
+    if gate["value"] is None or gate["reason"]:
+        return GateParts(subject, "", gate["reason"])
+    value, need = rule_of(gate).short_texts(gate, gate["value"])
+    return GateParts(subject, value, " · ".join(filter(None, (need, *_about(gate)))))
+
+
+def gate_line(gate: GateReport) -> str:
+    """Return `gate_text` with the file of the gate first, as in pytest's short summary."""
+    place = PurePosixPath(gate["folder"] or ".") / "queryeval.yaml"
+    return f"{place} - {gate_subject(gate)}: {_result_text(gate)}"
+
+
+def gate_subject(gate: PendingGate) -> str:
+    """Return what a gate limits, and in which cases, in words."""
+    return f"{rule_of(gate).subject(gate)}{where_text(gate['where'])}"
+
+
+def _result_text(gate: GateReport) -> str:
+    value = gate["value"]
+    if value is None or (gate["ok"] is False and gate["reason"]):
+        return gate["reason"]
+    text = rule_of(gate).value_text(gate, value)
+    return f"{gate['reason']} ({text})" if gate["ok"] is None else f"{text} ({', '.join(_about(gate))})"
+
+
+def _about(gate: GateReport) -> list[str]:
+    """Return over how many cases a gate was evaluated, and how many were left out."""
+    about = [rule_of(gate).cases_text(gate)]
+    if decided := gate.get("decided"):
+        about += [f"{gate['errors']:,} in error counted as 0"] * bool(gate["errors"])
+        return [*about, f"decided after {decided['after']:,} of {decided['of']:,}"]
+    about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
+    return about + [ran_text(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
+
+
+def ran_text(ran: int, number: int | None) -> str:
+    """Return how many cases of a gate ran, of a number that is None if it is not known."""
+    if number is None:
+        return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
+    return f"{ran:,} of {pluralize(number, 'case')} ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +278,8 @@ def evaluate_gates(
 
     `cases` are those that ran, and are read once; the field `cases` of a gate is how many cases it is about, None if
     that is not known. A gate with limits is not evaluated if the cases that did not run could change the result,
-    unless the `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not
+    unless the `mode` is `selection`; then only cases with the outcome `not_run` could. A gate that compares with a
+    `baseline` uses the cases in both reports, of which those with that outcome could change it, too, and is not
     evaluated without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is
     missed.
     `decide` returns the early decision on a gate, which applies if the run stopped before all of the gate's cases.
@@ -231,13 +348,14 @@ class GateEvidence:
         self._has_baseline, self._earlier = earlier is not None, earlier or {}
         self._counts_errors = counts_errors
         self._ran = self._error_count = 0
-        self._is_evaluated = self._is_cut = False
+        self._not_run = 0
+        self._is_evaluated = False
         self._scores_with_errors = array("d")
 
     def add(self, case: CaseReport) -> None:
         """Count a case of the run that the gate is about."""
         self._ran += case["outcome"] not in ("skipped", "not_run")
-        self._is_cut |= case["outcome"] == "not_run"
+        self._not_run += case["outcome"] == "not_run"
         self._is_evaluated |= case["outcome"] not in ("skipped", "error")
         if self._counts_errors and (score := self._rule.score_with_errors(self.gate, case)) is not None:
             self._scores_with_errors.append(score)
@@ -267,25 +385,22 @@ class GateEvidence:
             reason = f"unknown rule '{gate['type']}': install the package that defines it"
         elif rule.needs_baseline and not self._has_baseline:
             reason = NO_BASELINE
-        elif decision is not None and self._is_cut and self._scores_with_errors:
+        elif decision is not None and self._not_run and self._scores_with_errors:
             measurement = self._decided(decision)
             ok, reason = decision.is_met, ""
         else:
             measurement, ok = self._evidence.measurement(gate)
             reason, value, n = "", measurement["value"], measurement["n"]
             cases_not_run = None if number is None else number - ran
+            rest = self._not_run if mode == "selection" or rule.needs_baseline else cases_not_run
             if unreadable_file is not None:
                 ok, reason = False, f"{unreadable_file} could not be read"
             elif value is None and cases_not_run == 0:
                 ok, reason = False, self._why_nothing(existing_values)
-            elif rule.needs_baseline:
-                ok, reason = (None, rule.why_nothing(gate) if ran else NO_CASE) if value is None else (ok, "")
-            elif cases_not_run != 0 and (mode == "complete" or value is None):
-                ok = (
-                    None
-                    if value is None or cases_not_run is None
-                    else rule.result_without_rest(gate, value, n, cases_not_run)
-                )
+            elif rule.needs_baseline and value is None:
+                ok, reason = None, rule.why_nothing(gate) if ran else NO_CASE
+            elif value is None or rest != 0:
+                ok = None if value is None or rest is None else rule.result_without_rest(gate, value, n, rest)
                 reason = ran_text(ran, number) if ok is None else ""
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 

@@ -6,7 +6,7 @@ import pytest
 import samples
 from samples import entry, make_case
 
-from pytest_queryeval.core.run_metrics import RUN_METRICS
+from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gates

@@ -10,12 +10,12 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES as ENGINE_TYPES
 from pytest_queryeval.engines import SourceFingerprint
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes.failed import MAX_SPELLINGS, FailedQuery
+from pytest_queryeval.features.causes.repair import MAX_SPELLINGS, FailedQuery
 from pytest_queryeval.features.causes.search import STILL_WRONG
-from pytest_queryeval.features.causes.sparql.failed import sparql_repairs
-from pytest_queryeval.features.causes.sql.failed import sql_repairs
+from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
+from pytest_queryeval.features.causes.sql.repairs import sql_repairs
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import result_json
 

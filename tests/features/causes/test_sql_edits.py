@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.features.causes.sql.sql_edits import sql_edits
+from pytest_queryeval.features.causes.sql.edits import sql_edits
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 SCHEMA = Schema(
@@ -172,6 +172,30 @@ def test_copies_of_a_table_are_matched_by_the_conditions_on_them():
     )
 
     assert told(found(predicted, gold))[0] == ("wrong-operator", "WHERE", "= → >")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "edit"),
+    [
+        (
+            "SELECT concert.year FROM singer JOIN concert ON singer.id = concert.singer_id WHERE age > 3",
+            "SELECT age FROM singer WHERE age > 3",
+            ("wrong-column", "SELECT", "concert.year → singer.age; drops concert, which nothing else uses"),
+        ),
+        (
+            f"{JOINED.replace('JOIN', 'LEFT JOIN')} LEFT JOIN stadium AS s ON s.concert_id = concert.id",
+            f"{JOINED.replace('JOIN', 'LEFT JOIN')} JOIN stadium AS s ON s.concert_id = concert.id",
+            ("wrong-join-type", "FROM", "LEFT JOIN stadium AS s → JOIN stadium AS s"),
+        ),
+        (
+            "SELECT id FROM singer WHERE country LIKE '%Ann%'",
+            "SELECT id FROM singer WHERE name = 'Ann'",
+            ("wrong-column", "WHERE", "country LIKE '%Ann%' → name = 'Ann'"),
+        ),
+    ],
+)
+def test_a_change_says_which_table_and_which_column_it_is_about(predicted, gold, edit):
+    assert edit in told(found(predicted, gold))
 
 
 def test_two_edits_are_made_together():

@@ -9,8 +9,7 @@ from suites import problems, write
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
-from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.findings import CHECK_RULES
+from pytest_queryeval.core.errors import CHECK_RULES, SourceError
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
@@ -18,8 +17,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.gold_rules import GOLD_RULES, gold_slow
 from pytest_queryeval.features.check.gold_run import GoldRun
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES
-from pytest_queryeval.suites.levels import read_levels
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites, read_levels
 
 SHOP = """
 CREATE TABLE product (name TEXT, sku TEXT, price REAL, year TEXT);
@@ -451,7 +449,7 @@ def test_a_folder_with_a_suite_that_was_left_out_is_not_judged(check, capsys, mo
     write(FOLDER, "queryeval.yaml")
     write(cases("gold: SELECT name FROM product"))
     write("requires: semantic\n" + cases("gold: SELECT 1"), "t.queryeval.yaml")
-    monkeypatch.setattr("pytest_queryeval.suites.requirements._is_installed", lambda name: False)
+    monkeypatch.setattr("pytest_queryeval.suites.variables._is_installed", lambda name: False)
 
     assert main(["check", ".", "--json"]) == 0
     captured = capsys.readouterr()

@@ -12,8 +12,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.database_servers.engine import POSTGRES_DRIVER, POSTGRES_PACKAGES
 from pytest_queryeval.sandbox import host
-from pytest_queryeval.sandbox.child_process import Child, child_command
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Child, Hosts, child_command
 
 pytest_plugins = ["postgres"]
 

@@ -434,7 +434,7 @@ def test_child_that_is_killed_leaves_no_query_running(cluster):
         asked.join(30)
 
     assert began == 1
-    wait_for(lambda: cluster.backends() == 0, 15)
+    wait_for(lambda: cluster.backends() == 0)
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_wrong_settings_are_told_without_the_url(settings, problem):
     ("url", "package", "install"),
     [
         ("trino://user@host/catalog", "trino", "trino[sqlalchemy]"),
-        ("snowflake://user@account/db", "snowflake", "snowflake-sqlalchemy"),
+        ("snowflake://user@account/db", "snowflake.sqlalchemy", "pytest-queryeval[snowflake]"),
         ("bigquery://project", "sqlalchemy_bigquery", "sqlalchemy-bigquery"),
         ("mssql+pyodbc://host/db", "pyodbc", "pyodbc"),
         ("mysql+mysqldb://host/db", "MySQLdb", "mysqlclient"),

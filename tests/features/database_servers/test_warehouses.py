@@ -149,6 +149,13 @@ def test_dialect_of_queries_is_that_of_the_url(url, name):
         ("copy into @stage from x", "snowflake"),
         ("put file:///etc/passwd @stage", "snowflake"),
         ("select sequence.nextval", "snowflake"),
+        ("select * from table(result_scan(last_query_id()))", "snowflake"),
+        ("select 1 ->> insert into x select * from $1", "snowflake"),
+        ("select $1 from @stage/x.csv", "snowflake"),
+        ("select $1 from '@~/x.csv'", "snowflake"),
+        ("select snowflake.cortex.complete('model', 'text')", "snowflake"),
+        ("select ai_classify('text', ['a'])", "snowflake"),
+        ("execute immediate 'drop table x'", "snowflake"),
         ("export data options(uri='gs://x/*') as select 1", "bigquery"),
         ("select * from external_query('x', 'drop table y')", "bigquery"),
         ("create temp function f() as (1); select f()", "bigquery"),
@@ -198,6 +205,8 @@ def test_what_is_hidden_from_the_parser_is_found(query, name, what):
         ('select "a\\b" from t', "sqlite"),
         ("select a.text, b.csv, '$', '{' from a join b using (x)", "spark"),
         ("select * from main.hall.seats", "databricks"),
+        ("select v:a.b::string from t, lateral flatten(input => v) where email like '%@x'", "snowflake"),
+        ("select * exclude (a) from t qualify row_number() over (order by a) = 1", "snowflake"),
     ],
 )
 def test_what_only_looks_like_that_may_be_sent(query, name):

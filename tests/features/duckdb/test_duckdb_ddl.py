@@ -12,6 +12,7 @@ def test_duckdb_gives_the_statements_as_it_keeps_them(hosts, tmp_path):
         "CREATE TABLE appearance",
         "CREATE VIEW names AS SELECT full name FROM Singer;",
         "CREATE TABLE Singer",
+        "CREATE SCHEMA other;",
         "CREATE TABLE other.z",
     ]
     assert "FOREIGN KEY (singer) REFERENCES Singer(id)" in text

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from pytest_queryeval.core import cache_folder
+from pytest_queryeval.core import files
 from pytest_queryeval.features.embeddings import cache as cache_module
 from pytest_queryeval.features.embeddings.cache import Cache
 
@@ -139,7 +139,7 @@ assert cache.vectors(vectors.keys()) == vectors
 def test_without_a_cache_folder_temporary_files_serve(tmp_path, monkeypatch, home):
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "/proc/nowhere")
-    monkeypatch.setattr(cache_folder.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
 
     kept(None)
 
@@ -157,7 +157,7 @@ def test_the_cache_folder_of_the_user_is_taken_first(tmp_path, monkeypatch):
 
 def test_without_any_folder_memory_serves(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    monkeypatch.setattr(cache_folder.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"pytest-queryeval-{os.getuid()}").symlink_to("/")
 
     cache = kept(None)
@@ -167,7 +167,7 @@ def test_without_any_folder_memory_serves(tmp_path, monkeypatch):
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_folder.tempfile, "tempdir", "/dev/null")
+    monkeypatch.setattr(files.tempfile, "tempdir", "/dev/null")
     precious = tmp_path / "precious"
     precious.write_text("mine", encoding="utf-8")
     (tmp_path / "m.lock").symlink_to(precious)
@@ -207,7 +207,7 @@ def test_a_file_does_not_grow_for_ever(tmp_path, monkeypatch):
 
 def test_files_of_models_that_nobody_used_for_long_are_removed(tmp_path):
     kept(tmp_path, "old")
-    long_ago = time.time() - cache_folder.KEPT_SECONDS - 1
+    long_ago = time.time() - files.KEPT_SECONDS - 1
     os.utime(tmp_path / "old.sqlite", (long_ago, long_ago))
 
     kept(tmp_path)
@@ -254,7 +254,7 @@ def test_who_makes_nothing_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(cache_module, "WAIT_SECONDS", 0.2)
     cache = Cache("m", tmp_path)
 
-    with cache_folder.locked(tmp_path / "m.lock"), cache.turn():
+    with files.locked(tmp_path / "m.lock"), cache.turn():
         cache.add({KEY: VECTOR})
 
     assert cache.vectors([KEY]) == {KEY: VECTOR}

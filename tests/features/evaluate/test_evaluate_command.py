@@ -18,11 +18,11 @@ from suites import write
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
+from pytest_queryeval.cli.conftests import root_of
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.cases import evaluate_named_case
-from pytest_queryeval.runs.root import root_of
 
 EXAMPLE = Path(__file__).parents[3] / "example_suite"
 LIVE = "sparql/live"  # its servers are started by a hook of pytest
@@ -250,7 +250,7 @@ def test_without_a_folder_of_temporary_files_there_is_a_report(folder, evaluate,
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     write(GOOD)
-    monkeypatch.setattr("pytest_queryeval.engines.database_file.TemporaryDirectory", missing)
+    monkeypatch.setattr("pytest_queryeval.engines.bases.TemporaryDirectory", missing)
     status, report, _ = evaluate(".")
 
     assert (status, report["totals"]["errors"]) == (1, 2)
@@ -415,7 +415,7 @@ def test_a_suite_whose_extra_is_missing_is_left_out(folder, evaluate, monkeypatc
     write(GOOD)
     write(f"requires: absent{GOOD}", "pages.queryeval.yaml")
     known = {"absent": ("no-such-package",)}
-    monkeypatch.setattr("pytest_queryeval.suites.requirements.packages_of_extras", lambda: known)
+    monkeypatch.setattr("pytest_queryeval.suites.variables.packages_of_extras", lambda: known)
 
     status, report, output = evaluate(".")
 
@@ -567,6 +567,13 @@ async def answer(case):
 """
 
 
+METERED = """
+    from pytest_queryeval import Prediction, QueryOrAnswer
+
+    return Prediction(content=QueryOrAnswer(query=case.question), predictor="app", metadata={"cost": 0.01})
+"""
+
+
 @pytest.fixture
 def numbers(folder):
     """A suite of 90 numbers, of which the first 4 are answered wrongly and 10 more are skipped."""
@@ -607,6 +614,31 @@ def test_a_run_that_cannot_stop_early_is_refused(numbers, evaluate, options, pro
 
     assert (status, report) == (2, None)
     assert f"--stop: {problem}" in output.err
+
+
+@pytest.mark.process
+def test_a_run_whose_spend_limit_is_reached_is_that_of_pytest(numbers, evaluate, with_pytest):
+    write(NUMBERS.replace("return case.question", METERED), "app.py")
+    options = "--concurrency=1", "--spend=cost=0.3"
+
+    status, report, output = evaluate(".", *options)
+    ran, expected = with_pytest(".", *options)
+
+    assert same_in_all_runs(report) == same_in_all_runs(expected)
+    assert (status, verdicts(output.out)) == (ran.ret, verdicts(ran.stdout.str()))
+    assert status == 1
+    assert verdicts(output.out) == ["queryeval: NO VERDICT: the spend limit was reached after 30 of 90 cases"]
+    assert (report["totals"]["skipped"], report["totals"]["not_run"]) == (10, 60)
+    assert (report["spend"]["calls"], report["spend"]["reached"]) == (30, True)
+
+
+def test_a_spend_limit_with_workers_is_refused(numbers, evaluate):
+    status, report, output = evaluate(".", "--spend=cost=5", "--workers=2")
+
+    assert (status, report) == (2, None)
+    assert "--spend: only one process can add up what all calls cost: leave --workers out, or add --spend=off" in (
+        output.err
+    )
 
 
 LEAKY_SUITE = """

@@ -20,7 +20,7 @@ from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.formatting import utf8_safe
 
 SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),

@@ -16,7 +16,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.http_engine.engine import SETTINGS as SETTINGS_OF_SOURCES
 from pytest_queryeval.sandbox.host import Hosts
-from pytest_queryeval.sandbox.http.template import render
+from pytest_queryeval.sandbox.http_messages import render
 
 DOCS = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
 SCRIPT = """

@@ -26,7 +26,7 @@ from servers import FaultServer
 from strategies import costly
 
 from pytest_queryeval.core.errors import PredictorError, SettingError
-from pytest_queryeval.core.model import Abstention, Message, PredictorSpec
+from pytest_queryeval.core.model import Abstention, Message, PredictorSpec, Step
 from pytest_queryeval.predictors import PREDICTORS
 
 DOCS = (Path(__file__).parents[3] / "docs" / "predictors-http.md").read_text(encoding="utf-8")
@@ -208,6 +208,21 @@ def test_a_reply_may_say_that_the_system_abstains(settings, metadata):
 
     assert prediction.content == Abstention("why")
     assert prediction.metadata == metadata
+
+
+@pytest.mark.parametrize("answer", [{"predicted": "SELECT 1"}, {"abstained": True, "reason": "why"}])
+def test_a_reply_states_its_steps(answer):
+    with serving(said(answer | {"steps": [{"kind": "query", "input": "SELECT 2"}], "tokens": 3})) as running:
+        prediction = asked(running.url)
+
+    assert prediction.steps == (Step(kind="query", input="SELECT 2"),)
+    assert prediction.metadata == {"tokens": 3}
+
+
+def test_a_reply_without_steps_of_its_own_has_none():
+    with serving(said({"sql": "SELECT 1", "steps": 5})) as running:
+        assert asked(running.url, answer="$.sql").steps is None
+        assert asked(running.url, answer="$.sql", steps="$.trace").steps is None
 
 
 def test_a_text_is_read_in_its_charset():

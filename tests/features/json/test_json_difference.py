@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turned
 
-from pytest_queryeval.core.json_path import selected
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.table import Difference
+from pytest_queryeval.documents.json_path import selected
 from pytest_queryeval.features.json.difference import difference
 from pytest_queryeval.features.json.values import equal, path_text
 

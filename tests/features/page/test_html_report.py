@@ -462,7 +462,7 @@ def test_gates_beyond_the_first_are_folded():
 
 def test_what_changed_besides_the_system_stands_before_the_figures(compared):
     text = "".join(page_of(compared).text.partition("Against the baseline")[1:])  # the verdict names changes as well
-    changes = ("cases removed (1)", "thresholds lowered: json_equal (1)", "sqlite 3.44.0 became 3.45.1")
+    changes = ("cases removed (1 case)", "thresholds lowered: json_equal (1 case)", "sqlite 3.44.0 became 3.45.1")
     places = [text.index(part) for part in ("Against the baseline", *changes, "metric before after")]
 
     assert places == sorted(places)

@@ -39,8 +39,8 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
-from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
+from pytest_queryeval.engines.settings import state_of
+from pytest_queryeval.evaluation.prediction_call import SchemaTexts
 from pytest_queryeval.features.recording.predictions import PredictionKeys, decode_prediction, encode_prediction
 from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.features.recording.sources import decode_cause

@@ -11,7 +11,7 @@ from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.features.review.page.golds import GoldReview
 from pytest_queryeval.features.review.page.server import application
 from pytest_queryeval.features.review.ranking import RankedCase
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites
 
 TOKEN, PORT = "token-of-the-test", 8778
 ADDRESS = f"http://127.0.0.1:{PORT}"

@@ -13,7 +13,7 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.suites import load_suites
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), ('fig', 5);"
 HEAD = "kind: sql\nsource: {sqlite: {script: shop.sql}}\nreviews: reviews.jsonl\n"

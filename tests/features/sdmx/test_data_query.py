@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.core.table import Selection
 from pytest_queryeval.features.sdmx.data_query import MAX_CHARACTERS, read_data_query
 from pytest_queryeval.features.sdmx.structure import DatasetStructure, Dimension, Structure
 

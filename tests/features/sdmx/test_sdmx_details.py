@@ -6,8 +6,8 @@ import json
 
 from selections import dataset, selected, selection
 
-from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
+from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Term
 from pytest_queryeval.features.sdmx.details import MAX_DIMENSIONS, MAX_TERMS, details_text
 from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall
 

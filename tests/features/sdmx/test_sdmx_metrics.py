@@ -9,7 +9,7 @@ from selections import FULL_TERMS, dataset, selected, selection, selections
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.metric import Metric, describe_metric
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection
 from pytest_queryeval.features.sdmx.metrics import (
     dataset_precision,
     dataset_recall,

@@ -10,9 +10,8 @@ from hypothesis import given
 from selections import dataset, selection, selection_json, selections
 
 from pytest_queryeval.core.errors import CaseError, SuiteError
-from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.core.table import Selection, Term
+from pytest_queryeval.documents.document import File, parse_json
 from pytest_queryeval.documents.values import MAX_PROBLEMS
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.features.sdmx.reading import read_selection

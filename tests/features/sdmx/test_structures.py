@@ -12,7 +12,7 @@ import sdmx_messages as messages
 from suites import enter
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
-from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx import checks
 from pytest_queryeval.features.sdmx.checks import add_labels, violations
@@ -21,7 +21,7 @@ from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.features.sdmx.structure_files import read_message
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
 from pytest_queryeval.features.sdmx.structure_messages import english_name, structure_of
-from pytest_queryeval.suites import requirements
+from pytest_queryeval.suites import variables
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
 
@@ -356,7 +356,7 @@ def test_messages_without_any_data_structure_are_a_problem():
 
 
 def test_xml_needs_the_library_and_json_does_not(monkeypatch):
-    monkeypatch.setattr(requirements, "packages_of_extras", lambda: {"sdmx": ("no-such-package",)})
+    monkeypatch.setattr(variables, "packages_of_extras", lambda: {"sdmx": ("no-such-package",)})
     file(messages.shop())
     file(messages.shop_json(), "shop.json")
 

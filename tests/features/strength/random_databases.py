@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from pytest_queryeval.core.table_definition import TableDefinition
+from pytest_queryeval.core.db_schema import TableDefinition
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 
 NULLS = 0.25  # the share of NULLs in columns that admit them

@@ -1,12 +1,16 @@
-"""What edits make of nodes of a SPARQL query: functions from a node to what takes its place."""
+"""Edits of a predicted SPARQL query, the changes of its nodes that they consist of, and defects of what results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from pytest_queryeval.languages.sparql.trees.tree import (
+from pytest_queryeval.core.cause import CausingEdit
+from pytest_queryeval.languages.sparql.tree import (
+    COUNTING,
+    Bind,
     Element,
     Expr,
     Group,
@@ -15,80 +19,154 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Select,
     Triple,
     Union,
+    is_variable,
+    variables,
+    walk,
 )
+from pytest_queryeval.languages.sparql.tree_facts import lost_variables
 
-Make: TypeAlias = Callable[[Node], "Node | tuple[Node, ...] | None"]
+Step: TypeAlias = tuple[Node, Callable[[Node], "Node | tuple[Node, ...] | None"]]
+"""A node of the predicted query, and the function that returns what takes its place."""
 
 
-def setting(gold: Node, *names: str) -> Make:
-    """Return what gives a node these fields of another one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A change of the predicted query."""
+
+    shown: CausingEdit
+    size: int
+    steps: tuple[Step, ...]
+    dropped: int = 0
+    """How many triples it drops."""
+
+
+def replace_step(node: Node, *new: Node) -> Step:
+    """Return the step that puts other nodes in the place of one."""
+    return node, lambda _: new[0] if len(new) == 1 else new
+
+
+def drop_step(node: Node) -> Step:
+    """Return the step that drops a node."""
+    return node, lambda _: None
+
+
+def copy_step(node: Node, gold: Node, *names: str) -> Step:
+    """Return the step that gives a node these fields of another one."""
     values = {name: getattr(gold, name) for name in names}
-    return lambda node: replace(node, **values)
+    return node, lambda node: replace(node, **values)
 
 
-def replacing_end(field: str, term: str) -> Make:
-    """Return what gives a triple another subject or object."""
+def replace_end_step(triple: Triple, field: str, term: str) -> Step:
+    """Return the step that gives a triple another subject or object."""
 
-    def make(node: Node) -> Node:
+    def change(node: Node) -> Node:
         assert isinstance(node, Triple)
         return replace(node, subject=term) if field == "subject" else replace(node, object=term)
 
-    return make
+    return triple, change
 
 
-def replacing(new: Node | tuple[Node, ...] | None) -> Make:
-    """Return what puts something else in the place of a node, or takes it away."""
-    return lambda _: new
+def insert_step(group: Group, elements: Sequence[Element]) -> Step:
+    """Return the step that inserts triples after those that a group begins with, and other elements at its end."""
 
-
-def inserting(elements: Sequence[Element]) -> Make:
-    """Return what inserts triples after those that a group begins with, and other elements at its end."""
-
-    def make(group: Node) -> Node:
-        assert isinstance(group, Group)
-        old = group.elements
+    def change(node: Node) -> Node:
+        assert isinstance(node, Group)
+        old = node.elements
         if not isinstance(elements[0], Triple):
             return Group((*old, *elements))
         place = next((at for at, element in enumerate(old) if not isinstance(element, Triple)), len(old))
         return Group((*old[:place], *elements, *old[place:]))
 
-    return make
+    return group, change
 
 
-def inserting_item(item: Item, place: int) -> Make:
-    """Return what adds an item to what a query returns."""
+def insert_item_step(select: Select, item: Item, place: int) -> Step:
+    """Return the step that adds an item to what a query returns."""
 
-    def make(select: Node) -> Node:
-        assert isinstance(select, Select)
-        return replace(select, items=(*select.items[:place], item, *select.items[place:]))
+    def change(node: Node) -> Node:
+        assert isinstance(node, Select)
+        return replace(node, items=(*node.items[:place], item, *node.items[place:]))
 
-    return make
-
-
-def adding_key(key: Item) -> Make:
-    """Return what adds a key to GROUP BY, where it is not one of them."""
-    return lambda node: (
-        replace(node, group=(*node.group, key)) if isinstance(node, Select) and key not in node.group else node
-    )
+    return select, change
 
 
-def adding_arm(arm: Group) -> Make:
-    """Return what adds an arm to a UNION."""
-    return lambda union: Union((*union.arms, arm)) if isinstance(union, Union) else union
+def add_key_step(select: Select, key: Item) -> Step:
+    """Return the step that adds a key to GROUP BY, where it is not one of them."""
+
+    def change(node: Node) -> Node:
+        assert isinstance(node, Select)
+        return node if key in node.group else replace(node, group=(*node.group, key))
+
+    return select, change
 
 
-def with_operand(operand: Expr | Group) -> Make:
-    """Return what adds an operand to a condition."""
-    return lambda node: Expr(node.head, (*node.arguments, operand)) if isinstance(node, Expr) else node
+def add_arm_step(union: Union, arm: Group) -> Step:
+    """Return the step that adds an arm to a UNION."""
+    return union, lambda node: Union((*node.arms, arm)) if isinstance(node, Union) else node
 
 
-def without_operand(operand: Expr | Group) -> Make:
-    """Return what takes an operand out of a condition."""
+def add_operand_step(condition: Expr, operand: Expr | Group) -> Step:
+    """Return the step that adds an operand to a condition."""
+    return condition, lambda node: Expr(node.head, (*node.arguments, operand)) if isinstance(node, Expr) else node
 
-    def make(node: Node) -> Node:
+
+def drop_operand_step(condition: Expr, operand: Expr | Group) -> Step:
+    """Return the step that drops an operand of a condition."""
+
+    def change(node: Node) -> Node:
         assert isinstance(node, Expr)
-        at = node.arguments.index(operand)
-        arguments_left = (*node.arguments[:at], *node.arguments[at + 1 :])
-        return arguments_left[0] if len(arguments_left) == 1 else Expr(node.head, arguments_left)
+        place = node.arguments.index(operand)
+        operands = (*node.arguments[:place], *node.arguments[place + 1 :])
+        return operands[0] if len(operands) == 1 else Expr(node.head, operands)
 
-    return make
+    return condition, change
+
+
+def defects(tree: Select) -> set[str]:
+    """Return why engines refuse a query, or why it is slow; the texts of equal defects are equal."""
+    texts = lost_variables(tree)
+    for node in walk(tree):
+        if isinstance(node, Select):
+            texts |= {f"column {name}" for name in _refused_columns(node)}
+        elif isinstance(node, Group):
+            texts |= {f"BIND {name}" for name in _bound_twice(node)}
+            texts |= {f"{number} products" for number in range(2, _unconnected_parts(node) + 1)}
+    return texts
+
+
+def _refused_columns(select: Select) -> Iterator[str]:
+    """Yield columns of the same name, and those of groups that are neither a key nor an aggregate."""
+    counts = Counter(item.variable for item in select.items)
+    yield from (name for name, number in counts.items() if number > 1)
+    if select.aggregates:
+        keys = {key.variable for key in select.group}
+        for item in select.items:
+            yield from _outside_aggregates(item.value) - keys
+
+
+def _outside_aggregates(expression: Expr) -> set[str]:
+    """Return the variables of an expression that are in no aggregate."""
+    if expression.head in COUNTING:
+        return set()
+    inner = (_outside_aggregates(argument) for argument in expression.arguments if isinstance(argument, Expr))
+    return set().union({expression.head} if is_variable(expression.head) else (), *inner)
+
+
+def _bound_twice(group: Group) -> Iterator[str]:
+    """Yield the variables that a BIND names although a pattern before it does."""
+    names: set[str] = set()
+    for element in group.elements:
+        if isinstance(element, Bind) and element.variable in names:
+            yield element.variable
+        names |= set(variables(element))
+
+
+def _unconnected_parts(group: Group) -> int:
+    """Return of how many parts a group consists that have no variable in common."""
+    connected: list[set[str]] = []
+    for element in group.elements:
+        if names := set(variables(element)):
+            joined = [part for part in connected if part & names]
+            connected = [part for part in connected if not part & names]
+            connected.append(names.union(*joined))
+    return len(connected)

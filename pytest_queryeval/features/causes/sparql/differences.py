@@ -5,45 +5,25 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
-from pytest_queryeval.features.causes.sparql.aligned import Chain, chains, links_of, operands, turned
-from pytest_queryeval.features.causes.sparql.changes import (
-    Make,
-    adding_arm,
-    adding_key,
-    inserting,
-    inserting_item,
-    replacing,
-    replacing_end,
-    setting,
-    with_operand,
-    without_operand,
+from pytest_queryeval.features.causes.pairs import best_pairs, without, without_common
+from pytest_queryeval.features.causes.sparql import changes, comparison
+from pytest_queryeval.features.causes.sparql.alignment import (
+    Chain,
+    Lines,
+    Side,
+    chains,
+    limit_text,
+    links_of,
+    operands,
+    turned,
 )
-from pytest_queryeval.features.causes.sparql.labels import (
-    CONNECTORS,
-    label_of_element,
-    label_of_ends,
-    label_of_expressions,
-    label_of_heads,
-    label_of_paths,
-)
-from pytest_queryeval.features.causes.sparql.lines import Lines, Side, limit_text
-from pytest_queryeval.features.causes.sparql.pairing import (
-    REVERSED_LIKENESS,
-    best_pairs,
-    chain_likeness,
-    common_share,
-    components,
-    element_likeness,
-    item_likeness,
-    oriented,
-    without,
-    without_common,
-)
-from pytest_queryeval.languages.sparql.trees.tree import (
+from pytest_queryeval.features.causes.sparql.changes import Edit, Step, copy_step, drop_step, replace_step
+from pytest_queryeval.features.causes.sparql.comparison import CONNECTORS, REVERSED_LIKENESS, label_of_heads
+from pytest_queryeval.languages.sparql.tree import (
     Bind,
     Block,
     Element,
@@ -51,7 +31,6 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     Filter,
     Group,
     Item,
-    Node,
     Select,
     Triple,
     Union,
@@ -74,19 +53,6 @@ _OTHERWISE: dict[str, CauseLabel] = {
 _OF_A_TERM, _OF_AN_ELEMENT, _OF_A_CLAUSE, _OF_A_QUERY = 0, 1, 2, 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeEdit:
-    """What becomes of nodes, by their ids."""
-
-    shown: CausingEdit
-    size: int
-    makes: tuple[tuple[int, Make], ...]
-    dropped: int = 0
-    """How many triples it leaves out."""
-    added_columns: int = 0
-    """How many columns more the query returns; less than 0 if it returns fewer."""
-
-
 class Differences:
     """The edits that lead from a predicted query to gold, whose variables have the names of the same role there."""
 
@@ -95,23 +61,17 @@ class Differences:
         self._lines = lines
         self._uses, self._gold_uses = Counter(terms(predicted)), Counter(terms(gold))
         self._links, self._gold_links = links_of(predicted), links_of(gold)
-        self._candidates: list[TreeEdit] = []
-        self._insertions: list[tuple[tuple[Element, ...], tuple[Node, Make]]] = []  # patterns that only gold has
+        self._edits: list[Edit] = []
+        self._insertions: list[tuple[tuple[Element, ...], Step]] = []  # patterns that only gold has
         self._selects(predicted, gold)
 
-    def edits(self) -> list[TreeEdit]:
+    def edits(self) -> list[Edit]:
         """Return the edits, the smallest first; equal ones in several places are one."""
-        merged: dict[tuple[CauseLabel, str], TreeEdit] = {}
-        for edit in self._candidates:
+        merged: dict[tuple[CauseLabel, str], Edit] = {}
+        for edit in self._edits:
             key = edit.shown.label, edit.shown.change
-            same = merged.get(key)
-            if same is not None:
-                edit = replace(
-                    same,
-                    makes=(*same.makes, *edit.makes),
-                    dropped=same.dropped + edit.dropped,
-                    added_columns=same.added_columns + edit.added_columns,
-                )
+            if (same := merged.get(key)) is not None:
+                edit = replace(same, steps=(*same.steps, *edit.steps), dropped=same.dropped + edit.dropped)
             merged[key] = edit
         return sorted(
             merged.values(), key=lambda edit: (edit.size, CLAUSES.index(edit.shown.clause), edit.shown.change)
@@ -122,58 +82,52 @@ class Differences:
         label: CauseLabel,
         clause: str,
         change: tuple[Side, Side],
-        *makes: tuple[Node, Make],
+        *steps: Step,
         size: int = _OF_AN_ELEMENT,
         dropped: int = 0,
-        added_columns: int = 0,
     ) -> None:
         old, new = (self._lines.line(side) if side else NOTHING for side in change)
         shown = CausingEdit(label=label, clause=clause, change=f"{old} → {new}")
-        ids = tuple((id(node), make) for node, make in makes)
-        edit = TreeEdit(shown=shown, size=size, makes=ids, dropped=dropped, added_columns=added_columns)
-        self._candidates.append(edit)
+        self._edits.append(Edit(shown=shown, size=size, steps=steps, dropped=dropped))
 
     def _selects(self, predicted: Select, gold: Select) -> None:
         """Add the edits of a query."""
         if predicted.dataset != gold.dataset:
             texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
-            self._add("wrong-table", "FROM", texts, (predicted, setting(gold, "dataset")))
+            self._add("wrong-table", "FROM", texts, copy_step(predicted, gold, "dataset"))
         if predicted.where is not None and gold.where is not None:
             self._groups(predicted.where, gold.where)
         if predicted.form != gold.form or predicted.template != gold.template:
             is_form = predicted.form != gold.form
             texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
-            make = setting(gold, "form", "modifier", "items", "template")
             lost_items = predicted.items if not gold.items else ()
-            removals = [removal for item in lost_items for removal in self._only_for(item, predicted, gold)]
             self._add(
                 "wrong-form" if is_form else "wrong-column",
                 "SELECT",
                 texts,
-                (predicted, make),
-                *removals,
+                copy_step(predicted, gold, "form", "modifier", "items", "template"),
+                *(step for item in lost_items for step in self._only_for(item, predicted, gold)),
                 size=_OF_A_CLAUSE,
-                added_columns=len(gold.items) - len(predicted.items),
             )
         else:
             self._items(predicted, gold)
         if predicted.group != gold.group:
             change = predicted.group, gold.group
-            self._add("wrong-grouping", "GROUP", change, (predicted, setting(gold, "group")), size=_OF_A_CLAUSE)
+            self._add("wrong-grouping", "GROUP", change, copy_step(predicted, gold, "group"), size=_OF_A_CLAUSE)
         if len(predicted.having) == len(gold.having):
             for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
                 self._expression(condition, gold_condition, "HAVING")
         else:
             label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
             having = predicted.having, gold.having
-            self._add(label, "HAVING", having, (predicted, setting(gold, "having")), size=_OF_A_CLAUSE)
+            self._add(label, "HAVING", having, copy_step(predicted, gold, "having"), size=_OF_A_CLAUSE)
         self._order(predicted, gold)
         if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
             limits = limit_text(predicted), limit_text(gold)
-            self._add("wrong-limit", "LIMIT", limits, (predicted, setting(gold, "limit", "offset")))
+            self._add("wrong-limit", "LIMIT", limits, copy_step(predicted, gold, "limit", "offset"))
         if predicted.values != gold.values:
             values = predicted.values, gold.values
-            self._add("wrong-value", "WHERE", values, (predicted, setting(gold, "values")), size=_OF_A_CLAUSE)
+            self._add("wrong-value", "WHERE", values, copy_step(predicted, gold, "values"), size=_OF_A_CLAUSE)
 
     def _order(self, predicted: Select, gold: Select) -> None:
         """Add the edits of ORDER BY: of parts of its keys where their directions are those of gold."""
@@ -184,80 +138,82 @@ class Differences:
         elif predicted.order != gold.order:
             label: CauseLabel = "wrong-order" if predicted.order else "missing-order"
             order = predicted.order, gold.order
-            self._add(label, "ORDER", order, (predicted, setting(gold, "order")), size=_OF_A_CLAUSE)
+            self._add(label, "ORDER", order, copy_step(predicted, gold, "order"), size=_OF_A_CLAUSE)
 
     def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
         if predicted.modifier != gold.modifier:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
-            self._add(label, "SELECT", change, (predicted, setting(gold, "modifier")), size=_OF_A_TERM)
+            self._add(label, "SELECT", change, copy_step(predicted, gold, "modifier"), size=_OF_A_TERM)
         only_predicted, only_gold = without_common(predicted.items, gold.items)
         only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
-        pairs = best_pairs(only_predicted, only_gold, item_likeness)
-        replaced_pairs = 0
+        pairs = best_pairs(only_predicted, only_gold, comparison.item_likeness)
+        replaced_count = 0
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
-            else:
-                label = label_of_expressions(item.value, gold_item.value, "wrong-expression")
-                label = label if label == "wrong-aggregate" else "wrong-column"
-                keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
-                makes = [*self._only_for(item, predicted, gold), *((key, replacing(None)) for key in keys)]
-                needed, new = self._needed_by(gold_item, predicted, gold)
-                dropped, replaced_pairs = _triple_count(makes), replaced_pairs + 1
-                self._add(label, "SELECT", (item, new), (item, replacing(gold_item)), *makes, *needed, dropped=dropped)
+                continue
+            replaced_count += 1
+            label = comparison.label_of_expressions(item.value, gold_item.value, "wrong-expression")
+            label = label if label == "wrong-aggregate" else "wrong-column"
+            drops = self._only_for(item, predicted, gold)
+            drops += [drop_step(key) for key in self._extra_keys(item, predicted, gold)]
+            needed, new = self._needed_by(gold_item, predicted, gold)
+            steps = replace_step(item, gold_item), *drops, *needed
+            self._add(label, "SELECT", (item, new), *steps, dropped=_triple_count(drops))
         for item in without(only_predicted, [item for item, _ in pairs]):
-            makes = self._only_for(item, predicted, gold)
-            self._add("extra-column", "SELECT", (item, None), (item, replacing(None)), *makes, added_columns=-1)
+            steps = drop_step(item), *self._only_for(item, predicted, gold)
+            self._add("extra-column", "SELECT", (item, None), *steps)
         for item in without(only_gold, [gold_item for _, gold_item in pairs]):
             needed, new = self._needed_by(item, predicted, gold)
-            make = inserting_item(item, gold.items.index(item))
-            self._add("missing-column", "SELECT", (None, new), (predicted, make), *needed, added_columns=1)
-        if len(only_predicted) + len(only_gold) > 1 + replaced_pairs:
+            step = changes.insert_item_step(predicted, item, gold.items.index(item))
+            self._add("missing-column", "SELECT", (None, new), step, *needed)
+        if len(only_predicted) + len(only_gold) > 1 + replaced_count:
             difference = len(gold.items) - len(predicted.items)
             label = "missing-column" if difference > 0 else "extra-column" if difference < 0 else "wrong-column"
             gold_names = {item.variable for item in gold.items}
             removed_items = [item for item in only_predicted if item.variable not in gold_names]
-            makes = [make for item in removed_items for make in self._only_for(item, predicted, gold)]
-            dropped = _triple_count(makes)
-            makes += [make for item in only_gold for make in self._needed_by(item, predicted, gold)[0]]
+            drops = [step for item in removed_items for step in self._only_for(item, predicted, gold)]
             self._add(
                 label,
                 "SELECT",
                 (tuple(only_predicted), tuple(only_gold)),
-                (predicted, setting(gold, "items")),
-                *makes,
+                copy_step(predicted, gold, "items"),
+                *drops,
+                *(step for item in only_gold for step in self._needed_by(item, predicted, gold)[0]),
                 size=_OF_A_CLAUSE,
-                dropped=dropped,
-                added_columns=difference,
+                dropped=_triple_count(drops),
             )
 
-    def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[tuple[Node, Make]], str]:
-        """Return what inserts the patterns that bind a column, where predicted does not name it, and its keys.
+    def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[Step], str]:
+        """Return the steps that insert the patterns of a column that predicted does not name, and its keys of groups.
 
         The text is that of the column, with these patterns.
         """
         name, text = item.value.head, self._lines.line(item)
         keys = [key for key in gold.group if key.variable == name and predicted.group]
-        makes: list[tuple[Node, Make]] = [(predicted, adding_key(key)) for key in keys]
+        steps = [changes.add_key_step(predicted, key) for key in keys]
         if not is_variable(name) or name in self._uses:
-            return makes, text
+            return steps, text
         needed = [insertion for insertion in self._insertions if any(name in variables(node) for node in insertion[0])]
         patterns = " . ".join(self._lines.line(part) for part, _ in needed)
-        return [*(make for _, make in needed), *makes], f"{text} with {patterns}" if needed else text
+        return [*(step for _, step in needed), *steps], f"{text} with {patterns}" if needed else text
 
-    def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[tuple[Node, Make]]:
-        """Return what removes the superfluous pattern, and the keys of groups, that are there only for a column."""
-        surplus = {
-            target for edit in self._candidates if edit.shown.label == "extra-pattern" for target, _ in edit.makes
-        }
-        keys = [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
+    def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[Step]:
+        """Return the steps that drop the superfluous pattern, and the keys of groups, that only a column needs."""
+        surplus = {id(node) for edit in self._edits if edit.shown.label == "extra-pattern" for node, _ in edit.steps}
+        keys = self._extra_keys(item, predicted, gold)
         elements = () if predicted.where is None else predicted.where.elements
         serving = [element for element in elements if id(element) in surplus and item.variable in variables(element)]
-        uses, own_uses = (Counter(terms(node))[item.variable] for node in (predicted, Group(tuple(serving))))
-        is_used_elsewhere = not is_variable(item.value.head) or uses - own_uses > len(keys) + 1
-        return [] if is_used_elsewhere else [(node, replacing(None)) for node in (*serving, *keys)]
+        uses, serving_uses = (Counter(terms(node))[item.variable] for node in (predicted, Group(tuple(serving))))
+        is_used_elsewhere = not is_variable(item.value.head) or uses - serving_uses > len(keys) + 1
+        return [] if is_used_elsewhere else [drop_step(node) for node in (*serving, *keys)]
+
+    @staticmethod
+    def _extra_keys(item: Item, predicted: Select, gold: Select) -> list[Item]:
+        """Return the keys of groups that are a column of predicted, and that gold does not have."""
+        return [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
 
     def _groups(self, predicted: Group, gold: Group) -> None:
         """Add the edits of a group."""
@@ -265,19 +221,20 @@ class Differences:
         self._connectors(only_predicted, only_gold)
         self._optional(only_predicted, only_gold)
         self._triples(only_predicted, only_gold)
-        for element, gold_element in best_pairs(only_predicted, only_gold, element_likeness):
+        for element, gold_element in best_pairs(only_predicted, only_gold, comparison.element_likeness):
             only_predicted, only_gold = without(only_predicted, [element]), without(only_gold, [gold_element])
             self._elements(element, gold_element)
-        for part in components(only_gold, set(variables(self._tree))):
-            label, clause = label_of_element(part[0], is_missing=True)
-            self._insertions.append((part, (predicted, inserting(part))))
-            self._add(label, clause, (None, part), self._insertions[-1][1], size=_size(part))
+        for part in comparison.components(only_gold, set(variables(self._tree))):
+            label, clause = comparison.label_of_element(part[0], is_missing=True)
+            step = changes.insert_step(predicted, part)
+            self._insertions.append((part, step))
+            self._add(label, clause, (None, part), step, size=_size(part))
         outside = Counter(terms(self._tree)) - Counter(term for element in only_predicted for term in terms(element))
-        for part in components(only_predicted, {*outside}):
-            label, clause = label_of_element(part[0], is_missing=False)
-            makes = [(element, replacing(None)) for element in part]
+        for part in comparison.components(only_predicted, {*outside}):
+            label, clause = comparison.label_of_element(part[0], is_missing=False)
+            drops = [drop_step(element) for element in part]
             if len(part) < len(predicted.elements) or only_gold:
-                self._add(label, clause, (part, None), *makes, size=_size(part), dropped=_triple_count(makes))
+                self._add(label, clause, (part, None), *drops, size=_size(part), dropped=_triple_count(drops))
 
     def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
@@ -285,57 +242,50 @@ class Differences:
             for element in [element for element in side if isinstance(element, Filter)]:
                 conditions = operands(element.condition, "||")
                 filters = [
-                    filter_ for filter_ in opposite if isinstance(filter_, Filter) and filter_.condition in conditions
+                    candidate
+                    for candidate in opposite
+                    if isinstance(candidate, Filter) and candidate.condition in conditions
                 ]
                 if len(conditions) == 1 or len(filters) != len(conditions):
                     continue
-                if side is only_predicted:
-                    makes = [(element, replacing(tuple(filters)))]
-                else:
-                    makes = [(filters[0], replacing(element)), *((filter_, replacing(None)) for filter_ in filters[1:])]
-                names = ("||", "&&") if side is only_predicted else ("&&", "||")
-                self._add("wrong-connector", "FILTER", names, *makes, size=_OF_A_TERM)
+                is_predicted = side is only_predicted
+                steps = _exchange([element], filters) if is_predicted else _exchange(filters, [element])
+                names = ("||", "&&") if is_predicted else ("&&", "||")
+                self._add("wrong-connector", "FILTER", names, *steps, size=_OF_A_TERM)
                 side.remove(element)
                 opposite[:] = without(opposite, filters)
 
     def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
-        for element in list(only_gold):
-            for group in _inner_groups(element):
-                required = [candidate for candidate in only_predicted if candidate in group.elements]
-                if group.elements and len(required) == len(group.elements):
-                    label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
-                    makes = [
-                        (required[0], replacing(element)),
-                        *((candidate, replacing(None)) for candidate in required[1:]),
-                    ]
-                    self._add(label, "WHERE", (required, element), *makes)
-                    only_predicted[:] = without(only_predicted, required)
-                    only_gold.remove(element)
-                    break
-        for element in list(only_predicted):
-            for group in _inner_groups(element):
-                if group.elements and all(inner in only_gold for inner in group.elements):
-                    label = "optional" if isinstance(element, Block) else "set-operation"
-                    self._add(label, "WHERE", (element, group.elements), (element, replacing(group.elements)))
-                    only_predicted[:] = without(only_predicted, [element])
-                    only_gold[:] = [candidate for candidate in only_gold if candidate not in group.elements]
-                    break
+        for side, opposite in ((only_gold, only_predicted), (only_predicted, only_gold)):
+            for element, group in [(member, group) for member in side for group in _inner_groups(member)]:
+                required = [candidate for candidate in opposite if candidate in group.elements]
+                if element not in side or not required or len(required) != len(group.elements):
+                    continue
+                label: CauseLabel = "optional" if isinstance(element, Block) else "set-operation"
+                if side is only_gold:
+                    self._add(label, "WHERE", (required, element), *_exchange(required, [element]))
+                else:
+                    self._add(label, "WHERE", (element, group.elements), replace_step(element, *group.elements))
+                side.remove(element)
+                opposite[:] = without(opposite, required)
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
         for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
-            for chain, gold_chain in best_pairs(predicted_chains, gold_chains, partial(chain_likeness, least=least)):
-                self._chains(oriented(chain, gold_chain), gold_chain)
+            for chain, gold_chain in best_pairs(
+                predicted_chains, gold_chains, partial(comparison.chain_likeness, least=least)
+            ):
+                self._chains(comparison.oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
                     side[:] = without(side, members)
         for element in [element for element in only_predicted if isinstance(element, Triple)]:
             gold_triples = (gold for gold in only_gold if isinstance(gold, Triple) and self._stands_for(element, gold))
             if (gold_triple := next(gold_triples, None)) is not None:
                 change = element, gold_triple
-                self._add("wrong-predicate", "WHERE", change, (element, replacing(gold_triple)), dropped=1)
+                self._add("wrong-predicate", "WHERE", change, replace_step(element, gold_triple), dropped=1)
                 only_predicted.remove(element)
                 only_gold.remove(gold_triple)
 
@@ -355,29 +305,29 @@ class Differences:
         """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
         triple, gold = chain.triple, gold_chain.triple
         first, *further = chain.members
-        removals = [(member, replacing(None)) for member in further]
+        drops = [drop_step(member) for member in further]
         if (triple.subject, triple.object) == (gold.object, gold.subject):
             is_turned = gold.path in (triple.path, turned(triple).path)
-            label: CauseLabel = "swapped" if is_turned else label_of_paths(triple.path, gold.path)
-            self._add(label, "WHERE", (triple, gold), (first, replacing(gold)), *removals)
+            label: CauseLabel = "swapped" if is_turned else comparison.label_of_paths(triple.path, gold.path)
+            self._add(label, "WHERE", (triple, gold), replace_step(first, gold), *drops)
             return
         if (inverse := turned(triple)) == Triple(gold.object, gold.path, gold.subject):
-            self._add("swapped", "WHERE", (inverse, gold), (first, replacing(gold)), *removals)
+            self._add("swapped", "WHERE", (inverse, gold), replace_step(first, gold), *drops)
             return
         different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
         if triple.path != gold.path and different_ends:
-            self._add("wrong-predicate", "WHERE", (triple, gold), (first, replacing(gold)), *removals)
+            self._add("wrong-predicate", "WHERE", (triple, gold), replace_step(first, gold), *drops)
             return
         if triple.path != gold.path:
-            label = label_of_paths(triple.path, gold.path)
+            label = comparison.label_of_paths(triple.path, gold.path)
             texts: tuple[Side, Side] = self._lines.writer.path(triple.path), self._lines.writer.path(gold.path)
             if "^" in triple.path and "^" not in gold.path:  # as it is written, which is the other way round
                 texts = turned(triple), gold
-            make = setting(gold, "path") if not further else replacing(gold)
-            self._add(label, "WHERE", texts, (first, make), *removals, size=_OF_A_TERM)
+            step = copy_step(first, gold, "path") if not further else replace_step(first, gold)
+            self._add(label, "WHERE", texts, step, *drops, size=_OF_A_TERM)
         for name in different_ends:
             old, new = getattr(triple, name), getattr(gold, name)
-            label = label_of_ends(gold.path if name == "object" else (), old, new)
+            label = comparison.label_of_ends(gold.path if name == "object" else (), old, new)
             is_shown = not is_variable(old) and not is_variable(new)
             member, field = next(
                 (member, field)
@@ -386,7 +336,7 @@ class Differences:
                 if getattr(member, field) == old
             )
             change = (self._lines.writer.term(old), self._lines.writer.term(new)) if is_shown else (triple, gold)
-            self._add(label, "WHERE", change, (member, replacing_end(field, new)), size=_OF_A_TERM)
+            self._add(label, "WHERE", change, changes.replace_end_step(member, field, new), size=_OF_A_TERM)
 
     def _elements(self, element: Element, gold: Element) -> None:
         """Add the edits of two elements of one type."""
@@ -397,9 +347,8 @@ class Differences:
                 self._expression(value, gold_value, "BIND")
             case Block(head, group), Block(gold_head, gold_group):
                 if head != gold_head:
-                    make = setting(gold, "head")
                     texts = self._lines.writer.term(head[-1]), self._lines.writer.term(gold_head[-1])
-                    self._add("wrong-value", "WHERE", texts, (element, make), size=_OF_A_TERM)
+                    self._add("wrong-value", "WHERE", texts, copy_step(element, gold, "head"), size=_OF_A_TERM)
                 self._groups(group, gold_group)
             case Select(), Select():
                 self._selects(element, gold)
@@ -407,45 +356,45 @@ class Differences:
                 self._arms(element, arms, gold_arms)
             case _:
                 label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
-                self._add(label, "WHERE", (element, gold), (element, replacing(gold)))
+                self._add(label, "WHERE", (element, gold), replace_step(element, gold))
 
     def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
         """Add the edits of the groups that UNION joins."""
         only_predicted, only_gold = without_common(arms, gold_arms)
-        pairs = best_pairs(only_predicted, only_gold, common_share)
+        pairs = best_pairs(only_predicted, only_gold, comparison.common_share)
         for arm, gold_arm in pairs:
             self._groups(arm, gold_arm)
         for arm in without(only_predicted, [arm for arm, _ in pairs]):
-            self._add("set-operation", "WHERE", (arm, None), (arm, replacing(None)), size=_OF_A_CLAUSE)
+            self._add("set-operation", "WHERE", (arm, None), drop_step(arm), size=_OF_A_CLAUSE)
         for arm in without(only_gold, [gold_arm for _, gold_arm in pairs]):
-            self._add("set-operation", "WHERE", (None, arm), (union, adding_arm(arm)), size=_OF_A_CLAUSE)
+            self._add("set-operation", "WHERE", (None, arm), changes.add_arm_step(union, arm), size=_OF_A_CLAUSE)
 
     def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
         if predicted == gold:
             return
-        before = len(self._candidates)
+        before = len(self._edits)
         otherwise = _OTHERWISE[clause]
         if predicted.head in CONNECTORS and gold.head in CONNECTORS:
             self._conditions(predicted, gold, clause)
         elif gold.head in CONNECTORS and predicted in gold.arguments:
             missing = tuple(operand for operand in gold.arguments if operand != predicted)
-            self._add("missing-condition", clause, (None, missing), (predicted, replacing(gold)))
+            self._add("missing-condition", clause, (None, missing), replace_step(predicted, gold))
         elif predicted.head in CONNECTORS and gold in predicted.arguments:
             extra = tuple(operand for operand in predicted.arguments if operand != gold)
-            self._add("extra-condition", clause, (extra, None), (predicted, replacing(gold)))
+            self._add("extra-condition", clause, (extra, None), replace_step(predicted, gold))
         elif not predicted.arguments and not gold.arguments:
             label = label_of_heads(predicted.head, gold.head, otherwise)
-            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)), size=_OF_A_TERM)
+            self._add(label, clause, (predicted, gold), replace_step(predicted, gold), size=_OF_A_TERM)
         elif _has_same_form(predicted, gold):
             if predicted.head != gold.head:
                 label = label_of_heads(predicted.head, gold.head, otherwise)
                 heads = (predicted.head, gold.head)
-                self._add(label, clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
+                self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
             self._arguments(predicted, gold, clause)
-        if len(self._candidates) == before:
-            label = label_of_expressions(predicted, gold, otherwise)
-            self._add(label, clause, (predicted, gold), (predicted, replacing(gold)))
+        if len(self._edits) == before:
+            label = comparison.label_of_expressions(predicted, gold, otherwise)
+            self._add(label, clause, (predicted, gold), replace_step(predicted, gold))
 
     def _arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of the arguments of operators and functions that have equally many."""
@@ -457,22 +406,21 @@ class Differences:
                     self._expression(argument, gold_argument, clause)
                 else:
                     change = predicted, replace(predicted, arguments=gold.arguments)
-                    self._add(label, clause, change, (argument, replacing(gold_argument)), size=_OF_A_TERM)
+                    self._add(label, clause, change, replace_step(argument, gold_argument), size=_OF_A_TERM)
 
     def _conditions(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of conditions that `&&` or `||` joins."""
         if predicted.head != gold.head:
             heads = (predicted.head, gold.head)
-            self._add("wrong-connector", clause, heads, (predicted, setting(gold, "head")), size=_OF_A_TERM)
+            self._add("wrong-connector", clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
         only_predicted, only_gold = without_common(predicted.arguments, gold.arguments)
         for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
             if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
                 self._expression(operand, gold_operand, clause)
         for operand in only_predicted[len(only_gold) :]:
-            self._add("extra-condition", clause, (operand, None), (predicted, without_operand(operand)))
+            self._add("extra-condition", clause, (operand, None), changes.drop_operand_step(predicted, operand))
         for operand in only_gold[len(only_predicted) :]:
-            make = with_operand(operand)
-            self._add("missing-condition", clause, (None, operand), (predicted, make))
+            self._add("missing-condition", clause, (None, operand), changes.add_operand_step(predicted, operand))
 
 
 def _inner_groups(element: Element) -> tuple[Group, ...]:
@@ -500,9 +448,14 @@ def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
     return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
 
 
-def _triple_count(removals: Sequence[tuple[Node, Make]]) -> int:
-    """Return how many triples the removal of nodes leaves out."""
-    return sum(isinstance(node, Triple) for removed, _ in removals for node in walk(removed))
+def _exchange(old: Sequence[Element], new: Sequence[Element]) -> list[Step]:
+    """Return the steps that put elements in the place of others."""
+    return [replace_step(old[0], *new), *map(drop_step, old[1:])]
+
+
+def _triple_count(drops: Sequence[Step]) -> int:
+    """Return how many triples these steps drop."""
+    return sum(isinstance(node, Triple) for dropped, _ in drops for node in walk(dropped))
 
 
 def _size(elements: Sequence[Element]) -> int:

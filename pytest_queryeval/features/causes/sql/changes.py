@@ -1,29 +1,116 @@
-"""What an edit does to a copy of the predicted query: each function changes one node, with parts of gold."""
+"""Edits of a predicted SQL query, and the changes of its nodes, with parts of gold, that they consist of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from itertools import permutations
+from typing import TypeAlias
 
-from sqlglot import exp
+from sqlglot import Dialect, ErrorLevel, Generator, exp
 
-from pytest_queryeval.features.causes.sql.aligned import key, query_within, sources
+from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.features.causes.sql.parts import (
+    CONDITION_CLAUSES,
     clause_operands,
+    columns_outside_from,
+    has_plain_joins,
     is_join_condition,
     join_condition,
     join_conditions,
-    join_type,
-    joined_name,
+    joins_of,
+    key,
+    linking_conditions,
     only_table,
+    query_within,
+    sources,
     without_not,
 )
 
-_CONDITIONS = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
+CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
+_CLAUSE_OF = {"where": "WHERE", "expressions": "SELECT", "having": "HAVING", "qualify": "QUALIFY", "order": "ORDER"}
+Area: TypeAlias = tuple[int, str]
+"""The identity of a query, and a clause of it."""
+Step: TypeAlias = tuple[exp.Expr, Callable[[exp.Expr], object]]
+"""A node of the predicted query, and what changes its copy."""
+Side: TypeAlias = "exp.Expr | str | tuple[Side, ...] | list[Side] | None"
+"""One side of a change as reports show it; the members of tuples are shown with commas between them."""
 
 
-def replace(node: exp.Expr, *, new: exp.Expr) -> None:
-    """Put another expression in the place of a node."""
-    node.replace(new.copy())
+class Size(IntEnum):
+    """How much of a query an edit changes; the smallest ones are tried first."""
+
+    CONSTANT = 0
+    """A constant or an operator."""
+    PART = 1
+    """A part of a clause, or a short clause."""
+    SEVERAL = 2
+    """Parts of several clauses, or the same part everywhere."""
+    CLAUSE = 3
+    """A clause where several things differ, or a query."""
+
+
+_BEFORE_NOT = (exp.In, exp.Like, exp.ILike, exp.Between, exp.Glob, exp.RegexpLike)
+"""Conditions that are written with NOT before their word."""
+_CONSTANTS: frozenset[CauseLabel] = frozenset(
+    ("value-case", "wrong-value", "wrong-operator", "wrong-connector", "missing-distinct", "extra-distinct")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of the predicted query."""
+
+    label: CauseLabel
+    clause: str
+    change: tuple[Side, Side]
+    """What is there, and what should be."""
+    within: exp.Expr
+    """The query with the clause."""
+    steps: tuple[Step, ...]
+    extent: Size = Size.PART
+
+    @property
+    def size(self) -> Size:
+        """Return how much the edit changes: its extent, but a constant if the label of a part says so."""
+        return Size.CONSTANT if self.extent is Size.PART and self.label in _CONSTANTS else self.extent
+
+    @property
+    def areas(self) -> list[Area]:
+        """Return what the edit changes: a clause of a query, or its DISTINCT, then the clauses around the query."""
+        areas: list[Area] = [(id(self.within), "DISTINCT" if "DISTINCT" in self.change else self.clause)]
+        node = self.within
+        while node.parent is not None:
+            if isinstance(node.parent, exp.Select):
+                areas.append((id(node.parent), _CLAUSE_OF.get(node.arg_key or "", "FROM")))
+            node = node.parent
+        return areas
+
+    @property
+    def rank(self) -> tuple[Size, int]:
+        """Return the place of the edit in the order in which edits are tried."""
+        return self.size, CLAUSES.index(self.clause)
+
+
+def replace_step(node: exp.Expr, new: exp.Expr) -> Step:
+    """Return the step that puts another expression in the place of a node."""
+    return node, lambda copied: copied.replace(new.copy())
+
+
+def copy_step(node: exp.Expr, gold: exp.Expr, *names: str) -> Step:
+    """Return the step that gives a node these arguments of another one, such as the clauses of a SELECT."""
+    return node, partial(copy_arguments, gold=gold, names=names)
+
+
+def changed_copy(tree: exp.Expr, steps: Iterable[Step]) -> exp.Expr:
+    """Return a copy of a tree after steps, each of which changes the copy of its node."""
+    copy = tree.copy()
+    copies = {id(node): copied for node, copied in zip(tree.walk(), copy.walk(), strict=True)}
+    for node, change in steps:
+        change(copies[id(node)])
+    return copy
 
 
 def copy_arguments(node: exp.Expr, *, gold: exp.Expr, names: Sequence[str]) -> None:
@@ -56,65 +143,68 @@ def count_rows(query: exp.Expr, *, gold: exp.Expr) -> None:
     counted.replace(exp.Subquery(this=query, alias=counted.args.get("alias")))
 
 
-def keep_first(operation: exp.Expr) -> None:
-    """Put the first query of a set operation in its place."""
-    operation.replace(operation.this)
-
-
-def keep_second(operation: exp.Expr) -> None:
-    """Put the second query of a set operation in its place."""
-    operation.replace(operation.expression)
+def keep_argument(operation: exp.Expr, *, name: str) -> None:
+    """Put the first or the second query of a set operation, `this` or `expression`, in its place."""
+    operation.replace(operation.args[name])
 
 
 def _wrap(node: exp.Expr, new: exp.Expr) -> None:
-    """Put `new` in the place of a node, which becomes its first argument: other edits of the node stay."""
+    """Put a node into `new` as its first argument, so that other edits can still change the node."""
     node.replace(new)
     new.set("this", node)
 
 
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
-    """Join tables of gold, with the conditions that name them and nothing that is not joined then."""
-    joins = {joined_name(join): join for join in gold.args.get("joins") or ()}
+    """Join tables of gold with the conditions that name them, unless a condition names a table that is missing."""
+    joins = joins_of(gold)
     added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
     conditions = [part for part in _joining(gold) if _tables(part) & {*aliases}]
     for join in _in_order(added, {*sources(select)}, conditions):
         select.append("joins", join)
 
 
-def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
-    """Take tables out of FROM, with the conditions that join them; other columns take the place of theirs.
+def add_join(select: exp.Expr, *, join: exp.Join) -> None:
+    """Add a join to FROM."""
+    select.append("joins", join)
 
-    Those are the columns that the joins compare them with.
+
+def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
+    """Drop tables from FROM, with the conditions that join them.
+
+    Their columns are replaced by those that the joins equate with them.
     """
-    first, joins = select.args["from_"], list(select.args.get("joins") or ())
-    joins_left = [join for join in joins if joined_name(join) not in aliases]
-    if not joins_left and first.this.alias_or_name.lower() in aliases:
-        return  # together with another edit that took the others
+    first = select.args["from_"]
+    remaining_joins = [join for alias, join in joins_of(select).items() if alias not in aliases]
+    drops_first = first.alias_or_name.lower() in aliases
+    if not remaining_joins and drops_first:
+        return  # another edit has dropped all others
     joining = [part for part in clause_operands(select, "where") if is_join_condition(part)]
     dropped = [part for part in joining if _tables(part) & {*aliases}]
     _replace_columns(select, aliases)
     for condition in dropped:
         drop_condition(condition)
     conditions = [part for part in _joining(select) if not _tables(part) & {*aliases}]
-    if first.this.alias_or_name.lower() in aliases:
-        first.set("this", joins_left.pop(0).this.copy())
-    select.set("joins", _in_order(joins_left, {first.this.alias_or_name.lower()}, conditions))
+    if drops_first:
+        first.set("this", remaining_joins.pop(0).this.copy())
+    select.set("joins", _in_order(remaining_joins, {first.alias_or_name.lower()}, conditions))
 
 
-def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> None:
-    """Drop the tables that predicted used, gold does not have, and the changed SELECT does not use any more.
+def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> list[str]:
+    """Drop the tables that predicted used, gold does not have, and the changed SELECT does not use; return their names.
 
     A table is used if anything but a join names its columns, or if it joins one that is used.
     """
     if not (isinstance(select, exp.Select) and isinstance(predicted, exp.Select) and isinstance(gold, exp.Select)):
-        return
+        return []
     unused = sources(select).keys() - sources(gold).keys() - _used_tables(select) if not select.is_star else set()
     leftovers = unused & _used_tables(predicted)
     linked = [_tables(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
     while joining := {name for names in linked if names & leftovers for name in names & unused} - leftovers:
         leftovers |= joining
+    dropped = [table.name or alias for alias, table in sources(select).items() if alias in leftovers]
     if leftovers:
         drop_sources(select, aliases=sorted(leftovers))
+    return dropped
 
 
 def _used_tables(select: exp.Select) -> set[str]:
@@ -124,25 +214,25 @@ def _used_tables(select: exp.Select) -> set[str]:
 
 
 def arrange_joins(select: exp.Expr) -> None:
-    """Join tables in an order in which each condition stands once, after the tables that it names."""
-    joins, conditions = select.args.get("joins") or [], _joining(select)
-    if any(join_type(join) != "JOIN" or join.args.get("using") for join in joins):
+    """Order joins so that each condition occurs once, and after the tables that it names."""
+    joins, conditions = joins_of(select), {key(part): part for part in _joining(select)}
+    if not has_plain_joins(select):
         return
-    reachable = {*sources(select)} - {joined_name(join) for join in joins}
-    first, is_arranged = {*reachable}, len({*map(key, conditions)}) == len(conditions)
-    for join in joins:
-        reachable.add(joined_name(join))
+    reachable = first = {*sources(select)} - joins.keys()
+    is_arranged = len(conditions) == len(_joining(select))
+    for alias, join in joins.items():
+        reachable = reachable | {alias}
         condition = join_condition(join)
         is_arranged &= condition is None or _tables(condition) <= reachable
     if not is_arranged:
-        select.set("joins", _in_order(joins, first, list({key(part): part for part in conditions}.values())))
+        select.set("joins", _in_order([*joins.values()], first, [*conditions.values()]))
 
 
-def _in_order(joins: Sequence[exp.Expr], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Return copies of joins in an order in which their conditions name only what is joined before, or available."""
+def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """Return copies of joins in an order in which conditions only name tables that are `available` or joined before."""
     ordered, pending, unused = list[exp.Expr](), list(joins), list(conditions)
     while pending:
-        names = [joined_name(join) for join in pending]
+        names = [join.alias_or_name.lower() for join in pending]
         joinable = (
             place
             for place, name in enumerate(names)
@@ -155,7 +245,7 @@ def _in_order(joins: Sequence[exp.Expr], available: set[str], conditions: Sequen
         if usable:
             join.set("using", None)
             join.set("on", exp.and_(*usable, copy=True))
-            if join.args.get("kind") == "CROSS":
+            if join.kind == "CROSS":
                 join.set("kind", None)
         elif join.args.get("on"):
             join.set("on", None)
@@ -168,45 +258,34 @@ def _joining(select: exp.Expr) -> list[exp.Expr]:
 
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
-    """Put the columns that joins compare with those of the tables `aliases` in their place, but for FROM."""
+    """Replace the columns of these tables, outside of FROM, by those that joins equate with them."""
     partners: dict[str, exp.Expr] = {}
-    for condition in [*join_conditions(select), *filter(is_join_condition, clause_operands(select, "where"))]:
-        if isinstance(condition, exp.EQ):
-            for column, partner in ((condition.left, condition.right), (condition.right, condition.left)):
-                if not isinstance(column, exp.Column) or not isinstance(partner, exp.Column):
-                    continue
-                if column.table.lower() in aliases and partner.table.lower() not in aliases:
-                    partners[key(column)] = partner
+    for condition in filter(is_join_condition, linking_conditions(select)):
+        for column, partner in permutations((condition.this, condition.expression)):
+            if column.table.lower() in aliases and partner.table.lower() not in aliases:
+                partners[key(column)] = partner
     for column in columns_outside_from(select) if partners else ():
         if key(column) in partners:
             column.replace(partners[key(column)].copy())
-
-
-def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
-    """Return the columns of all clauses of a SELECT but FROM."""
-    clauses = [select.args.get(name) for name in ("expressions", "where", "group", "having", "qualify", "order")]
-    nodes = [node for clause in clauses for node in (clause if isinstance(clause, list) else [clause])]
-    return [column for node in nodes if node is not None for column in node.find_all(exp.Column)]
 
 
 def join_nested(condition: exp.Expr) -> None:
     """Join the tables of `IN (SELECT …)` in place of the condition, and move its clauses to the outer query."""
     select, query = condition.find_ancestor(exp.Select), query_within(condition.args.get("query"))
     if select is None or not isinstance(query, exp.Select):
-        return  # together with another edit that replaced the condition
+        return  # another edit has replaced the condition
     compared, selected = condition.this.copy(), query.expressions[0].unalias().copy()
     first = exp.Join(this=query.args["from_"].this.copy(), on=exp.EQ(this=compared, expression=selected))
-    joins = [join.copy() for join in query.args.get("joins") or ()]
-    select.set("joins", [*(join.copy() for join in select.args.get("joins") or ()), first, *joins])
-    inner_condition = query.args.get("where")
+    for join in (first, *joins_of(query).values()):
+        select.append("joins", join.copy())
     for name in ("group", "having"):
         if query.args.get(name) is not None:
             select.set(name, query.args[name].copy())
-    if inner_condition is None:
+    if query.args.get("where") is None:
         drop_condition(condition)
     else:
-        inner = inner_condition.this
-        condition.replace(exp.paren(inner.copy()) if isinstance(inner, exp.Or) else inner.copy())
+        inner = query.args["where"].this.copy()
+        condition.replace(exp.paren(inner) if isinstance(inner, exp.Or) else inner)
 
 
 def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
@@ -217,11 +296,10 @@ def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
 
 
 def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.Expr]) -> None:
-    """Compare the same sides by another operator, with the NOT of gold's condition or without."""
+    """Give a condition another operator, and NOT if gold has it."""
     inner = without_not(condition)
     if type(inner) is not operator:
-        left_side, right_side = inner.this, inner.expression
-        inner = operator(this=left_side, expression=right_side)
+        inner = operator(this=inner.this, expression=inner.expression)
     condition.replace(exp.Not(this=inner) if isinstance(gold, exp.Not) else inner)
 
 
@@ -229,11 +307,9 @@ def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None
     """Add a condition to WHERE, HAVING or QUALIFY, or the clause with it."""
     node = select.args.get(clause)
     if node is None:
-        select.set(clause, _CONDITIONS[clause](this=condition.copy()))
+        select.set(clause, CONDITION_CLAUSES[clause](this=condition.copy()))
     else:
-        _wrap(node.this, exp.And(expression=_as_operand(condition)))
-        if not isinstance(node.this.this, exp.Paren):
-            _wrap(node.this.this, exp.Paren())
+        extend_condition(node.this, operand=condition, connector=exp.And)
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
@@ -247,12 +323,12 @@ def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[
 
 
 def _as_operand(condition: exp.Expr) -> exp.Expr:
-    """Return a copy of a condition that stands beside others: AND and OR are written in parentheses."""
+    """Return a copy of a condition as an operand, in parentheses if it is an AND or OR."""
     return exp.paren(condition.copy()) if isinstance(condition, exp.Connector) else condition.copy()
 
 
 def drop_condition(condition: exp.Expr) -> None:
-    """Take an operand out of its connector, or the clause away that it is alone in."""
+    """Drop an operand of a connector, or the whole clause if it has no other condition."""
     while isinstance(condition.parent, exp.Paren):
         condition = condition.parent
     parent = condition.parent
@@ -263,13 +339,13 @@ def drop_condition(condition: exp.Expr) -> None:
 
 
 def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
-    """Add an item to what a SELECT returns, at its place in gold."""
+    """Add an item to SELECT at its place in gold."""
     items = [expression.copy() for expression in select.expressions]
     select.set("expressions", [*items[:place], item.copy(), *items[place:]])
 
 
 def drop_item(item: exp.Expr) -> None:
-    """Take an item out of what a SELECT returns."""
+    """Drop an item of SELECT."""
     item.pop()
 
 
@@ -279,7 +355,7 @@ def rename_table(column: exp.Expr, *, name: str) -> None:
 
 
 def drop_table_names(columns: Iterable[exp.Column]) -> None:
-    """Take the name of the only table of their SELECT, if it is not an alias, away from columns."""
+    """Drop the table names of columns whose SELECT reads a single table that has no alias."""
     only: dict[int, str] = {}
     for column in columns:
         select = column.find_ancestor(exp.Select)
@@ -307,3 +383,37 @@ def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
 def _tables(condition: exp.Expr) -> set[str]:
     """Return the names of the tables whose columns a condition names."""
     return {column.table.lower() for column in condition.find_all(exp.Column)}
+
+
+def writer(dialect: str) -> Generator:
+    """Return what writes trees in a dialect, without comments and warnings."""
+    return Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
+
+
+def write(tree: exp.Expr, generator: Generator) -> str | None:
+    """Return the text of a tree that may be changed, in which `NOT a IN (1)` becomes `a NOT IN (1)`.
+
+    None for one that sqlglot cannot write.
+
+    >>> from sqlglot import parse_one
+    >>> write(parse_one("NOT a IN (1) AND NOT b IS NULL AND NOT c = 1"), writer(""))
+    'a NOT IN (1) AND b IS NOT NULL AND NOT c = 1'
+    """
+    try:
+        return generator.generate(_with_not_inside(tree, generator), copy=False)
+    except Exception:  # noqa: BLE001 - sqlglot fails with any error on trees that its parser does not make
+        return None
+
+
+def _with_not_inside(tree: exp.Expr, generator: Generator) -> exp.Expr:
+    for negation in [node for node in tree.walk() if isinstance(node, exp.Not)]:
+        condition = negation.this
+        if isinstance(condition, _BEFORE_NOT):
+            condition.set("this", exp.Var(this=f"{generator.generate(condition.this)} NOT"))
+        elif isinstance(condition, exp.Is):
+            condition.set("expression", exp.Var(this=f"NOT {generator.generate(condition.expression)}"))
+        else:
+            continue
+        tree = condition.pop() if negation is tree else tree
+        negation.replace(condition)
+    return tree

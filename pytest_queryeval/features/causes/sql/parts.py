@@ -1,24 +1,144 @@
-"""The parts of SQL queries that edits compare: joins, operands of conditions, comparisons, and what tells two apart."""
+"""The parts of SQL queries that edits compare: tables, joins, operands of conditions, comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel
-from pytest_queryeval.features.causes.sql.aligned import key, key_of_parts, query_within, sources
-from pytest_queryeval.features.causes.sql.edit import Side
+from pytest_queryeval.features.causes.pairs import best_pairs
 
-_MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
+CONDITION_CLAUSES: Mapping[str, type[exp.Expr]] = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
+_COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
+_MIRRORED: Mapping[type[exp.Expr], type[exp.Binary]] = {
     exp.GT: exp.LT,
     exp.LT: exp.GT,
     exp.GTE: exp.LTE,
     exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
 }
+_LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
+_COUNTING = {"expressions", "from_"}  # the clauses of a query that counts the rows of another one
 _OPERATORS = {"eq": "=", "neq": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_OF_CONDITIONS = frozenset(("where", "having", "qualify"))
 _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=": ">", "IS": "IS NOT"}
+
+
+def joins_of(select: exp.Expr) -> dict[str, exp.Join]:
+    """Return the joins of a SELECT by the names, in lower case, of what they join."""
+    return {join.alias_or_name.lower(): join for join in select.args.get("joins") or ()}
+
+
+def sources(select: exp.Expr) -> dict[str, exp.Expr]:
+    """Return the tables and nested queries in FROM by the names, in lower case, that their columns have."""
+    first = select.args.get("from_")
+    items: list[exp.Expr] = [first.this] if first is not None else []
+    items += [join.this for join in select.args.get("joins") or ()]
+    return {source.alias_or_name.lower(): source for source in items}
+
+
+def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
+    """Return the columns of all clauses of a SELECT but FROM."""
+    clauses = [select.args.get(name) for name in ("expressions", "where", "group", "having", "qualify", "order")]
+    nodes = [node for clause in clauses for node in (clause if isinstance(clause, list) else [clause])]
+    return [column for node in nodes if node is not None for column in node.find_all(exp.Column)]
+
+
+def key(node: exp.Expr | str | float | bool | None) -> str:
+    """Return a text that is the same for expressions that mean the same, whatever their layout.
+
+    >>> from sqlglot import parse_one
+    >>> key(parse_one("(a > 1) AND B = 2.0")) == key(parse_one("2 = b AND 1 < A"))
+    True
+    """
+    if not isinstance(node, exp.Expr):
+        return str(node)
+    match node:
+        case exp.Paren() | exp.Alias():
+            return key(node.this)
+        case exp.Column():
+            return ".".join(part.name.lower() for part in node.parts)
+        case exp.Identifier():
+            return node.name.lower()
+        case exp.Literal():
+            return _literal_key(node)
+        case exp.Table():
+            return f"{node.name.lower()} {node.alias_or_name.lower()} {key_of_parts(node.args.get('joins'))}"
+        case exp.Connector():
+            return f"{node.key}({' '.join(sorted(key(operand) for operand in node.flatten()))})"
+    kind, parts = type(node), [key(node.args.get("this")), key(node.args.get("expression"))]
+    if isinstance(node, exp.GT | exp.GTE):
+        kind, parts = _MIRRORED[kind], parts[::-1]
+    elif isinstance(node, _COMMUTATIVE):
+        parts.sort()
+    arguments = (
+        f"{name}={key_of_parts(value) if isinstance(value, list) else key(value)}"
+        for name, value in sorted(node.args.items())
+        if name not in ("this", "expression") and name not in _LAYOUT and value not in (None, False, [])
+    )
+    return f"{kind.__name__}({' '.join((*parts, *arguments))})"
+
+
+def _literal_key(literal: exp.Literal) -> str:
+    if not literal.is_string:
+        with suppress(ValueError):
+            return str(float(literal.name))
+    return repr(literal.name)
+
+
+def key_of_parts(parts: Iterable[exp.Expr] | None) -> str:
+    """Return the keys of several expressions in their order."""
+    return " ".join(map(key, parts or ()))
+
+
+def query_within(node: exp.Expr | None) -> exp.Expr | None:
+    """Return the query in a subquery of any number of parentheses; None if it is not a query."""
+    while isinstance(node, exp.Subquery | exp.Paren | exp.CTE):
+        node = node.this
+    return node if isinstance(node, exp.Query) else None
+
+
+def counted_query(predicted: exp.Expr, gold: exp.Expr) -> exp.Expr | None:
+    """Return the query whose rows gold counts, and no more than that, where predicted returns rows itself; else None.
+
+    >>> from sqlglot import parse_one
+    >>> gold = parse_one("SELECT count(*) FROM (SELECT a FROM t UNION SELECT a FROM u)")
+    >>> counted_query(parse_one("SELECT a FROM t"), gold).sql()
+    'SELECT a FROM t UNION SELECT a FROM u'
+    >>> counted_query(parse_one("SELECT count(a) FROM t"), gold)
+    """
+    if not isinstance(gold, exp.Select) or {name for name, value in gold.args.items() if value} != _COUNTING:
+        return None
+    item = gold.expressions[0].unalias()
+    is_count = len(gold.expressions) == 1 and isinstance(item, exp.Count) and isinstance(item.this, exp.Star)
+    has_rows = not isinstance(predicted, exp.Select) or bool(predicted.args.get("group"))
+    has_rows = has_rows or not any(item.find(exp.AggFunc) for item in predicted.expressions)
+    return query_within(gold.args["from_"].this) if is_count and has_rows else None
+
+
+def nested_select(condition: exp.Expr) -> exp.Select | None:
+    """Return the query of `a IN (SELECT b …)` with a single column; None for any other condition.
+
+    >>> from sqlglot import parse_one
+    >>> nested_select(parse_one("a IN (SELECT b FROM t)")).sql(), nested_select(parse_one("a IN (1, 2)"))
+    ('SELECT b FROM t', None)
+    """
+    query = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
+    return query if isinstance(query, exp.Select) and len(query.expressions) == 1 else None
+
+
+def outermost_queries(node: exp.Expr) -> list[exp.Expr]:
+    """Return the queries within a node that are in no other one, in the order of the text; the node if it is one."""
+    queries = exp.Select | exp.SetOperation
+    return [part for part in node.dfs(prune=lambda part: isinstance(part, queries)) if isinstance(part, queries)]
+
+
+def common_queries(query: exp.Expr) -> list[exp.Expr]:
+    """Return the queries in WITH."""
+    common = query.args.get("with_")
+    return [] if common is None else [cte.this for cte in common.expressions]
 
 
 def clause_key(query: exp.Expr, name: str) -> str:
@@ -49,19 +169,9 @@ def content(query: exp.Expr) -> str:
 
 def tables_content(select: exp.Expr) -> list[str]:
     """Return the keys of the tables of a SELECT and of what joins them, whatever the order of inner joins."""
-    if any(join_type(join) != "JOIN" or join.args.get("using") for join in select.args.get("joins") or ()):
+    if not has_plain_joins(select):
         return [clause_key(select, "from_"), clause_key(select, "joins")]
     return [*sorted(map(key, sources(select).values())), *sorted(map(key, join_conditions(select)))]
-
-
-def replaced_sources(predicted: exp.Select, gold: exp.Select) -> list[tuple[str, str]]:
-    """Return the names of what only predicted has in FROM, each with that of what only gold has in its place."""
-    names, gold_names = sources(predicted), sources(gold)
-    extra, missing = (
-        [name for name in side if name not in opposite_names]
-        for side, opposite_names in ((names, gold_names), (gold_names, names))
-    )
-    return list(zip(extra, missing, strict=False))
 
 
 def table_of(column: exp.Column) -> exp.Expr | None:
@@ -80,12 +190,11 @@ def joined_columns(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
     for select in query.find_all(exp.Select):
         for condition in (*join_conditions(select), *clause_operands(select, "where")):
             condition = without_not(condition)
-            nested = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
-            items = nested.expressions if isinstance(nested, exp.Select) else []
-            if is_join_condition(condition):
-                yield condition.this, condition.expression
-            elif len(items) == 1 and isinstance(condition.this, exp.Column) and isinstance(items[0], exp.Column):
-                yield condition.this, items[0]
+            nested = nested_select(condition)
+            compared = condition.expression if nested is None else nested.expressions[0]
+            is_of_columns = isinstance(condition.this, exp.Column) and isinstance(compared, exp.Column)
+            if is_join_condition(condition) or (nested is not None and is_of_columns):
+                yield condition.this, compared
 
 
 def set_operation(query: exp.Expr) -> str:
@@ -125,22 +234,20 @@ def products(nodes: Iterable[exp.Expr]) -> int:
     )
 
 
-def joined_name(join: exp.Expr) -> str:
-    """Return the name of what is joined, in lower case."""
-    return str(join.this.alias_or_name.lower())
-
-
-def join_type(join: exp.Expr) -> str:
+def join_type(join: exp.Join) -> str:
     """Return the type of a join as it is written, without words that mean nothing.
 
     >>> from sqlglot import parse_one
     >>> join_type(parse_one("SELECT a FROM t LEFT OUTER JOIN u ON t.a = u.a").args["joins"][0])
     'LEFT JOIN'
     """
-    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    kind = "" if kind in ("INNER", "OUTER", "CROSS") else kind
-    method = str(join.args.get("method") or "").upper()
-    return " ".join(filter(None, (method, side, kind, "JOIN")))
+    kind = "" if join.kind in ("INNER", "OUTER", "CROSS") else join.kind
+    return " ".join(filter(None, (join.method, join.side, kind, "JOIN")))
+
+
+def has_plain_joins(select: exp.Expr) -> bool:
+    """Return whether all joins of a SELECT are inner ones without USING, so that their order means nothing."""
+    return all(join_type(join) == "JOIN" and not join.args.get("using") for join in select.args.get("joins") or ())
 
 
 def join_condition(join: exp.Expr) -> exp.Expr | None:
@@ -155,6 +262,11 @@ def join_conditions(select: exp.Expr) -> list[exp.Expr]:
     """Return the conditions of all joins, those that AND connects one by one."""
     conditions = [join_condition(join) for join in select.args.get("joins") or ()]
     return [part for condition in conditions if condition is not None for part in operands(condition, exp.And)]
+
+
+def linking_conditions(select: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions of all joins, and those of WHERE that join tables."""
+    return [*join_conditions(select), *filter(is_join_condition, clause_operands(select, "where"))]
 
 
 def is_join_condition(condition: exp.Expr) -> bool:
@@ -175,24 +287,8 @@ def clause_operands(select: exp.Expr, name: str) -> list[exp.Expr]:
 
 def clause_parts(query: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
     """Return the parts of clauses in their order: columns, tables with their joins, conditions that AND connects."""
-    clauses = [clause_operands(query, name) if name in _OF_CONDITIONS else query.args.get(name) for name in names]
+    clauses = [clause_operands(query, name) if name in CONDITION_CLAUSES else query.args.get(name) for name in names]
     return [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause]) if part]
-
-
-def differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) -> tuple[Side, Side]:
-    """Return the parts of clauses that only one of two queries has; all of them where only their order differs.
-
-    >>> from sqlglot import parse_one
-    >>> queries = [parse_one(f"SELECT 1 FROM t WHERE {text}") for text in ("a = 1 AND b = 2", "c = 3 AND a = 1")]
-    >>> [side.sql() for side in differing_parts(*queries, ["where"])]
-    ['b = 2', 'c = 3']
-    """
-    all_parts = clause_parts(predicted, names), clause_parts(gold, names)
-    differing = without_common(*all_parts)
-    old, new = differing if any(differing) else all_parts
-    if _OF_CONDITIONS.issuperset(names):
-        return exp.and_(*old) if old else None, exp.and_(*new) if new else None
-    return (tuple(old), tuple(new)) if "expressions" in names else ([*old], [*new])
 
 
 def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:
@@ -220,7 +316,7 @@ def connectors(condition: exp.Expr) -> str:
 
 
 def without_not(condition: exp.Expr) -> exp.Expr:
-    """Return what a condition denies or states."""
+    """Return a condition without its NOT."""
     return (condition.this if isinstance(condition, exp.Not) else condition).unnest()
 
 
@@ -237,14 +333,14 @@ def operator(condition: exp.Expr, comparison: exp.Expr) -> str:
 
 
 def subject(node: exp.Expr) -> exp.Expr:
-    """Return what a condition is about: the first of its arguments."""
+    """Return the first argument of a condition: the left side, or what IN, LIKE and BETWEEN test."""
     return node.this if isinstance(node.this, exp.Expr) else node
 
 
 def mirrored(comparison: exp.Binary) -> exp.Binary:
     """Return a comparison with its sides exchanged."""
-    mirrored_type = _MIRRORED.get(type(comparison), type(comparison))
-    if not isinstance(comparison, (*_MIRRORED, exp.EQ, exp.NEQ)):
+    mirrored_type = _MIRRORED.get(type(comparison))
+    if mirrored_type is None:
         return comparison
     return mirrored_type(this=comparison.right.copy(), expression=comparison.left.copy())
 
@@ -267,7 +363,7 @@ def is_pattern_of(comparison: exp.Binary, equation: exp.Binary) -> bool:
 
 
 def bare(node: exp.Expr) -> exp.Expr:
-    """Return an expression without parentheses that hold no query."""
+    """Return an expression without parentheses around it."""
     return node.unnest() if isinstance(node, exp.Paren) else node
 
 
@@ -312,17 +408,6 @@ def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> 
     return "value-case" if texts == gold_texts and None not in texts else "wrong-value"
 
 
-def without_common(
-    expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr]
-) -> tuple[list[exp.Expr], list[exp.Expr]]:
-    """Return the expressions of each side that the other one lacks, as often as it lacks them."""
-    keys, gold_keys = list(map(key, expressions)), list(map(key, gold_expressions))
-    return (
-        [expression for expression in expressions if not _take(gold_keys, key(expression))],
-        [expression for expression in gold_expressions if not _take(keys, key(expression))],
-    )
-
-
 def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
     """Yield the comparisons in WHERE and HAVING of all queries within a query: clause, comparison, SELECT."""
     for select in query.find_all(exp.Select):
@@ -333,7 +418,7 @@ def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
 
 
 def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """Return a condition of gold about what `condition` is about, by its tables; None if it is about something else.
+    """Return a condition of gold on the tables of `condition`; None if they compare different columns.
 
     >>> from sqlglot import parse_one
     >>> on_columns_of(parse_one("t2.year < 2"), parse_one("car.year < 1")).sql()
@@ -344,65 +429,34 @@ def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | N
     if condition.find(exp.Query) or gold_condition.find(exp.Query):
         return None
     about, gold_about = subject(inner), subject(gold_inner)
-    if isinstance(about, exp.AggFunc) and isinstance(gold_about, exp.Count) and type(about) is type(gold_about):
-        is_same = not list(gold_about.find_all(exp.Column)) or _names(about) == _names(gold_about)
-    else:
-        is_same = type(about) is type(gold_about) and bool(_names(about)) and _names(about) == _names(gold_about)
-    if not is_same or any(True for part in _arguments(gold_inner) for _ in part.find_all(exp.Column)):
+    columns, gold_columns = list(about.find_all(exp.Column)), list(gold_about.find_all(exp.Column))
+    names, gold_names = ([column.name.lower() for column in side] for side in (columns, gold_columns))
+    counts_rows = isinstance(gold_about, exp.Count) and not gold_names
+    is_same = type(about) is type(gold_about) and (counts_rows or (bool(names) and names == gold_names))
+    if not is_same or len(list(gold_inner.find_all(exp.Column))) > len(gold_columns):
         return None
     moved = gold_condition.copy()
-    columns = list(about.find_all(exp.Column))
     moved_columns = subject(without_not(moved)).find_all(exp.Column)
     for column, moved_column in zip(columns, moved_columns, strict=False):
         moved_column.set("table", exp.to_identifier(column.table) if column.table else None)
     return moved
 
 
-def _names(expression: exp.Expr) -> list[str]:
-    return [column.name.lower() for column in expression.find_all(exp.Column)]
-
-
-def _arguments(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the arguments of a condition but for its subject."""
-    for value in list(condition.args.values())[1:]:
-        yield from (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr))
-
-
 def alike(
-    expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr], *, rest: bool = False
+    expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr], *, pairs_all: bool = False
 ) -> list[tuple[exp.Expr, exp.Expr]]:
-    """Pair expressions that share most, in order; with `rest` also those that share nothing."""
-    bags = {
+    """Pair expressions that share most; with `pairs_all`, or one on each side, also those that share nothing."""
+    keys = {
         id(expression): {key(node) for node in expression.walk() if not isinstance(node, exp.Identifier)}
         for expression in (*expressions, *gold_expressions)
     }
-    ways = sorted(
-        (
-            (
-                -len(bags[id(predicted)] & bags[id(gold)]) - (type(predicted) is type(gold)) / 2,
-                abs(place - gold_place),
-                place,
-                gold_place,
-            )
-            for place, predicted in enumerate(expressions)
-            for gold_place, gold in enumerate(gold_expressions)
-        )
-    )
-    pairs: dict[int, int] = {}
-    for score, _, place, gold_place in ways:
-        if (score <= -1 or rest) and place not in pairs and gold_place not in pairs.values():
-            pairs[place] = gold_place
-    if len(expressions) == len(gold_expressions) == 1:
-        pairs = {0: 0}
-    return [(expressions[place], gold_expressions[gold_place]) for place, gold_place in sorted(pairs.items())]
+    pairs_all = pairs_all or len(expressions) == len(gold_expressions) == 1
 
+    def likeness(expression: exp.Expr, gold: exp.Expr) -> float | None:
+        common = len(keys[id(expression)] & keys[id(gold)])
+        return common + (type(expression) is type(gold)) / 2 if common or pairs_all else None
 
-def _take(keys: list[str], wanted_key: str) -> bool:
-    """Take a key out of a list, and return whether it was there."""
-    if wanted_key in keys:
-        keys.remove(wanted_key)
-        return True
-    return False
+    return best_pairs(expressions, gold_expressions, likeness)
 
 
 def _is_value(node: exp.Expr) -> bool:

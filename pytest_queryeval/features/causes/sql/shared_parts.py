@@ -11,32 +11,40 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from pytest_queryeval.core.cause import SharedPatterns
+from pytest_queryeval.features.causes.pairs import without_common
 from pytest_queryeval.features.causes.sql import changes, parts
-from pytest_queryeval.features.causes.sql.aligned import common_queries, key, query_within, sources
-from pytest_queryeval.text.truncation import one_line_with_end
+from pytest_queryeval.features.causes.sql.parts import (
+    common_queries,
+    joins_of,
+    key,
+    outermost_queries,
+    query_within,
+    sources,
+)
+from pytest_queryeval.text.formatting import one_line_with_end
 
 MAX_LINE = 200  # characters
 MAX_SHOWN = 20  # lines of each query
 Remarks: TypeAlias = Mapping[tuple[str, str], str]
 """What to say about a text that a column is compared with, by the name of the column, in lower case, and the text."""
 _IN_ONE_LINE = ("SELECT", "GROUP BY")
-_OWN_CLAUSES = ("group", "having", "limit", "with_")  # of a nested query that is not the same as a join
+_CLAUSES_OF_NESTED = ("group", "having", "limit", "with_")  # of a nested query that is not the same as a join
 _OMITTED = exp.Var(this="SELECT …")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A part of a clause, such as a table or a condition."""
 
     key: str
-    """The same for parts that say the same, whatever the queries within them."""
+    """The same for parts that say the same at the same place, whatever the queries within them."""
+    parent: str
+    """The key of the part around it; empty if there is none."""
+    place: str
+    """What its line begins with, such as `subquery: `."""
     word: str
-    """What its line begins with."""
+    """The word of SQL that follows."""
     node: exp.Expr | None = None
-    place: str = ""
-    """What the lines of the parts within it begin with."""
-    inner: tuple[_Part, ...] = ()
-    """The parts of the queries within it."""
 
 
 def shared_parts(
@@ -49,88 +57,60 @@ def shared_parts(
     """
     predicted, gold = (_with_table_names(tree) for tree in (predicted, gold))
     joined = _joined_as_in(gold, predicted)
-    predicted_parts, gold_parts = (tuple(_parts_of_query(tree)) for tree in (predicted, gold))
+    predicted_parts, gold_parts = ([*_parts_of_query(tree)] for tree in (predicted, gold))
     for tree in (predicted, gold):
         changes.drop_table_names(tree.find_all(exp.Column))
-    only_predicted, only_gold = _without_common(predicted_parts, gold_parts)
+    only_predicted, only_gold = without_common(predicted_parts, gold_parts, lambda part: part.key)
     texts, gold_texts = (
         {literal.name for literal in tree.find_all(exp.Literal) if literal.is_string} for tree in (predicted, gold)
     )
 
-    def lines(differing: Sequence[tuple[str, _Part]], texts_elsewhere: Iterable[str]) -> tuple[str, ...]:
+    def lines(differing: Sequence[_Part], texts_elsewhere: Iterable[str]) -> tuple[str, ...]:
         exact, folded = {*texts_elsewhere}, {text.casefold() for text in texts_elsewhere}
 
         def has_other_case(part: _Part) -> bool:
             literals = part.node.find_all(exp.Literal) if part.node is not None else ()
             return any(text.name not in exact and text.name.casefold() in folded for text in literals if text.is_string)
 
-        first = sorted(differing, key=lambda placed: not has_other_case(placed[1]))
+        keys = {part.key for part in differing}
+        outermost = [part for part in differing if part.parent not in keys]
+        first = sorted(outermost, key=lambda part: not has_other_case(part))
         return tuple(dict.fromkeys(_lines(first, write, remarks)))[:MAX_SHOWN]
 
-    of = _count(gold_parts)
     return SharedPatterns(
-        shared=of - sum(_count([part]) for _, part in only_gold),
-        of=of,
+        shared=len(gold_parts) - len(only_gold),
+        of=len(gold_parts),
         only_gold=lines(only_gold, texts),
         only_predicted=lines([*only_predicted, *joined], gold_texts),
     )
 
 
-def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[tuple[str, _Part]]:
+def _joined_as_in(gold: exp.Expr, predicted: exp.Expr) -> list[_Part]:
     """Join the tables of `IN (SELECT …)` in predicted that gold joins; return a part for each that may change rows."""
-    joined = {alias for alias, item in sources(gold).items() if isinstance(item, exp.Table)}
+    gold_names = {alias for alias, item in sources(gold).items() if isinstance(item, exp.Table)}
     nested = []
     pending = parts.clause_operands(predicted, "where")
     while pending:
         condition = pending.pop()
-        query = query_within(condition.args.get("query")) if isinstance(condition, exp.In) else None
-        if (
-            not isinstance(query, exp.Select)
-            or len(query.expressions) != 1
-            or not isinstance(condition.this, exp.Column)
-        ):
+        query = parts.nested_select(condition)
+        if query is None or not isinstance(condition.this, exp.Column):
             continue
         names = sources(query).keys()
-        if names <= joined and names.isdisjoint(sources(predicted)) and not any(map(query.args.get, _OWN_CLAUSES)):
+        if names <= gold_names - sources(predicted).keys() and not any(map(query.args.get, _CLAUSES_OF_NESTED)):
             word = f"{condition.this.name} IN (SELECT …) where gold joins"
-            nested.append(("", _Part(key=word, word=word)))
+            nested.append(_Part(key=word, parent="", place="", word=word))
             changes.join_nested(condition)
             pending = parts.clause_operands(predicted, "where")
     return nested if not gold.args.get("distinct") else []
 
 
-def _without_common(
-    predicted: Sequence[_Part], gold: Sequence[_Part], place: str = ""
-) -> tuple[list[tuple[str, _Part]], list[tuple[str, _Part]]]:
-    """Return the parts of each query that the other one lacks, with what their lines begin with."""
-    unmatched, only_predicted, only_gold = list(gold), list[tuple[str, _Part]](), list[tuple[str, _Part]]()
-    for part in predicted:
-        match = next((gold_part for gold_part in unmatched if gold_part.key == part.key), None)
-        if match is None:
-            only_predicted.append((place, part))
-            continue
-        unmatched = [gold_part for gold_part in unmatched if gold_part is not match]
-        inner_predicted, inner_gold = _without_common(part.inner, match.inner, f"{place}{part.place}")
-        only_predicted += inner_predicted
-        only_gold += inner_gold
-    return only_predicted, [*((place, part) for part in unmatched), *only_gold]
-
-
-def _count(of: Iterable[_Part]) -> int:
-    return sum(1 + _count(part.inner) for part in of)
-
-
-def _lines(differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
+def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
     """Yield a line for each part; the columns of SELECT, as those of GROUP BY, are in one line."""
-    in_one_line = Counter((place, part.word) for place, part in differing if part.word in _IN_ONE_LINE)
-    for place, part in differing:
-        together = [part]
-        if in_one_line.pop((place, part.word), 0):
-            together = [
-                other_part
-                for other_place, other_part in differing
-                if (other_place, other_part.word) == (place, part.word)
-            ]
+    in_one_line = Counter((part.place, part.word) for part in differing if part.word in _IN_ONE_LINE)
+    for part in differing:
+        beginning, together = (part.place, part.word), [part]
+        if in_one_line.pop(beginning, 0):
+            together = [member for member in differing if (member.place, member.word) == beginning]
         elif part.word in _IN_ONE_LINE:
             continue
         nodes = [member.node for member in together if member.node is not None]
@@ -138,94 +118,82 @@ def _lines(differing: Sequence[tuple[str, _Part]], write: Callable[[exp.Expr], s
         columns = [column.name.lower() for node in nodes for column in node.find_all(exp.Column)]
         literals = [literal.name for node in nodes for literal in node.find_all(exp.Literal)]
         remarks_on_texts = [remarks[pair] for pair in product(columns, literals) if pair in remarks]
-        line = one_line_with_end(f"{place}{part.word} {texts}".strip(), MAX_LINE)
+        line = one_line_with_end(f"{part.place}{part.word} {texts}".strip(), MAX_LINE)
         yield " ".join((line, *(f"({remark})" for remark in dict.fromkeys(remarks_on_texts))))
 
 
-def _parts_of_query(tree: exp.Expr) -> Iterator[_Part]:
+def _parts_of_query(tree: exp.Expr, place: str = "", parent: str = "") -> Iterator[_Part]:
+    """Yield the parts of a query, each before the parts of the queries within it."""
     query = query_within(tree) or tree
     for common in query.args["with_"].expressions if common_queries(query) else ():
-        yield _Part(
-            key=f"WITH {common.alias.lower()}",
-            word="WITH",
-            node=common,
-            place=f"{common.alias}: ",
-            inner=tuple(_parts_of_query(common.this)),
-        )
+        part = _Part(f"{parent} WITH {common.alias.lower()}", parent, place, "WITH", common)
+        yield part
+        yield from _parts_of_query(common.this, f"{place}{common.alias}: ", part.key)
     if isinstance(query, exp.SetOperation):
-        yield from _parts_of_query(query.this)
-        operation = parts.set_operation(query)
-        yield _Part(
-            key="second query",
-            word=operation,
-            node=query.expression,
-            place="second query: ",
-            inner=(_Part(key=operation, word=operation), *_parts_of_query(query.expression)),
-        )
-    elif isinstance(query, exp.Select):
-        yield from _parts_of_select(query)
-    else:
-        yield _part("", query)
+        yield from _parts_of_query(query.this, place, parent)
+        operation, place_of_second = parts.set_operation(query), f"{place}second query: "
+        second = _Part(f"{parent} second query", parent, place, operation, query.expression)
+        yield second
+        yield _Part(f"{second.key} {operation}", second.key, place_of_second, operation)
+        yield from _parts_of_query(query.expression, place_of_second, second.key)
+    for clause, word, node in _clauses(query):
+        outline = node
+        queries = [] if node is None else outermost_queries(node)
+        if node is not None and queries:
+            outline = node.copy()
+            for nested in outermost_queries(outline):
+                nested.replace(_OMITTED.copy())
+        part = _Part(f"{parent} {clause} {key(outline)}", parent, place, word, node)
+        yield part
+        for nested in queries:
+            yield from _parts_of_query(nested, f"{place}subquery: ", part.key)
+
+
+def _clauses(query: exp.Expr) -> Iterator[tuple[str, str, exp.Expr | None]]:
+    """Yield the parts of the clauses of a query: what they are compared by, the word of their lines, and the node."""
+    if isinstance(query, exp.Select):
+        yield from _clauses_of_select(query)
+    elif not isinstance(query, exp.SetOperation):
+        yield "", "", query
     for name in ("order", "limit", "offset"):
         if query.args.get(name) is not None:
-            yield _part("", query.args[name])
+            yield "", "", query.args[name]
 
 
-def _parts_of_select(select: exp.Select) -> Iterator[_Part]:
-    yield from (_part("SELECT", item.unalias()) for item in select.expressions)
+def _clauses_of_select(select: exp.Select) -> Iterator[tuple[str, str, exp.Expr | None]]:
+    yield from (("SELECT", "SELECT", item.unalias()) for item in select.expressions)
     if select.args.get("distinct"):
-        yield _Part(key="DISTINCT", word="DISTINCT")
-    joins = {parts.joined_name(join): parts.join_type(join) for join in select.args.get("joins") or ()}
+        yield "DISTINCT", "DISTINCT", None
+    joins = {alias: parts.join_type(join) for alias, join in joins_of(select).items()}
     for alias, source in sources(select).items():
-        join_type = joins.get(alias, "FROM")
-        yield _part(join_type, source, clause="FROM" if join_type == "JOIN" else join_type)
-    yield from (_part("ON", condition) for condition in parts.join_conditions(select))
+        word = joins.get(alias, "FROM")
+        yield "FROM" if word == "JOIN" else word, word, source
+    for condition in parts.linking_conditions(select):
+        yield "ON", "ON", condition
     for condition in parts.clause_operands(select, "where"):
-        yield _part("ON" if parts.is_join_condition(condition) else "WHERE", condition)
-    group = select.args.get("group")
-    for item in (group.expressions or [group]) if group is not None else ():
-        yield _part("GROUP BY" if item is not group else "", item)
+        if not parts.is_join_condition(condition):
+            yield "WHERE", "WHERE", condition
+    if (group := select.args.get("group")) is not None:
+        yield from (("GROUP BY", "GROUP BY", item) for item in group.expressions)
+        if not group.expressions:  # GROUP BY ALL, ROLLUP and the like
+            yield "", "", group
     for name in ("having", "qualify"):
-        yield from (_part(name.upper(), condition) for condition in parts.clause_operands(select, name))
-
-
-def _part(word: str, node: exp.Expr, *, clause: str = "") -> _Part:
-    queries = _outermost_queries(node)
-    outline = node
-    if queries:
-        outline = node.copy()
-        for query in _outermost_queries(outline):
-            query.replace(_OMITTED.copy())
-    return _Part(
-        key=f"{clause or word} {key(outline)}",
-        word=word,
-        node=node,
-        place="subquery: ",
-        inner=tuple(part for query in queries for part in _parts_of_query(query)),
-    )
-
-
-def _outermost_queries(node: exp.Expr) -> list[exp.Expr]:
-    queries = exp.Select | exp.SetOperation
-    return [part for part in node.dfs(prune=lambda part: isinstance(part, queries)) if isinstance(part, queries)]
+        yield from ((name, name.upper(), condition) for condition in parts.clause_operands(select, name))
 
 
 def _with_table_names(tree: exp.Expr) -> exp.Expr:
     """Return a copy whose tables have their own names instead of aliases, but for those that a SELECT reads twice."""
     tree = tree.copy()
-    names: dict[int, dict[str, str]] = {}
+    columns = [(column, parts.table_of(column)) for column in tree.find_all(exp.Column)]
+    renamed: set[int] = set()
     for select in tree.find_all(exp.Select):
-        tables = {alias: item for alias, item in sources(select).items() if isinstance(item, exp.Table)}
-        times = Counter(table.name.lower() for table in tables.values())
-        names[id(select)] = {}
-        for alias, table in tables.items():
+        tables = [table for table in sources(select).values() if isinstance(table, exp.Table)]
+        times = Counter(table.name.lower() for table in tables)
+        for table in tables:
             if times[table.name.lower()] == 1:
-                names[id(select)][alias] = table.name
+                renamed.add(id(table))
                 table.set("alias", None)
-    for column in tree.find_all(exp.Column):
-        outer_select = column.find_ancestor(exp.Select)
-        while outer_select is not None and column.table.lower() not in names[id(outer_select)]:
-            outer_select = outer_select.find_ancestor(exp.Select)
-        if outer_select is not None:
-            column.set("table", exp.to_identifier(names[id(outer_select)][column.table.lower()]))
+    for column, source in columns:
+        if source is not None and id(source) in renamed:
+            column.set("table", exp.to_identifier(source.name))
     return tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from pytest_queryeval.core.table_definition import TableDefinition, Tables
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     Block,
@@ -130,9 +130,12 @@ class Facts:
         block = self._block
         return block.group is None and (block.has_aggregates or self.determine_rows(()))
 
-    def is_determined(self, term: Term, names: Iterable[Name]) -> bool:
-        """Return whether an expression has one value in all rows, or groups, with the same values of these columns."""
-        determined = self.closure(names)
+    def is_determined(self, term: Term, keys: Iterable[Term]) -> bool:
+        """Return whether an expression has one value in all rows, or groups, with the same values of these keys.
+
+        Only columns of which equal values look the same determine others.
+        """
+        determined = self.closure(name_of(key) for key in keys if have_one_family(key, key))
         if self._block.group is not None and all(
             key[0] == "column" and name_of(key) in determined for key in self._block.group
         ):

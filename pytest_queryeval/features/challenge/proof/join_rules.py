@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family, rejected
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
+    CONSTANTS,
     Block,
     Query,
     SetOperation,
@@ -26,14 +27,16 @@ from pytest_queryeval.features.challenge.proof.query import (
 def derived_tables(block: Block, tables: Tables) -> Block | None:
     """Put a query of FROM in the place of its name.
 
-    Condition: it is joined by an inner join, and only joins and filters rows [1].
+    Condition: it is joined by an inner join, and only joins and filters rows; what is used of it is no constant, which
+    may have another type than a column [1].
     """
     for alias, source in block.tables.items():
         if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
             continue
         assert isinstance(source, Block)
-        items = dict(zip(reversed(source.names), reversed(source.select), strict=True))
-        if len(items) < len(source.names) or source.is_distinct or (block.outer_joins and source.outer_joins):
+        items = {name: term for name, term in zip(source.names, source.select, strict=True) if term[0] not in CONSTANTS}
+        is_distinct = source.is_distinct and not Facts(source, tables).has_unique_rows()
+        if is_distinct or (block.outer_joins and source.outer_joins):
             continue
 
         def inlined(term: Term, alias: str = alias, items: dict[str, Term] = items) -> Term:

@@ -30,6 +30,9 @@ def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
     """Raise `UnprovableError` if an engine may read a query differently from the tree that the parser made of it."""
     if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
         raise UnprovableError("a type that the parser takes for another one")
+    common_names = [common.alias.lower() for common in tree.find_all(exp.CTE)]
+    if len({*common_names}) < len(common_names):
+        raise UnprovableError("a name of two queries of WITH, of which SQLite may read one that comes later")
     _check_tokens(tree, parse_query(text, dialect).statements.tokens)
     _check_binding(tree, dialect)
 
@@ -59,11 +62,11 @@ def _check_tokens(tree: exp.Expr, tokens: Sequence[Token]) -> None:
 def _check_binding(tree: exp.Expr, dialect: str) -> None:
     """Raise `UnprovableError` for operators without parentheses that an engine may bind differently from the parser.
 
-    These are comparisons of comparisons, and in SQLite `||` beside arithmetic.
+    These are comparisons, and NOT, as operands of comparisons and of arithmetic, and in SQLite `||` beside arithmetic.
     """
-    for node in tree.find_all(*_COMPARISONS):
+    for node in tree.find_all(*_COMPARISONS, *_ARITHMETIC, exp.DPipe, exp.Neg):
         if any(isinstance(operand, (*_COMPARISONS, exp.Not)) for operand in node.iter_expressions()):
-            raise UnprovableError("comparisons of comparisons")
+            raise UnprovableError("a comparison as an operand")
     for node in tree.find_all(exp.DPipe) if dialect == "sqlite" else ():
         if any(isinstance(beside, _ARITHMETIC) for beside in (node.parent, *node.iter_expressions())):
             raise UnprovableError("|| beside arithmetic")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import factorial, prod
 
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import TableDefinition, Tables
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
@@ -177,9 +177,8 @@ class _Normal:
     def _is_cut_determined(self, block: Block) -> bool:
         """Return whether the rows that LIMIT keeps have the same values whichever of tied rows it keeps."""
         facts = Facts(block, self._tables)
-        keys = [name_of(key) for key, _ in block.order if key[0] == "column"]
-        ordered = [key for key, _ in block.order]
-        return all(term in ordered or facts.is_determined(term, keys) for term in block.select)
+        keys = [key for key, _ in block.order]
+        return all(term in keys or facts.is_determined(term, keys) for term in block.select)
 
     def _require_determined(self, block: Block) -> None:
         """Raise `UnprovableError` if values depend on the order in which rows are read."""
@@ -193,10 +192,12 @@ class _Normal:
                     raise UnprovableError("a column that is neither grouped nor aggregated")
                 if any(_is_looked_into(key, term) for key in block.group or ()):
                     raise UnprovableError("an expression with a key of which equal values may look different")
-        elif block.is_distinct:
-            selected = [name_of(term) for term in block.select if term[0] == "column"]
-            if not all(key in block.select or facts.is_determined(key, selected) for key, _ in block.order):
-                raise UnprovableError("DISTINCT rows in the order of something else")
+        elif block.is_distinct and not all(
+            key in block.select or facts.is_determined(key, block.select) for key, _ in block.order
+        ):
+            raise UnprovableError("DISTINCT rows in the order of something else")
+        if not all(_has_one_look(part, block) for term in block.terms for part in _parts_looked_into(term)):
+            raise UnprovableError("an expression with one of several values that are equal and may look different")
 
 
 def _bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
@@ -217,6 +218,31 @@ def _is_looked_into(key: Term, term: Term) -> bool:
     if term == key or have_one_family(key, key):
         return False
     return name_of(key) in _bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
+
+
+def _parts_looked_into(term: Term) -> Iterator[Term]:
+    """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0."""
+    for node in nodes(term):
+        if node[0] not in _CONDITIONS and node[0] not in AGGREGATES and node[0] not in ("and", "or", "distinct"):
+            yield from operands(node)
+
+
+def _has_one_look(part: Term, block: Block) -> bool:
+    """Return whether a part of an expression cannot be any of several values that are equal and look different.
+
+    It may be one where DISTINCT, GROUP BY, LIMIT or an aggregate takes one of several rows.
+    """
+    match part:
+        case ("column", alias, _, _):
+            return have_one_family(part, part) or isinstance(block.tables.get(alias), str)
+        case ("min" | "max" | "sum", ("distinct", argument)) | ("min" | "max", argument):
+            return have_one_family(argument, argument)
+        case ("sum", argument):
+            return all(_has_one_look(node, block) for node in nodes(argument))
+        case ("query", Block(select=(item,)) as nested):
+            is_chosen = nested.limit is not None and item[0] not in ("count", "avg")
+            return have_one_family(item, item) or (not is_chosen and _has_one_look(item, nested))
+    return True
 
 
 class _Renderer:

@@ -98,6 +98,7 @@ class SetOperation:
 
 Query: TypeAlias = Block | SetOperation
 AGGREGATES = frozenset(("count", "sum", "avg", "min", "max"))
+CONSTANTS = frozenset(("number", "text", "null"))
 
 
 def name_of(column: Term) -> Name:
@@ -186,6 +187,18 @@ def require_size(query: Query) -> None:
     """Raise `UnprovableError` for a query with more than `MAX_EXPANDED_NODES` expressions."""
     if sum(1 for _ in islice(_all_nodes(query), MAX_EXPANDED_NODES + 1)) > MAX_EXPANDED_NODES:
         raise UnprovableError("it is too long")
+
+
+def require_own_aggregates(block: Block) -> None:
+    """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
+    if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
+        raise UnprovableError("an aggregate in WHERE")
+    if block.group is None and any(node[0] in AGGREGATES for key, _ in block.order for node in nodes(key)):
+        raise UnprovableError("an aggregate in ORDER BY without GROUP BY")
+    for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
+        aliases = {alias for alias, _ in columns_of(aggregate)}
+        if aliases and aliases.isdisjoint(block.tables):
+            raise UnprovableError("an aggregate of a query around the SELECT")
 
 
 def _all_nodes(query: Query) -> Iterator[Term]:

@@ -9,11 +9,10 @@ from itertools import count
 
 from sqlglot import exp
 
-from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
 from pytest_queryeval.features.challenge.proof.parser_checks import require_one_meaning
 from pytest_queryeval.features.challenge.proof.query import (
-    AGGREGATES,
     MAX_EXPANDED_NODES,
     Block,
     OuterJoin,
@@ -21,14 +20,13 @@ from pytest_queryeval.features.challenge.proof.query import (
     SetOperation,
     Term,
     UnprovableError,
-    columns_of,
     conjuncts,
-    nodes,
+    require_own_aggregates,
     without_columns,
 )
+from pytest_queryeval.languages.sql.columns import ROW_IDS, Columns, Names, common_query
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.trees.columns import ROW_IDS, Columns, Names, common_query
-from pytest_queryeval.languages.sql.trees.parsing import without_warnings
+from pytest_queryeval.languages.sql.parsing import without_warnings
 
 MAX_NODES = 400
 MAX_TABLES = 8
@@ -61,6 +59,8 @@ _PURE = (
     *(exp.Interval, exp.Extract, exp.Year, exp.Month, exp.Day),
 )
 
+# Types of DuckDB whose values have parts.
+_NESTED_TYPE = re.compile(r"\[|\b(ARRAY|LIST|MAP|STRUCT|UNION)\b", re.IGNORECASE)
 # Numbers that no engine rounds, also where it compares them with integers.
 _PLAIN_NUMBER = re.compile(r"\d{1,18}|\d{1,9}\.\d{1,6}")
 
@@ -154,7 +154,7 @@ class _Reader:
             limit=_number(select.args.get("limit")),
             offset=_number(select.args.get("offset")) or 0,
         )
-        _check_aggregates(block)
+        require_own_aggregates(block)
         return block
 
     def _from(self, select: exp.Select, names: Names) -> tuple[dict[str, str | Query], list[Term], list[OuterJoin]]:
@@ -182,7 +182,7 @@ class _Reader:
                 raise UnprovableError("JOIN")
             else:
                 where += conditions
-        if len(tables) != len(items) or len(tables) != len(names.sources):
+        if len(tables) != len(items) or {node.alias_or_name.lower() for node, _ in items} != names.sources.keys():
             raise UnprovableError("FROM")
         return tables, where, outer_joins
 
@@ -247,13 +247,9 @@ class _Reader:
                 for item in select.expressions
                 if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower()
             ]
-            is_column = self._columns.names(select).find_known(node.name.lower()) is not None
-            if aliased and (is_column or len(aliased) > 1):
-                selected = aliased[0].this
-                is_that_column = isinstance(selected, exp.Column) and selected.name.lower() == node.name.lower()
-                if not is_that_column or len(aliased) > 1:
-                    raise UnprovableError("a name of a column and of an expression")
-                return self._term(selected)
+            column = self._columns.names(select).find_known(node.name.lower())
+            if len(aliased) > 1 or (aliased and column and not self._is_column(aliased[0].this, node.name, column)):
+                raise UnprovableError("a name of a column and of an expression")
             if aliased:
                 return self._term(aliased[0].this)
         return self._term(node)
@@ -274,7 +270,7 @@ class _Reader:
 
     def _column(self, column: exp.Column) -> Term:
         match = self._columns.find(column)
-        if match is None:
+        if match is None or column.db:
             raise UnprovableError("an unknown column")
         names, alias = match
         name, source = column.name.lower(), names.sources[alias]
@@ -283,15 +279,23 @@ class _Reader:
         if not column.table and len(names.owners(name)) > 1:
             raise UnprovableError("an ambiguous column")
         inner = self._columns.names_at(column)
-        while not column.table and inner is not None and inner is not names:
-            if name in inner.aliases or name in ROW_IDS:
+        while inner is not None and inner is not names:
+            if not column.table and (name in inner.aliases or name in ROW_IDS):
                 raise UnprovableError("a name of a column of a query around, and of something nearer")
+            if isinstance(inner.select.find_ancestor(exp.From, exp.Join, exp.Select), exp.From | exp.Join):
+                raise UnprovableError("a query in FROM that may read what is beside it or a query around")
             inner = inner.outer
         clause = column.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Where, exp.Select)
         aliased = None if column.table or isinstance(clause, exp.Select) else names.aliases.get(name)
-        if aliased is not None and not (isinstance(aliased, exp.Column) and aliased.name.lower() == name):
+        if aliased is not None and not self._is_column(aliased, name, match):
             raise UnprovableError("a name of a column and of an expression")
         return self._named(names, alias, name)
+
+    def _is_column(self, selected: exp.Expr, name: str, item: tuple[Names, str]) -> bool:
+        """Return whether a selected expression is the column of this name of an item of FROM."""
+        if not isinstance(selected, exp.Column) or selected.name.lower() != name.lower():
+            return False
+        return self._columns.find(selected) == item
 
     def _named(self, names: Names, alias: str, name: str) -> Term:
         """Return a column of an item of FROM."""
@@ -301,6 +305,8 @@ class _Reader:
         family = family_of(declared, self._dialect)
         if origin is not None and not family and self._dialect == "sqlite":
             raise UnprovableError("a column without a type, in which 1 and 1.0 are equal")
+        if _NESTED_TYPE.search(declared):
+            raise UnprovableError("a list, which + joins to another")
         return "column", self._alias(names, alias), name, family
 
     def _count(self) -> None:
@@ -400,24 +406,15 @@ class _Reader:
         return equalities[0] if len(equalities) == 1 else ("or", *equalities)
 
 
-def _check_aggregates(block: Block) -> None:
-    """Raise `UnprovableError` for an aggregate that is not one of this SELECT."""
-    if any(node[0] in AGGREGATES for term in block.where for node in nodes(term)):
-        raise UnprovableError("an aggregate in WHERE")
-    for aggregate in (node for term in block.terms for node in nodes(term) if node[0] in AGGREGATES):
-        aliases = {alias for alias, _ in columns_of(aggregate)}
-        if aliases and aliases.isdisjoint(block.tables):
-            raise UnprovableError("an aggregate of a query around the SELECT")
-
-
 def _require_one_type(tested: Term, items: Sequence[Term]) -> None:
     """Raise `UnprovableError` unless comparing with all items at once equals comparing with each of them alone.
 
     DuckDB compares IN and BETWEEN by the common type of all operands, SQLite without affinities of columns in lists.
+    Whole numbers of at most nine digits have one type.
     """
     operators = {item[0] for item in items}
     operator = constant_of(tested) if tested[0] == "column" else None
-    if operator is None and operators == {"number"} and all(item[1].lstrip("-").isdecimal() for item in items):
+    if operator is None and operators == {"number"} and all(re.fullmatch(r"-?\d{1,9}", item[1]) for item in items):
         return
     if operators != {operator or "text"}:
         raise UnprovableError("values of several types")

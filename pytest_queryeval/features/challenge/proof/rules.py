@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pytest_queryeval.core.table_definition import Tables
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof import join_rules
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
@@ -33,6 +33,7 @@ from pytest_queryeval.features.challenge.proof.query import (
 )
 
 Rule = Callable[[Block, Tables], "Block | None"]
+_COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _NEGATED = {"eq": "neq", "neq": "eq"}
 _REVERSED = {"lt": "lte", "lte": "lt"}
 
@@ -61,22 +62,27 @@ def negation(block: Block, tables: Tables) -> Block | None:
 
 
 def constants(block: Block, tables: Tables) -> Block | None:
-    """Carry out arithmetic of whole numbers, and leave out a condition between two of them that holds.
+    """Carry out arithmetic of whole numbers that are compared, and leave out a comparison of two of them that holds.
 
-    Condition: whole numbers of at most nine digits, so that nothing overflows [6].
+    Condition: all numbers have at most nine digits, so that nothing overflows [6]. What is not compared stays, since
+    DuckDB adds 1 + 1 and 2 to a column of small integers with different limits.
     """
 
     def value(term: Term) -> int | None:
-        is_short = term[0] == "number" and term[1].lstrip("-").isdigit() and len(term[1]) < 10
-        return int(term[1]) if is_short else None
+        number = int(term[1]) if term[0] == "number" and term[1].lstrip("-").isdigit() else None
+        if term[0] in ("add", "sub", "mul"):
+            first, second = map(value, operands(term))
+            if first is not None and second is not None:
+                number = {"add": first + second, "sub": first - second, "mul": first * second}[term[0]]
+        return number if number is not None and abs(number) < 10**9 else None
 
     def folded(term: Term) -> Term:
-        if term[0] not in ("add", "sub", "mul"):
+        if term[0] not in _COMPARISONS:
             return term
-        first, second = map(value, operands(term))
-        if first is None or second is None:
-            return term
-        return "number", str({"add": first + second, "sub": first - second, "mul": first * second}[term[0]])
+        values = map(value, operands(term))
+        return term[0], *(
+            part if number is None else ("number", str(number)) for part, number in zip(term[1:], values, strict=True)
+        )
 
     def holds(condition: Term) -> bool:
         if condition[0] not in ("eq", "lt", "lte"):
@@ -206,9 +212,8 @@ def sort_keys(block: Block, tables: Tables) -> Block | None:
     if block.order and facts.has_one_row():
         return replace(block, order=())
     for place, (key, _) in enumerate(block.order):
-        earlier = [name_of(term) for term, _ in block.order[:place] if term[0] == "column"]
-        is_repeated = any(term == key for term, _ in block.order[:place])
-        if is_repeated or facts.is_determined(key, earlier):
+        earlier = [term for term, _ in block.order[:place]]
+        if key in earlier or facts.is_determined(key, earlier):
             return replace(block, order=block.order[:place] + block.order[place + 1 :])
     return None
 

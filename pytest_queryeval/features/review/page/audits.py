@@ -1,4 +1,4 @@
-"""Answers that an audit drew, on the page: each without gold, verdict or system, to be judged by its question."""
+"""The answers of an audit on the page: a reviewer judges each by its question, and sees no gold, verdict or system."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DrawnAnswer:
     """An answer to judge."""
 
     case: Case
-    """The case without golds and decisions on them: they are not run, and nothing of them is told."""
+    """The case without its golds and the decisions on them: the page neither runs nor shows them."""
     name: AnswerName
     prediction: DrawnPrediction
     is_only: bool
@@ -42,10 +42,10 @@ class DrawnAnswer:
 
 
 class AuditReview:
-    """Judging of the answers that an audit file names, whose cases are in suites below the current folder.
+    """A `review.Review` of the answers in an audit file; their suites are below the current folder.
 
-    A `review.Review`. Raise `CaseError` for a damaged line, `ReportError` for a case that there is not and for a
-    suite elsewhere, and `SuiteError` for a suite that cannot be read.
+    Raise `CaseError` for a damaged line, `ReportError` for a missing case and for a suite elsewhere, and `SuiteError`
+    for a suite that cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class AuditReview:
         self._runner = Runner()
         self._judged: set[int] = set()
         suites = cache(read_suite_below)
-        self._answers = [  # in the random order of the file, which tells nothing of verdicts
+        self._answers = [  # in the order of the file, which is random and so reveals no verdict
             DrawnAnswer(
                 case=replace(case_of(suites(Path(drawn.nodeid.partition("::")[0])), drawn.id), golds=(), review=None),
                 name=AnswerName(drawn.nodeid, digest),

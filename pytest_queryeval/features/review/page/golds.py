@@ -13,8 +13,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.documents.values import json_mapping
 from pytest_queryeval.features.review.answers import AnswerGroup
 from pytest_queryeval.features.review.decisions import (
@@ -34,7 +33,7 @@ from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.suites.suites import Suite
+from pytest_queryeval.suites import Suite
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import MARK
 
@@ -88,7 +87,7 @@ class GoldReview:
         self._runner.close()
 
     def overview(self, reviewer: str) -> JsonObject:
-        """Return all cases with the last decision of this reviewer, and of the others only whether all disagree.
+        """Return all cases, each with the last decision of this reviewer and whether reviewers disagree on it.
 
         Raise `CaseError` for a damaged line of a review file.
         """
@@ -125,7 +124,7 @@ class GoldReview:
         }
 
     def decisions(self, place: int) -> JsonObject:
-        """Return the decisions that count of all reviewers, none where they agree; raise as `overview` does."""
+        """Return the decisions of reviewers who disagree, none if all agree; raise the errors of `overview`."""
         gold_case = self._at(place)
         decisions = replace(gold_case.reviews).of_case(gold_case.name, gold_case.digest)
         current, _ = current_decisions(decisions, gold_case.digest)

@@ -424,7 +424,7 @@ const KEYS = [
   ["q", "write a query", () => at("query")?.focus()],
   ["o", "open or fold all answers", () => unfold()],
   ["s", "show or hide the schema", () => toggle(".schema")],
-  ["c", "see what reviewers decided who disagree, and settle it", () => toggle(".conflict")],
+  ["c", "show the decisions of reviewers who disagree, to settle the conflict", () => toggle(".conflict")],
   ["z", "undo the last decision", undo],
   ["/", "search the cases", () => at("search").focus()],
   ["?", "this list", () => at("keys").showModal()],

@@ -28,9 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.features.review.page.review import JsonObject, Review
-from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.formatting import one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.text.truncation import one_line
 
 ADDRESS = "127.0.0.1"
 USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer

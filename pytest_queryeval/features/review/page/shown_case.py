@@ -8,7 +8,7 @@ from typing import Any
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.features.review.page.runner import Runner
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.formatting import truncate
 
 LISTED_CHARACTERS = 160
 SCHEMA_CHARACTERS = 200_000

@@ -14,9 +14,7 @@ from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
 from pytest_queryeval.features.strength.sparql.vocabulary import SUBCLASS, Vocabulary
-from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
-from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
-from pytest_queryeval.languages.sparql.trees.tree import (
+from pytest_queryeval.languages.sparql.tree import (
     ALL,
     PRECEDENCE,
     Block,
@@ -29,6 +27,7 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     SortKey,
     Triple,
     Union,
+    Writer,
     changed,
     is_number,
     is_variable,
@@ -37,8 +36,9 @@ from pytest_queryeval.languages.sparql.trees.tree import (
     variables,
     walk,
 )
-from pytest_queryeval.languages.sparql.trees.writer import Writer
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.languages.sparql.tree_facts import Facts, Place, bound_variables, has_one_row, lost_variables
+from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
+from pytest_queryeval.text.formatting import truncate
 
 MAX_NAMES = 300  # of predicates, and of classes
 PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"

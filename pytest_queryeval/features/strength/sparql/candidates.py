@@ -8,20 +8,18 @@ from random import Random
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
-from pytest_queryeval.core.setting_validators import texts
+from pytest_queryeval.core.shapes import texts
 from pytest_queryeval.core.table import IRI, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
-from pytest_queryeval.evaluation.counterexamples import Constraints
+from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
 from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, as_term, turtle
 from pytest_queryeval.features.strength.sparql.vocabulary import MAX_STATEMENTS, Vocabulary
-from pytest_queryeval.languages.sparql.answers import refusal
-from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES, declared_prefixes
-from pytest_queryeval.languages.sparql.query import read_query
-from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS
-from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
-from pytest_queryeval.languages.sparql.trees.tree import Select
+from pytest_queryeval.languages.sparql.answers import GRAPH_COLUMNS, refusal
+from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query
+from pytest_queryeval.languages.sparql.tree import Select
+from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 
 TRIPLES = "triples"
 TRIPLES_OF_GRAPHS = "SELECT ?s ?p ?o ?graph { { ?s ?p ?o } UNION { GRAPH ?graph { ?s ?p ?o } } }"

@@ -19,8 +19,8 @@ from pytest_queryeval.features.strength.sparql.terms import (
     literals_near,
 )
 from pytest_queryeval.features.strength.sparql.vocabulary import DOMAIN, RANGE, SUBCLASS, Vocabulary
-from pytest_queryeval.languages.sparql.terms import XSD
-from pytest_queryeval.languages.sparql.trees.tree import (
+from pytest_queryeval.languages.sparql.answers import XSD
+from pytest_queryeval.languages.sparql.tree import (
     Bind,
     Block,
     Data,

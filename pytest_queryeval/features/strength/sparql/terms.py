@@ -8,9 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
 from pytest_queryeval.features.strength.neighbours import neighbours
-from pytest_queryeval.languages.sparql.terms import XSD, stated_term
-from pytest_queryeval.languages.sparql.trees.tree import is_number
-from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.languages.sparql.answers import XSD, stated_term
+from pytest_queryeval.languages.sparql.tree import Writer, is_number
 
 Term: TypeAlias = IRI | BlankNode | Literal
 

@@ -7,16 +7,16 @@ from itertools import chain, islice, repeat
 
 from sqlglot import exp
 
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sql import clauses, conditions
 from pytest_queryeval.features.strength.sql.edit import Edit, Site
 from pytest_queryeval.features.strength.sql.facts import column_names
+from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsed_query import parse_query
-from pytest_queryeval.languages.sql.trees.columns import Columns
-from pytest_queryeval.languages.sql.trees.parsing import without_warnings
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.languages.sql.parsing import without_warnings
+from pytest_queryeval.text.formatting import truncate
 
 NOT_COMPARED = "the column is not compared"
 _OF_SELECT = (

@@ -9,12 +9,12 @@ from random import Random
 
 from sqlglot import exp
 
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.engines import ENGINES, SmallDatabase
-from pytest_queryeval.evaluation.counterexamples import Constraints
+from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
 from pytest_queryeval.features.strength.sql.observed import ObservedTable, observe

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.sql.facts import Facts
-from pytest_queryeval.languages.sql.trees.columns import Columns
+from pytest_queryeval.languages.sql.columns import Columns
 
 
 class Edit(NamedTuple):

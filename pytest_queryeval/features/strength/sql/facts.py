@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table_definition import TableDefinition, Tables
-from pytest_queryeval.languages.sql.trees.columns import Names, common_query
+from pytest_queryeval.languages.sql.columns import Names, common_query
 
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it

@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import NamedTuple, TypeAlias
 
+from pytest_queryeval.core.db_schema import TableDefinition
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.core.table_definition import TableDefinition
 from pytest_queryeval.features.strength.sql.scripts import COLUMN_FIGURES
 
 MIN_ROWS = 2  # of a table from whose rows anything is concluded

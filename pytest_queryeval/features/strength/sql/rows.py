@@ -15,9 +15,8 @@ from operator import itemgetter
 from random import Random
 from typing import TypeAlias
 
-from pytest_queryeval.core.db_schema import Column
+from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.core.table_definition import Tables
 from pytest_queryeval.features.strength.neighbours import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared
 from pytest_queryeval.features.strength.sql.observed import is_in_range

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from pytest_queryeval.core.db_schema import ForeignKey
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.core.table_definition import ForeignKey
 from pytest_queryeval.languages.sql.dialects import quote_in
 
 COLUMN_FIGURES = 4

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pytest_queryeval.core.db_schema import ForeignKey, TableDefinition, Tables
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.core.table_definition import ForeignKey, TableDefinition, Tables
-from pytest_queryeval.evaluation.calls.schema_text import schema_script
+from pytest_queryeval.evaluation.prediction_call import schema_script
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.rows import insertion_order
 from pytest_queryeval.features.strength.sql.scripts import select_key_faults, select_nulls, select_orphans
@@ -39,11 +39,12 @@ class SourceTables:
 
     @cached_property
     def script(self) -> str:
-        """Return the statements that create the tables, each after those that it refers to, then all others."""
+        """Return the statements: schemas, then tables, each after those that it refers to, then all others."""
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
-        other_statements = [statement for statement in statements if statement not in by_table.values()]
-        return "\n\n".join([*(by_table[name] for name in insertion_order(self.declared)), *other_statements])
+        schemas = [statement for statement in statements if statement.startswith("CREATE SCHEMA")]
+        other_statements = [statement for statement in statements if statement not in (*by_table.values(), *schemas)]
+        return "\n\n".join([*schemas, *(by_table[name] for name in insertion_order(self.declared)), *other_statements])
 
 
 class _StrictestTables(Mapping[str, TableDefinition]):
@@ -108,11 +109,11 @@ def source_tables(case: Case, session: Session) -> SourceTables:
         return SourceTables()
     stated_ddl = None if schema is None else schema_script(schema, dialect)
     return session.kept(
-        ("tables", source.key, stated_ddl, dialect), lambda: _with_constraints(case, stated_ddl, session)
+        ("tables", source.key, stated_ddl, dialect), lambda: _with_constraints(case, source, stated_ddl, session)
     )
 
 
-def _with_constraints(case: Case, stated_ddl: str | None, session: Session) -> SourceTables:
+def _with_constraints(case: Case, source: Source, stated_ddl: str | None, session: Session) -> SourceTables:
     """Return the tables of a source from its own statements and from the `stated_ddl` of a suite.
 
     Tables and columns are the declared ones, or the stated ones if nothing is declared. Constraints are the declared
@@ -121,7 +122,7 @@ def _with_constraints(case: Case, stated_ddl: str | None, session: Session) -> S
     """
     source_case = replace(case, db_schema=None, settings=replace(case.settings, timeout=CONSTRAINT_SECONDS, max_rows=1))
     try:
-        declared_ddl = session.schema_text(source_case)
+        declared_ddl = session.list_ddl(source) or ""
     except SourceError:
         if stated_ddl is None:
             raise

@@ -10,8 +10,8 @@ from itertools import filterfalse
 import sqlglot
 from sqlglot import ErrorLevel, exp
 
-from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, Tables
-from pytest_queryeval.languages.sql.trees.parsing import without_warnings
+from pytest_queryeval.core.db_schema import ColumnDefinition, ForeignKey, TableDefinition, Tables
+from pytest_queryeval.languages.sql.parsing import without_warnings
 
 # What SQLite reads by the type as it is written: an INTEGER PRIMARY KEY is the number of the row, so that it is never
 # NULL, and STRING has no words that make it a type of texts.
@@ -29,8 +29,9 @@ _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 def read_tables(ddl: str, dialect: str) -> Tables:
     """Return the tables of a script by their names; none of a script that cannot be parsed.
 
-    Names are in lower case, but for those in `columns`. Columns of a primary key are NOT NULL, also where SQLite would
-    admit NULLs, as it does in those of `nullable_key`.
+    Names are in lower case, but for those in `columns`; tables whose names differ in the case of letters such as é are
+    left out. Columns of a primary key are NOT NULL, also where SQLite would admit NULLs, as it does in those of
+    `nullable_key`.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
     >>> table.primary_key, table.unique, table.columns[0]
@@ -43,10 +44,14 @@ def read_tables(ddl: str, dialect: str) -> Tables:
         return {}
     created = [statement for statement in statements if isinstance(statement, exp.Create)]
     definitions: dict[str, TableDefinition | None] = {}  # of the first table or view of each name: DuckDB's schema main
+    spellings: dict[str, bytes] = {}  # engines ignore the case of ASCII letters only
     for statement in created:
         if statement.kind in ("TABLE", "VIEW"):
-            name = (statement.find(exp.Table) or statement).name.lower()
+            spelling = (statement.find(exp.Table) or statement).name
+            name = spelling.lower()
             definitions.setdefault(name, _table(statement, ddl if dialect == "sqlite" else ""))
+            if spellings.setdefault(name, spelling.encode().lower()) != spelling.encode().lower():
+                definitions[name] = None
     tables = {name: table for name, table in definitions.items() if table is not None}
     for name, columns in filter(None, map(_unique_index, created)):
         if name in tables:
@@ -97,7 +102,8 @@ def _column(column: exp.Expr, sqlite_ddl: str) -> ColumnDefinition:
     if not isinstance(column, exp.ColumnDef):
         return ColumnDefinition(column.name)
     declared_type = column.kind.sql() if column.kind is not None else ""
-    is_collated = any(isinstance(constraint.kind, exp.CollateColumnConstraint) for constraint in column.constraints)
+    # The parser reads `DEFAULT 'x' COLLATE NOCASE` as a value with a collation.
+    is_collated = column.find(exp.CollateColumnConstraint, exp.Collate) is not None
     type_ = "STRING" if _STRING.match(_text_after_name(column, sqlite_ddl)) else declared_type
     return ColumnDefinition(column.name, type_, is_collated=is_collated)
 

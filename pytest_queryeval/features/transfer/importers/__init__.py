@@ -86,6 +86,8 @@ IMPORTERS: Registry[Importer] = Registry(
         "w3c-sparql": f"{__name__}.w3c_sparql:import_w3c_sparql",
         "table": f"{__name__}.columns:import_table",
         "jsonl": f"{__name__}.columns:import_jsonl",
+        "cortex": f"{__name__}.cortex:import_cortex",
+        "genie": f"{__name__}.genie:import_genie",
         "promptfoo": f"{__name__}.promptfoo:import_promptfoo",
     },
 )

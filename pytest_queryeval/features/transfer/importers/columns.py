@@ -21,7 +21,7 @@ from pytest_queryeval.features.transfer.importers.keys import (
 from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 
 def import_jsonl(request: ImportRequest) -> Import:

@@ -19,8 +19,7 @@ from pytest_queryeval.features.transfer.importers import (
 )
 from pytest_queryeval.features.transfer.importers.suite_files import SETTINGS, write_suites
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.formatting import pluralize
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 PROGRESS_CASES = 100_000

@@ -11,8 +11,7 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.features.transfer.importers import ImportRequest
 from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line, utf8_safe
 
 MAX_NAME = 100
 

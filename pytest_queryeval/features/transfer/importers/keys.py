@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.groups import as_marker, as_markers
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.document import file_at, parse_json
 from pytest_queryeval.features.transfer.importers import DEFAULT_LANGUAGE, ImportRequest
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.suites.markers import as_marker, as_markers
 
 ANSWERS = ("gold", "gold_any", "predicted")
 KEYS = (

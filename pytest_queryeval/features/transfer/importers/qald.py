@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_queryeval.core.groups import as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import check_request
 from pytest_queryeval.features.transfer.importers.predictions import Predictions, cases_of, read_predictions
-from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_yaml_file
+from pytest_queryeval.features.transfer.importers.records import (
+    Record,
+    RecordError,
+    numbered_records,
+    read_json_file,
+    read_yaml_file,
+)
 from pytest_queryeval.languages.sparql.results import read_results
-from pytest_queryeval.suites.markers import as_markers
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 ANSWERS = "answers"
 
@@ -53,7 +59,7 @@ def import_qald(request: ImportRequest) -> Import:
         name=request.source.stem,
         settings={"kind": "sparql", **databases.settings},
         cases=cases_of(
-            question_records(questions),
+            numbered_records(questions, "question"),
             lambda record: record.id("id"),
             case_of,
             read_predictions(request.predictions),
@@ -116,7 +122,7 @@ def import_text2sparql(request: ImportRequest) -> Import:
     return Import(
         name=request.source.stem,
         settings={"kind": "sparql", **databases.settings},
-        cases=cases_of(question_records(questions), id_of, case_of, _predictions(request.predictions)),
+        cases=cases_of(numbered_records(questions, "question"), id_of, case_of, _predictions(request.predictions)),
         has_predictions=request.predictions is not None,
     )
 
@@ -130,12 +136,6 @@ def _predictions(path: Path | None) -> Predictions:
         return read_predictions(path)
     queries = {str(answer["qname"]): answer.get("query") for answer in answers if isinstance(answer, dict)}
     return Predictions("id", {id_: [{"predicted": query}] for id_, query in queries.items() if isinstance(query, str)})
-
-
-def question_records(questions: list[JsonValue]) -> Iterator[Record]:
-    """Yield a record for each question, without fields where it is not an object."""
-    for position, fields in enumerate(questions):
-        yield Record(f"question {position + 1}", position, fields if isinstance(fields, dict) else {})
 
 
 def question_in(language: str, texts: Mapping[str, JsonValue]) -> str:

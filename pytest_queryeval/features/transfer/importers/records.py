@@ -11,14 +11,13 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import MEBIBYTE, File, file_at
-from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
+from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, File, file_at
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.features.transfer.importers import Skipped
-from pytest_queryeval.suites.suites import is_suite_file
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.suites import is_suite_file
+from pytest_queryeval.text.formatting import one_line
 
 MAX_BYTES = 512 * MEBIBYTE
 MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
@@ -94,6 +93,12 @@ def read_records(path: Path) -> Iterator[Record | Skipped]:
                 yield Record(place, position, value)
         else:
             yield Skipped(place, 'expected an object, such as {"question": …}')
+
+
+def numbered_records(items: list[JsonValue], word: str) -> Iterator[Record]:
+    """Yield a record for each item, named `word` and its number, without fields where it is not an object."""
+    for position, fields in enumerate(items):
+        yield Record(f"{word} {position + 1}", position, fields if isinstance(fields, dict) else {})
 
 
 def read_json_file(file: File) -> JsonValue:

@@ -23,7 +23,7 @@ from pytest_queryeval.features.transfer.importers.predictions import (
 )
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_records
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER, is_lines, read_lines
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 TABLES = "tables.json"
 METRICS = ("execution_accuracy", "execution_accuracy_spider")

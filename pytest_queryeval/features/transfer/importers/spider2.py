@@ -17,7 +17,7 @@ from pytest_queryeval.features.transfer.importers.databases import Databases, re
 from pytest_queryeval.features.transfer.importers.keys import check_request
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 MAX_TEXT_BYTES = 2 * MEBIBYTE
 # Numbers are equal within 0.01, and within the default of Python's `math.isclose`.

@@ -14,8 +14,7 @@ from uuid import uuid4
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import MEBIBYTE
-from pytest_queryeval.documents.json_nodes import MAX_JSONL_BYTES, MAX_JSONL_LINE
+from pytest_queryeval.documents.document import MAX_JSONL_BYTES, MAX_JSONL_LINE, MEBIBYTE
 from pytest_queryeval.documents.yaml_nodes import MAX_YAML_BYTES as MAX_LOADED_BYTES
 from pytest_queryeval.documents.yaml_nodes import to_yaml
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped

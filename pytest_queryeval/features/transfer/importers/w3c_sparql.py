@@ -23,7 +23,7 @@ from pytest_queryeval.features.transfer.importers.predictions import cases_of, r
 from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.formatting import one_line
 
 BASE = "https://manifest.invalid/"  # stands for the folder of the manifest
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
@@ -213,7 +213,7 @@ def _data(data: Sequence[Path], graphs: Sequence[Path], root: Path) -> tuple[str
 def _quads(file: Path, root: Path) -> Iterator[Any]:
     import pyoxigraph
 
-    from pytest_queryeval.languages.sparql.rdf_results import refuse_nesting
+    from pytest_queryeval.languages.sparql.results import refuse_nesting
 
     format_ = FORMATS.get(file.suffix.lower())
     if format_ is None:
@@ -238,7 +238,7 @@ def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
     """
     import pyoxigraph
 
-    from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+    from pytest_queryeval.languages.sparql.results import read_rdf_results
 
     suffix = test.result.suffix.lower()
     if suffix in FORMATS:

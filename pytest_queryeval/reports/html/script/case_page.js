@@ -229,6 +229,7 @@ function trials(kind, entries) {
     const missed = new Set(violations.map(({ metric }) => metric));
     const query = predicted?.query ? tokens(withoutMargins(predicted.query), kind) : null;
     const facts_ = facts(predictionFacts(prediction).slice(2));
+    const steps = timeline(prediction?.steps, prediction?.about_steps, kind);
     const summary = prediction?.abstained ? "abstained" : predicted?.error ? `${predicted.error.kind}: ${oneLine(predicted.error.message, 60)}` : oneLine(predicted?.query ?? "", 60);
     return make(
       "tr",
@@ -237,7 +238,7 @@ function trials(kind, entries) {
       make("td", {}, make("span", { class: `chip ${{ true: "passed", false: "failed" }[passed] ?? ""}` }, verdict)),
       names.map((name) => make("td", { class: missed.has(name) ? "number some" : "number" }, score(scores[name]))),
       make("td", { class: "number" }, seconds(prediction?.seconds)),
-      make("td", {}, query || predicted?.error || facts_ ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "del") : null, facts_) : ""),
+      make("td", {}, query || predicted?.error || facts_ || steps ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "del") : null, facts_, steps) : ""),
     );
   });
   const numbers = new Set([...names, "took"]);
@@ -327,6 +328,7 @@ function casePage(cases, place, details) {
     isText ? null : section("Answers", answers(details, difference, terms)),
     section("Challenge", challenge(details.challenge, gold, predicted, terms)),
     section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", tag: "ins", query: details.cause.repaired_query }]) : null),
+    section("Steps", timeline(details.prediction?.steps, details.prediction?.about_steps, kind, terms)),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),
     section("Violations", bullets(notes("violation"))),

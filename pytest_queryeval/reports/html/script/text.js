@@ -1,6 +1,6 @@
 // Everything that a page shows of a report is text: elements are built here, and never read from markup.
 
-// The characters that pytest_queryeval/text/escaping.py escapes, as it does.
+// The characters that pytest_queryeval/text/formatting.py escapes, as it does.
 const UNPRINTABLE = new RegExp(
   "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f" +
     "\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ud800-\\udfff\\ufe00-\\ufe0d\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff" +

@@ -1,0 +1,1 @@
+"""Cypher for pytest-queryeval: the kind `cypher` and the engine `ladybug`."""

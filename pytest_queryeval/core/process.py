@@ -1,0 +1,156 @@
+"""What a run changes in its processes: what Ctrl-C and SIGTERM do, and how often garbage is collected.
+
+An interrupted run keeps the results of completed cases, writes its reports, and removes its child processes and
+temporary files. A terminal sends Ctrl-C as SIGINT to all processes of its session; `timeout`, schedulers and CI
+services send SIGTERM, to one process or to all of them. Python raises `KeyboardInterrupt` in the main thread on
+SIGINT, and here on SIGTERM as well.
+
+**pytest**: pytest itself handles Ctrl-C. Once suites are collected, the plugin lets SIGTERM do the same, unless another
+handler is set (`plugin/start.py`). The exit status is 2, and the verdict is INTERRUPTED. A second SIGTERM kills
+the process. A first one while reports are written lets them be completed, and changes only the exit status.
+
+**Workers of pytest-xdist** ignore SIGTERM, since they end with their controller. It writes the reports, then asks them
+to end; execnet sends SIGINT to a worker that has not ended 5 seconds later, and the controller kills it after 10. So an
+interrupted worker first stops what it has started, before pytest formats the traceback, which may take seconds on a
+machine under load. Further SIGINTs are ignored meanwhile.
+
+**Commands** exit with 130 after Ctrl-C or SIGTERM and one line on stderr, also while modules are imported
+(`__main__.py`, `cli/__init__.py`). `queryeval evaluate` catches the interruption of its cases, writes the reports, and
+exits with 130. `evaluate` in Python closes what it has opened and lets `KeyboardInterrupt` pass.
+
+**Worker processes** of `queryeval evaluate --workers` ignore Ctrl-C; their parent ends them by SIGTERM, on which they
+close what they have opened (`features/evaluate/processes.py`).
+
+**Child processes** that run queries, and the programs of command predictors, are in sessions of their own, which Ctrl-C
+does not reach; the process that started them ends them. Short programs that only build a database are in the session
+of the run and end with it.
+
+**Code of users**, such as predictors, may raise anything. `is_interruption` tells which exceptions end the run or the
+call; all others are errors of the case. Ctrl-C never reaches an event loop, which runs in a thread: a
+`KeyboardInterrupt` there comes from code of users and is one of these errors.
+
+**Garbage collection** is rarer during large runs, whose many cases stay alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+from typing import TypeAlias
+
+from pytest_queryeval.core.errors import TimeLimitExceeded
+
+INTERRUPTED = 130  # the exit status of commands
+Thresholds: TypeAlias = tuple[int, int, int]
+MIN_THRESHOLDS: Thresholds = (50_000, 20, 0)  # measured by benchmarks/bench_garbage.py
+
+
+def interrupt() -> None:
+    """Raise what Ctrl-C raises."""
+    raise KeyboardInterrupt("SIGTERM")
+
+
+class SigtermHandler:
+    """A handler of SIGTERM that calls a function; forked processes do not inherit it."""
+
+    def __init__(self, act: Callable[[], None] = interrupt) -> None:
+        self._act = act
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Call the function; Python does so in the main thread."""
+        self._act()
+
+    def begin(self) -> None:
+        """Handle SIGTERM from now on, unless another handler is set or this is not the main thread."""
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            _restore_default_in_forks()
+            signal.signal(signal.SIGTERM, self)
+
+    def end(self) -> None:
+        """Restore the default, unless another handler was set in the meantime."""
+        if signal.getsignal(signal.SIGTERM) is self:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@cache  # register once: fork handlers cannot be unregistered
+def _restore_default_in_forks() -> None:
+    def restore_default() -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        if isinstance(handler, SigtermHandler):
+            handler.end()
+
+    os.register_at_fork(after_in_child=restore_default)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C in the main thread within the `with` statement."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, lambda *_: None)  # programs would inherit SIG_IGN
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def leave_interruptions_to_parent() -> None:
+    """Ignore Ctrl-C, and exit on the SIGTERM by which the parent process ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+
+
+def is_interruption(error: BaseException, *, in_task: bool = False) -> bool:
+    """Return whether an exception raised by user code must be re-raised.
+
+    That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop its cancellation and
+    `pytest.exit()`.
+    """
+    pytest = sys.modules.get("pytest")  # which commands do not need
+    if pytest is not None and isinstance(error, pytest.exit.Exception):
+        return True
+    if not in_task:
+        return isinstance(error, KeyboardInterrupt | TimeLimitExceeded)
+    from asyncio import CancelledError
+
+    return isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _runs_in_task())
+
+
+def _runs_in_task() -> bool:
+    """Return whether a task is at work here; a coroutine that is thrown away meets GeneratorExit outside of one."""
+    from asyncio import current_task
+
+    try:
+        return current_task() is not None
+    except RuntimeError:  # no loop is running
+        return False
+
+
+class RareCollection:
+    """Raises the thresholds of garbage collection between `begin` and `end`, both of which may be called again."""
+
+    def __init__(self) -> None:
+        self._initial: Thresholds | None = None
+        self._raised: Thresholds = MIN_THRESHOLDS
+
+    def begin(self) -> None:
+        """Raise the thresholds, unless they are higher or nothing is collected at all."""
+        if self._initial is None and gc.get_threshold()[0]:
+            self._initial = gc.get_threshold()
+            gc.set_threshold(*map(max, self._initial, MIN_THRESHOLDS))
+            self._raised = gc.get_threshold()
+
+    def end(self) -> None:
+        """Restore the thresholds, unless others were set in the meantime."""
+        if self._initial is not None and gc.get_threshold() == self._raised:
+            gc.set_threshold(*self._initial)
+        self._initial = None

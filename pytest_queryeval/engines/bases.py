@@ -1,0 +1,236 @@
+"""What engines share: databases in one file or in the memory of a child, and live services.
+
+Where a query gets no answer from a service, a trivial query shows whether the service or the query is at fault. A query
+may occupy a service beyond its own limit, so that the trivial one and all others wait behind it. Then the service gets
+time to recover, at most PATIENCE_SECONDS in all for as long as the source is open.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import SourceError, UnresponsiveSourceError
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.table import Row
+from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
+from pytest_queryeval.engines.settings import absolute
+from pytest_queryeval.sandbox.host import Host, Question
+from pytest_queryeval.text.redaction import register_secrets
+
+_NEAR = re.compile(r'near "(\w+)"')
+_STATEMENTS = frozenset({"ALTER", "CREATE", "DELETE", "DROP", "INSERT", "REPLACE", "SELECT", "UPDATE", "WITH"})
+GRACE_SECONDS = 1.7  # after a query's time limit, until the probe must be answered
+START_SECONDS = 0.8  # of which a new child takes this much
+MIN_SECONDS = 0.6  # for the probe in any case
+FIRST_PAUSE_SECONDS = 1.0  # before the probe is sent again; each further pause is twice as long
+PATIENCE_SECONDS = 60.0
+LATE = 0.9  # a timeout after more than this share of the query's limit was caused by the limit
+PROBE_ROWS = 1_000
+
+
+def next_statement(problem: str) -> str:
+    """Return the word near a syntax error if it begins a statement: a `;` is missing before it; else nothing."""
+    near = _NEAR.search(problem)
+    return near[1] if near and near[1].upper() in _STATEMENTS else ""
+
+
+def script_remedy(problem: str) -> str:
+    """Return the end of the message on a script that fails: how to correct it, if known."""
+    word = next_statement(problem)
+    return f": end the statement before {word} with `;`" if word else ""
+
+
+class DatabaseFile:
+    """The database at `path`, which its driver opens; `folder`, if any, is removed on close."""
+
+    def __init__(self, name: str, path: Path, host: Host, *, folder: TemporaryDirectory[str] | None = None) -> None:
+        self._name = name
+        self.path = path
+        self._settings = {"path": str(path)}
+        self._host = host
+        self._folder = folder
+
+    @classmethod
+    def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
+        """Open a new database that `write` creates at the path of its argument; it is removed on close.
+
+        Raises `SourceError` if there is no folder for it, and what `write` raises.
+        """
+        try:
+            folder = TemporaryDirectory(prefix="queryeval-")
+        except OSError as error:
+            problem = f"{error.strerror or error}: name another folder of temporary files with TMPDIR"
+            raise SourceError(f"source '{name}': no folder for its database: {problem}") from error
+        try:
+            path = Path(folder.name).resolve() / "built.db"
+            write(path)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return cls(name, path, host, folder=folder)
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database cannot be read."""
+        with self._source_errors():
+            return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
+
+    def schema(self, *, timeout: float) -> Schema:
+        """Return tables, columns and foreign keys; raises `SourceError`."""
+        with self._source_errors():
+            return described_schema(self._host.describe(self._settings, timeout=timeout))
+
+    def ddl(self, *, timeout: float) -> str:
+        """Return the statements that make its tables and views; raises `SourceError`."""
+        with self._source_errors():
+            return ddl_text(self._host.ddl(self._settings, timeout=timeout))
+
+    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
+        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
+        with self._source_errors():
+            pair = [Question(query, self._settings) for query in (gold, predicted)]
+            return self._host.time(*pair, iterations=iterations, timeout=timeout)
+
+    def close(self) -> None:
+        """Remove the database that was made for this run; may be called again."""
+        if self._folder:
+            self._folder.cleanup()
+
+    def _source_errors(self) -> AbstractContextManager[None]:
+        return prefix_source_errors(f"source '{self._name}': {self.path}")
+
+
+class DatabaseInMemory:
+    """A database that the child makes by a script and rows by table, and again after it made another one."""
+
+    def __init__(self, script: str, host: Host, rows: Mapping[str, Sequence[Row]] | None = None) -> None:
+        self._settings = {"script": script} if rows is None else {"script": script, "rows": rows}
+        self._host = host
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` if the script fails."""
+        return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
+
+    def close(self) -> None:
+        """Leave the database to its child, which frees it for the next one."""
+
+
+def connection(source: Source) -> dict[str, Any]:
+    """Return `url`, `auth`, `headers` and `verify` of a service as plain values; raises KeyError without a `url`."""
+    settings = source.settings
+    register_secrets(settings)
+    verify = settings.get("verify", True)
+    return {
+        "url": settings["url"],
+        "auth": settings.get("auth"),
+        "headers": {name: str(text) for name, text in settings.get("headers", {}).items()},
+        "verify": str(absolute(source.folder, verify)) if isinstance(verify, str) else verify,
+    }
+
+
+class RemoteSource:
+    """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault.
+
+    After a failure of the kinds `retryable_failures`, such as a lost connection, the query is sent once more if the
+    service answers the probe at once; the second outcome counts. If the service needs time to recover, the query may
+    have brought it down and is not repeated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        probe: Question,
+        *,
+        ambiguous_failures: Collection[str],
+        retryable_failures: Collection[str] = (),
+    ) -> None:
+        self._name = name
+        self._host = host
+        self._probe = probe
+        self._ambiguous_failures = ambiguous_failures
+        self._retryable_failures = retryable_failures
+        self._patience = PATIENCE_SECONDS
+
+    def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
+        """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
+
+        Raises `UnresponsiveSourceError` if the query ran past its limit and the service then answers nothing, and
+        `SourceError` for any other lack of an answer.
+        """
+        with self._source_errors():
+            execution, may_repeat = self._execute_once(question, timeout, max_rows)
+            return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
+
+    def _execute_once(self, question: Question, timeout: float, max_rows: int) -> tuple[Execution, bool]:
+        """Send a query; return its execution and whether to repeat it."""
+        began = time.monotonic()
+        execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
+        failure = execution.error
+        if failure is None or failure.kind not in self._ambiguous_failures:
+            return execution, False
+        answers_at_once = self._require_service(failure, timeout, time.monotonic() - began)
+        return execution, answers_at_once and failure.kind in self._retryable_failures
+
+    def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
+        """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
+        with self._source_errors():
+            return described_schema(self._host.describe(settings, timeout=timeout))
+
+    def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
+        """Return the statements that make the tables and views, where the driver lists them; raises `SourceError`."""
+        with self._source_errors():
+            return ddl_text(self._host.ddl(settings, timeout=timeout))
+
+    def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
+        """Time both, including the round trip to the service; raises `SourceError`."""
+        with self._source_errors():
+            return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)
+
+    def _source_errors(self) -> AbstractContextManager[None]:
+        return prefix_source_errors(f"source '{self._name}'")
+
+    def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:
+        """Raise `SourceError` unless the service answers the probe after a query that failed in `elapsed` seconds.
+
+        Return whether it answers the first probe.
+        """
+        start_seconds = START_SECONDS if self._host.pid is None else 0.0
+        problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
+        is_late = failure.kind == "timeout" and elapsed > LATE * timeout
+        may_recover = is_late or failure.kind in self._retryable_failures
+        answers_at_once = problem is None
+        if problem and may_recover:
+            problem = self._problem_after_waiting(problem)
+        if problem:
+            unanswered = f"{failure.message}; nor does it answer {self._probe.text}"
+            if may_recover:
+                raise UnresponsiveSourceError(f"{unanswered}, asked for {PATIENCE_SECONDS:g} s in all: {problem}")
+            raise SourceError(f"{unanswered}: {problem}")
+        return answers_at_once
+
+    def _problem_after_waiting(self, problem: str | None) -> str | None:
+        """Send the probe with growing pauses while there is patience; return the last problem, None for an answer."""
+        pause = FIRST_PAUSE_SECONDS
+        while problem and self._patience > 0:
+            began = time.monotonic()
+            time.sleep(min(pause, self._patience))
+            pause *= 2
+            problem = self._probe_problem(GRACE_SECONDS)
+            self._patience -= time.monotonic() - began
+        return problem
+
+    def _probe_problem(self, seconds: float) -> str | None:
+        """Return why the service does not answer the probe within `seconds`; None if it does."""
+        settings, seconds = self._probe.settings, max(seconds, MIN_SECONDS)
+        try:
+            execution = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)
+        except SourceError as error:
+            return str(error)
+        return execution.error.message if execution.error else None

@@ -1,0 +1,330 @@
+"""One call of a predictor: the clock that limits it, the schema that it may see, the pause until it is repeated."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pytest_queryeval.core.db_schema import (
+    ColumnDefinition,
+    ForeignKey,
+    Schema,
+    TableDefinition,
+    create_table,
+    script_of,
+)
+from pytest_queryeval.core.errors import (
+    PredictorError,
+    QueryEvalError,
+    SourceError,
+    TimeLimitExceeded,
+    capture_error,
+    unwrap,
+)
+from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
+from pytest_queryeval.core.steps import bounded_steps
+from pytest_queryeval.evaluation.spend_limit import SpendLimit, SpendLimitReached
+from pytest_queryeval.predictors import CaseView, view_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pytest_queryeval.evaluation.extensions import RecordedCall
+
+
+POLL_SECONDS = 0.05  # while the clock stands still
+FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
+MAX_PAUSE = 60.0
+PREDICTOR = "the predictor"  # its name in error messages
+
+
+class CallClock:
+    """A clock that stands still while a source lists its tables, which a predictor's `timeout` does not cover."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # reentrant: a signal's handler reads the clock, too
+        self._pauses = 0
+        self._paused_at = 0.0
+        self._lost = 0.0
+
+    def time(self) -> float:
+        """Return seconds of `time.monotonic` without those of all pauses."""
+        with self._lock:
+            now = self._paused_at if self._pauses else time.monotonic()
+            return now - self._lost
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the clock within the `with` statement, in any thread."""
+        with self._lock:
+            if not self._pauses:
+                self._paused_at = time.monotonic()
+            self._pauses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                if not self._pauses:
+                    self._lost += time.monotonic() - self._paused_at
+
+    async def wait(self, task: asyncio.Task[Any], seconds: float) -> None:
+        """Wait until the task is done, or until this clock has run for `seconds` seconds."""
+        import asyncio  # not needed by a run without calls
+
+        deadline = self.time() + seconds
+        while not task.done() and (seconds_left := deadline - self.time()) > 0:
+            await asyncio.wait({task}, timeout=max(seconds_left, POLL_SECONDS))
+
+
+REPEAT_SECONDS = 1.0  # for the function to clean up
+
+
+@contextmanager
+def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Raise `TimeLimitExceeded` within the `with` statement once it has taken `seconds` seconds by the clock.
+
+    It is raised again every REPEAT_SECONDS, for a function that catches everything and tries again. There is no limit
+    outside the main thread, where no signal arrives, nor if the alarm is already in use, as by a plugin that limits
+    whole tests.
+    """
+    if threading.current_thread() is not threading.main_thread() or any(signal.getitimer(signal.ITIMER_REAL)):
+        yield
+        return
+    is_running = True
+    deadline = clock() + seconds
+
+    def on_alarm(number: int, frame: FrameType | None) -> None:
+        seconds_left = deadline - clock()
+        if seconds_left > 0:  # the clock stood still
+            signal.setitimer(signal.ITIMER_REAL, max(seconds_left, POLL_SECONDS), REPEAT_SECONDS)
+        elif is_running:
+            raise TimeLimitExceeded
+
+    previous_handler = signal.signal(signal.SIGALRM, on_alarm)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
+            yield
+        finally:
+            is_running = False
+    finally:  # also where the alarm rings before the line above
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous_handler)
+
+
+class SchemaText:
+    """Lists a schema once, in the first thread that calls it; `clock` stands still, and other threads wait."""
+
+    def __init__(self, list_schema: Callable[[], str | None], clock: CallClock) -> None:
+        self._list_schema = list_schema
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._outcomes: list[str | SourceError | None] = []
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the text is already there."""
+        return bool(self._outcomes)
+
+    def __call__(self) -> str | None:
+        """Return the text, None if there is no schema; raises `SourceError`, the same one every time."""
+        if not self._outcomes:
+            with self._clock.paused(), self._lock:
+                if not self._outcomes:
+                    self._outcomes.append(capture_error(self._list_schema, SourceError))
+        return unwrap(self._outcomes[0])
+
+
+class SchemaTexts:
+    """The schemas of a run, one for all cases that share it; `list_tables` lists those of a source as SQL."""
+
+    def __init__(self, list_tables: Callable[[Source], str | None] = lambda _: None) -> None:
+        self.clock = CallClock()
+        self._list_tables = list_tables
+        self._texts: dict[Hashable, SchemaText] = {}
+
+    def of(self, case: Case) -> SchemaText:
+        """Return the schema that a case's predictor sees: what the suite states, else for SQL that of its source."""
+        db_schema, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
+        json_schema = case.extra.get("json_schema") if case.settings.kind == "json" else None
+        if isinstance(json_schema, JsonSchema):
+            return self._text(id(json_schema), lambda: json.dumps(json_schema.document, indent=2, ensure_ascii=False))
+        if case.settings.kind == "sql" and db_schema is not None:
+            return self._text((id(db_schema), dialect), lambda: schema_script(db_schema, dialect))
+        if case.settings.kind == "sql" and source is not None:
+            return self._text(source.key, lambda: self._list_tables(source))
+        return self._text(None, lambda: None)
+
+    def _text(self, key: Hashable, list_schema: Callable[[], str | None]) -> SchemaText:
+        """Return the text of a key; `list_schema` keeps the object alive whose identity is the key."""
+        if key not in self._texts:
+            self._texts[key] = SchemaText(list_schema, self.clock)
+        return self._texts[key]
+
+
+def schema_script(schema: Schema, dialect: str) -> str:
+    """Return the CREATE TABLE statements of a schema, tables by name."""
+    from pytest_queryeval.languages.sql.dialects import quote_in
+
+    tables = schema.definitions or _definitions(schema)
+    quote = quote_in(dialect)
+    return script_of(create_table(table, quote) for table in sorted(tables, key=lambda table: table.name.lower()))
+
+
+def _definitions(schema: Schema) -> list[TableDefinition]:
+    """Return the tables of a schema that has only names and foreign keys."""
+    return [
+        TableDefinition(
+            table,
+            [ColumnDefinition(column) for column in columns],
+            foreign_keys=[
+                ForeignKey((column,), referred_table, (referred_column,))
+                for (referring_table, column), (referred_table, referred_column) in schema.foreign_keys
+                if referring_table == table
+            ],
+        )
+        for table, columns in schema.tables.items()
+    ]
+
+
+@dataclass(eq=False, slots=True)
+class PredictionCall:
+    """One trial of a case, under the settings of its suite."""
+
+    case: Case
+    trial: int
+    spec: PredictorSpec
+    list_schema: SchemaText
+    needs_schema: bool = False
+    """Whether the schema has to be listed before the call."""
+    recorded: RecordedCall | None = None
+    spend: SpendLimit | None = None
+    has_begun: bool = False
+    answer: Future[Prediction] = field(init=False)
+    """The answer, if the call is made on an event loop."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for calls of the same trial of the same case object: suites may share a file of cases."""
+        return id(self.case), self.trial
+
+    def view(self) -> CaseView:
+        """Return a fresh view of the case for one attempt, without changes by an earlier one."""
+        return view_of(self.case, self.list_schema)
+
+    def find_recorded(self) -> Prediction | None:
+        """Return the recorded prediction, None without one; raises `PredictorError` in a replay without one."""
+        return None if self.recorded is None else self.recorded.load()
+
+    def begin(self) -> Prediction | None:
+        """Return the recorded prediction, None if the call has to be made.
+
+        Raises `SpendLimitReached` if it may not be made, and `PredictorError` as `find_recorded` does.
+        """
+        recorded_prediction = self.find_recorded()
+        if recorded_prediction is None and self.spend is not None:
+            try:
+                self.spend.check()
+            except SpendLimitReached:
+                self.has_begun = False
+                raise
+        return recorded_prediction
+
+    def record(self, prediction: object) -> Prediction:
+        """Return the prediction that was made with bounded steps, and save it in a recording.
+
+        It counts towards the spend limit. Raises `PredictorError` for other objects, and for too many steps.
+        """
+        if not isinstance(prediction, Prediction):
+            raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
+        if self.spend is not None:
+            self.spend.add(prediction)
+        prediction = with_bounded_steps(prediction)
+        return prediction if self.recorded is None else self.recorded.save(prediction)
+
+    def timed_out(self) -> PredictorError:
+        """Return the error of a call that took too long."""
+        remedy = "raise the predictor's `timeout`, or make it faster"
+        return PredictorError(f"no answer within {self.spec.timeout:g} s: {remedy}", temporary=True)
+
+
+def with_bounded_steps(prediction: Prediction) -> Prediction:
+    """Return a prediction whose steps have a size that can be kept; raises `PredictorError` if they are too many."""
+    if prediction.steps is None:
+        return prediction
+    return replace(prediction, steps=bounded_steps(prediction.steps, by=PREDICTOR))
+
+
+def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
+    """Return the seconds to wait after the `attempt`th attempt, from 1.
+
+    The pause doubles with each attempt, less a random part of up to half of it (equal jitter), so that calls that
+    failed together are not repeated together; it is at least what the system asked for. Raises the error, with the
+    number of attempts, if another attempt would not help.
+    """
+    if error.temporary and error.pause > MAX_PAUSE:
+        reason = f"it asks to wait {error.pause:.0f} s, and calls wait {MAX_PAUSE:.0f} s at most"
+        raise PredictorError(f"{error} ({reason})") from error
+    if not error.temporary or attempt > retries:
+        if attempt > 1:
+            raise PredictorError(f"{error} (tried {attempt} times)") from error
+        raise error
+    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+    return max(error.pause, random.uniform(pause / 2, pause))  # noqa: S311 - no secret
+
+
+@dataclass
+class Progress:
+    """The progress of the calls of one predictor."""
+
+    concurrency: int
+    requested: int = 0
+    under_way: int = 0
+    done: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    """The duration of all finished calls together."""
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count the call that is made within the `with` statement."""
+        start = time.monotonic()
+        self.under_way += 1
+        try:
+            yield
+        except QueryEvalError:
+            self.failed += 1
+            raise
+        finally:
+            self.under_way -= 1
+            self.done += 1
+            self.seconds += time.monotonic() - start
+
+    @property
+    def seconds_left(self) -> float:
+        """The estimated seconds until the last call is done."""
+        return self.seconds / max(self.done, 1) * (self.requested - self.done) / self.concurrency
+
+
+def progress_line(predictors: Collection[Progress]) -> str:
+    """Return a line on the calls of all predictors."""
+    requested, under_way, done, failed = (
+        sum(getattr(progress, name) for progress in predictors) for name in ("requested", "under_way", "done", "failed")
+    )
+    line = f"queryeval: {done:,} of {requested:,} predictions, {under_way:,} under way, {failed:,} failed"
+    if not done:
+        return line
+    seconds = sum(progress.seconds for progress in predictors) / done
+    seconds_left = max(progress.seconds_left for progress in predictors)
+    return f"{line}, {seconds:.1f} s a call, about {seconds_left:.0f} s left"

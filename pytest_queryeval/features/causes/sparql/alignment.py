@@ -1,0 +1,363 @@
+"""Puts two SPARQL queries into one form with the same names, and writes parts of them as reports show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TypeAlias
+
+from pytest_queryeval.languages.sparql.tree import (
+    COUNTING,
+    Bind,
+    Element,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Node,
+    Select,
+    SortKey,
+    Triple,
+    Union,
+    Writer,
+    changed,
+    is_constant,
+    is_variable,
+    parts,
+    renamed,
+    terms,
+    variables,
+    walk,
+)
+from pytest_queryeval.text.formatting import one_line
+
+MAX_CHANGE = 180  # characters of each side
+MAX_VARIABLES = 40  # that are compared with each other
+MAX_IMPROVED = 12  # variables whose names are exchanged to match more triples
+SAME_NAME = 4  # triples count 9, turned ones 3
+NODE = "?/"  # the names of variables in place of blank nodes, which no variable of a query can have
+Side: TypeAlias = "Node | str | tuple[Node, ...] | Sequence[Element] | None"
+"""One side of a change."""
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_TEXT_TYPE = "^^<http://www.w3.org/2001/XMLSchema#string>"
+
+
+def normal(tree: Select) -> Select:
+    """Return a query in one of the forms that say the same: paths as triples, filters without `&&`.
+
+    Blank nodes, and nodes on a path, become variables whose names begin with NODE, except where `*` would show them.
+    """
+    shows_all = any(isinstance(node, Select) and node.selects_all for node in walk(tree))
+    numbers = count(1)
+    labels: dict[str, str] = {}
+
+    def variable(term: str) -> str:
+        if shows_all or not (term == "[]" or term.startswith("_:")):
+            return term.removesuffix(_TEXT_TYPE)
+        if term == "[]" or term not in labels:
+            labels[term] = f"{NODE}{next(numbers)}"
+        return labels[term]
+
+    def triples(triple: Triple) -> Iterator[Triple]:
+        subject, object_ = variable(triple.subject), variable(triple.object)
+        steps = [triple.path] if shows_all else [*_steps(triple.path)]
+        ends = [subject, *(f"{NODE}{next(numbers)}" for _ in steps[1:]), object_]
+        for start, path, end in zip(ends, steps, ends[1:], strict=False):
+            yield Triple(end, path[1:], start) if len(path) == 2 and path[0] == "^" else Triple(start, path, end)
+
+    def change(_: Node, new: Node) -> Node | tuple[Node, ...]:
+        return tuple(triples(new)) if isinstance(new, Triple) else _normal_node(new)
+
+    normal_tree = changed(replace(tree, template=None), change)
+    return replace(normal_tree, template=tree.template) if normal_tree is not None else tree
+
+
+def _normal_node(node: Node) -> Node | tuple[Node, ...]:
+    """Return a node in the form in which nodes are compared: constants on the right, groups only where they matter."""
+    match node:
+        case Filter(condition):
+            return tuple(Filter(operand) for operand in operands(condition, "&&"))
+        case Union((Group(elements),)) if all(isinstance(element, Triple) for element in elements):
+            return elements
+        case Expr(operator, (Expr(left) as constant, Expr() as value)) if operator in _MIRRORED:
+            is_turned = not constant.arguments and is_constant(left)
+            return Expr(_MIRRORED[operator], (value, constant)) if is_turned else node
+        case _:
+            return node
+
+
+def operands(condition: Expr, connector: str) -> list[Expr]:
+    """Return the conditions that `&&` or `||` joins; a condition alone without it."""
+    if condition.head != connector:
+        return [condition]
+    return [operand for operand in condition.arguments if isinstance(operand, Expr)]
+
+
+def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the steps of a path; the whole path where `|` joins others, or `^` turns them around."""
+    if "|" in path or "(" in path:
+        yield path
+        return
+    start = 0
+    for place, term in enumerate((*path, "/")):
+        if term == "/":
+            yield path[start:place]
+            start = place + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Triples along a path, and what they say as a single one."""
+
+    triple: Triple
+    members: tuple[Triple, ...]
+
+
+def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
+    """Return the triples as chains, joined at the variables `links` where exactly two of them meet."""
+    joined = [Chain(triple, (triple,)) for triple in triples]
+    for link in links:
+        meeting = [chain for chain in joined if link in (chain.triple.subject, chain.triple.object)]
+        if len(meeting) != 2 or any(is_variable(chain.triple.path[0]) for chain in meeting):
+            continue
+        first, second = meeting if meeting[0].triple.object == link else reversed(meeting)
+        start = first.triple if first.triple.object == link else turned(first.triple)
+        end = second.triple if second.triple.subject == link else turned(second.triple)
+        path = (*_as_step(start.path), "/", *_as_step(end.path))
+        chain = Chain(Triple(start.subject, path, end.object), (*first.members, *second.members))
+        joined = [
+            chain if candidate is meeting[0] else candidate for candidate in joined if candidate is not meeting[1]
+        ]
+    return joined
+
+
+def turned(triple: Triple) -> Triple:
+    """Return a triple that says the same from the object to the subject."""
+    path = triple.path
+    if "|" in path or "(" in path:
+        return Triple(triple.object, path[2:-1] if path[:2] == ("^", "(") else ("^", "(", *path, ")"), triple.subject)
+    steps = [step[1:] if step[0] == "^" else ("^", *step) for step in reversed([*_steps(path)])]
+    return Triple(triple.object, tuple(term for step in steps for term in ("/", *step))[1:], triple.subject)
+
+
+def _as_step(path: tuple[str, ...]) -> tuple[str, ...]:
+    return ("(", *path, ")") if "|" in path else path
+
+
+def links_of(node: Node) -> list[str]:
+    """Return the variables that occur twice within a node, and so may join two triples."""
+    uses = Counter(term for term in terms(node) if is_variable(term))
+    return [name for name, number in uses.items() if number == 2]
+
+
+def readable(tree: Select, names: Mapping[str, str]) -> Select:
+    """Return a query with paths where `normal` made triples of them; `names` are those of the nodes that remain."""
+    if not names:
+        return tree
+    links = [link for link in links_of(tree) if link.startswith(NODE)]
+
+    def change(_: Node, new: Node) -> Node:
+        return Group(with_paths(new.elements, links)) if isinstance(new, Group) else new
+
+    joined = changed(tree, change) if links else tree
+    return renamed(joined or tree, lambda term: names.get(term, term))
+
+
+def with_paths(elements: Sequence[Element], links: Iterable[str]) -> tuple[Element, ...]:
+    """Return elements of a group, with a path in the place of the first of the triples that `links` join."""
+    triples = [element for element in elements if isinstance(element, Triple)]
+    paths = {id(chain.members[0]): chain for chain in chains(triples, links)}
+    return tuple(
+        paths[id(element)].triple if isinstance(element, Triple) else element
+        for element in elements
+        if not isinstance(element, Triple) or id(element) in paths
+    )
+
+
+def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -> Select:
+    """Return gold with predicted's names for the variables that have the same role there.
+
+    Without `by_columns`, their place in SELECT is no role, as where one query returns names and the other one what they
+    are of.
+    """
+    predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
+    names = _names_by_role(
+        gold, predicted, gold_names[:MAX_VARIABLES], predicted_names[:MAX_VARIABLES], by_columns=by_columns
+    )
+    if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
+        names = _improved(names, gold, predicted, gold_names, predicted_names, by_columns=by_columns)
+    free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
+    free_names = {name for name in free_names if not name.startswith(NODE)}
+    names |= {name: name for name in free_names}
+    used_names = {*predicted_names, *names.values()}
+    for name in gold_names:
+        if name not in names:
+            free = name
+            while free in used_names:
+                free = f"{NODE}{int(free.removeprefix(NODE)) + 1}" if free.startswith(NODE) else f"{free}_"
+            names[name] = free
+            used_names.add(free)
+    return renamed(gold, lambda term: names.get(term, term))
+
+
+def _names_by_role(
+    gold: Select,
+    predicted: Select,
+    gold_names: Sequence[str],
+    predicted_names: Sequence[str],
+    *,
+    by_columns: bool,
+) -> dict[str, str]:
+    """Return predicted's names of gold's variables, those first that have most uses in common."""
+    names: dict[str, str] = {}
+    while len(names) < min(len(predicted_names), len(gold_names)):
+        same_names = {name: name for name in names.values()}
+        roles, gold_roles = (
+            _roles(tree, known_names, by_columns=by_columns)
+            for tree, known_names in ((predicted, same_names), (gold, names))
+        )
+        best, pair = 0.0, ("", "")
+        for gold_name in (name for name in gold_names if name not in names):
+            for predicted_name in (name for name in predicted_names if name not in same_names):
+                common_roles = roles[predicted_name] & gold_roles[gold_name]
+                score = common_roles.total() + 0.5 * (predicted_name == gold_name)
+                least = 2 if gold_name.startswith(NODE) and not predicted_name.startswith(NODE) else 0
+                if score > best and score >= least:
+                    best, pair = score, (gold_name, predicted_name)
+        if best < 1:
+            break
+        names[pair[0]] = pair[1]
+    return names
+
+
+def _improved(
+    names: dict[str, str],
+    gold: Select,
+    predicted: Select,
+    gold_names: Sequence[str],
+    predicted_names: Sequence[str],
+    *,
+    by_columns: bool,
+) -> dict[str, str]:
+    """Return names with which more triples are equal, by exchanging two names at a time.
+
+    Two variables that have the same names in both queries keep them where one triple between them is turned round.
+    """
+    uses, gold_uses = (_uses(tree, by_columns=by_columns) for tree in (predicted, gold))
+    facts = _facts(uses, {})
+
+    def score(candidate: Mapping[str, str]) -> int:
+        same_names = sum(gold_name == name for gold_name, name in candidate.items() if not name.startswith(NODE))
+        return (facts & _facts(gold_uses, candidate)).total() + SAME_NAME * same_names
+
+    best = score(names)
+    for gold_name in gold_names:
+        for predicted_name in predicted_names:
+            owner = next((name for name, value in names.items() if value == predicted_name), None)
+            if owner == gold_name:
+                continue
+            candidate = {**names, gold_name: predicted_name}
+            if owner is not None:
+                del candidate[owner]
+                if gold_name in names:
+                    candidate[owner] = names[gold_name]
+            if (candidate_score := score(candidate)) > best:
+                best, names = candidate_score, candidate
+    return names
+
+
+def _uses(tree: Select, *, by_columns: bool) -> list[tuple[str, ...]]:
+    """Return the terms of each triple, and of each other part of a query that names variables.
+
+    A column that is a key of GROUP BY, too, is one part, and none without `by_columns`.
+    """
+    nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
+    columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item) and by_columns)
+    return [*columns, *((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))]
+
+
+def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
+    """Count the uses of variables: whole ones most, then triples turned round, and those without one of their ends."""
+    facts: Counter[tuple[str, ...]] = Counter()
+    for use in uses:
+        kind, *use_terms = fact = tuple(names.get(term, term) for term in use)
+        facts[fact] += 6 if kind == Item.__name__ else 4
+        if kind == Triple.__name__:
+            subject, *path, object_ = use_terms
+            facts["in any direction", *path, *sorted((subject, object_))] += 3
+            facts.update((("subject", subject, *path), ("object", *path, object_)))
+    return facts
+
+
+def _roles(tree: Select, names: Mapping[str, str], *, by_columns: bool) -> dict[str, Counter[tuple[str, ...]]]:
+    """Return how each variable is used; `names` are those of variables that are aligned already."""
+    roles: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in variables(tree)}
+
+    def name(term: str) -> str:
+        return names.get(term, "?") if is_variable(term) else term
+
+    for node in walk(tree):
+        if isinstance(node, Triple):
+            path = tuple(map(name, node.path))
+            for end, term, opposite in (("subject", node.subject, node.object), ("object", node.object, node.subject)):
+                if is_variable(term):
+                    roles[term].update(_roles_in_triple(end, path, name(opposite)))
+        elif isinstance(node, Expr) and node.arguments:
+            heads = [part.head for part in parts(node)]
+            for term in filter(is_variable, heads):
+                roles[term].update(("with", head) for head in heads if not is_variable(head))
+    for number, item in enumerate(tree.items):
+        if is_variable(item.variable) and by_columns:
+            kind = "alias" if item.alias else "column"
+            roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
+            roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
+    return roles
+
+
+def _roles_in_triple(end: str, path: tuple[str, ...], opposite: str) -> Iterator[tuple[str, ...]]:
+    """Yield how a variable at one end of a triple is used; `opposite` is `?` where the other end is not aligned."""
+    yield from [(end, *path)] * 2
+    if opposite != "?":
+        yield from [(end, *path, opposite)] * 2
+        yield from (("beside", end, opposite), ("in any direction", *path, opposite))
+
+
+class Lines:
+    """Writes parts of two queries in one line each, with names that a query can have for those of blank nodes."""
+
+    def __init__(self, writer: Writer, *trees: Select) -> None:
+        self.writer = writer
+        self.names = _shown_names({name for tree in trees for name in variables(tree)})
+
+    def line(self, side: Side) -> str:
+        """Return the text of one side of a change, with paths where they were taken apart, and points after triples."""
+        if isinstance(side, str):
+            return one_line(side, MAX_CHANGE)
+        nodes: Sequence[Node] = side if isinstance(side, tuple | list) else () if side is None else (side,)
+        triples = [node for node in nodes if isinstance(node, Triple)]
+        if triples and len(triples) == len(nodes):
+            nodes = with_paths(triples, [name for name in links_of(Group(tuple(triples))) if name.startswith(NODE)])
+        separator = " . " if triples else " "
+        text = separator.join(map(self.writer.line, nodes))
+        for name, display_name in self.names.items():
+            text = text.replace(name, display_name)
+        return one_line(text, MAX_CHANGE)
+
+
+def limit_text(select: Select) -> str:
+    """Return the numbers of LIMIT and OFFSET."""
+    clauses = (("", select.limit), ("OFFSET ", select.offset))
+    return " ".join(f"{word}{number}" for word, number in clauses if number)
+
+
+def _shown_names(names: set[str]) -> dict[str, str]:
+    """Return names that a query can have for variables whose names begin with NODE, longest first."""
+    shown_names: dict[str, str] = {}
+    for name in sorted((name for name in names if name.startswith(NODE)), key=lambda name: (-len(name), name)):
+        display_name = f"?node{name.removeprefix(NODE)}"
+        while display_name in names:
+            display_name += "_"
+        shown_names[name] = display_name
+    return shown_names

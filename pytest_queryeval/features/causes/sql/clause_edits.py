@@ -1,0 +1,400 @@
+"""The differences of two SQL queries, clause by clause, as single edits of the predicted one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from sqlglot import exp
+
+from pytest_queryeval.core.cause import CauseLabel
+from pytest_queryeval.features.causes.pairs import without, without_common
+from pytest_queryeval.features.causes.sql import changes, parts
+from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step
+from pytest_queryeval.features.causes.sql.parts import (
+    common_queries,
+    counted_query,
+    joins_of,
+    key,
+    key_of_parts,
+    query_within,
+    sources,
+)
+
+# Of each clause, the label of what differs there in a way that has no label of its own.
+_OTHERWISE: dict[str, CauseLabel] = {"FROM": "wrong-join-condition", "HAVING": "wrong-having"}
+
+
+class ClauseEdits:
+    """The edits that lead from a predicted query to gold, clause by clause; both have the same names of tables."""
+
+    def __init__(self, predicted: exp.Expr, gold: exp.Expr) -> None:
+        self.edits: list[Edit] = []
+        self.pairs: list[tuple[exp.Select, exp.Select]] = []
+        """The SELECTs of both that were compared with each other."""
+        self.gold_tables: dict[int, exp.Expr] = {}
+        """What gold has in FROM in the place of a table or query that only predicted has, by the id of the latter."""
+        self._queries(predicted, gold)
+        self._conditions_elsewhere(predicted, gold)
+
+    def _add(
+        self,
+        label: CauseLabel,
+        clause: str,
+        change: tuple[Side, Side],
+        within: exp.Expr,
+        *steps: Step,
+        extent: Size = Size.PART,
+    ) -> None:
+        self.edits.append(Edit(label, clause, change, within, steps, extent))
+
+    def _replace(
+        self, label: CauseLabel, clause: str, old: exp.Expr, new: exp.Expr, within: exp.Expr, extent: Size = Size.PART
+    ) -> None:
+        """Add the edit that puts one expression in the place of another."""
+        self._add(label, clause, (old, new), within, replace_step(old, new), extent=extent)
+
+    def _queries(self, predicted: exp.Expr | None, gold: exp.Expr | None, *, clause: str = "") -> None:
+        """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
+        if predicted is None or gold is None or key(predicted) == key(gold):
+            return
+        for query, gold_query in zip(common_queries(predicted), common_queries(gold), strict=False):
+            self._queries(query, gold_query, clause="FROM")
+        if (counted := counted_query(predicted, gold)) is not None:
+            step = predicted, partial(changes.count_rows, gold=gold)
+            self._add("nesting", "SELECT", (None, "COUNT(*) FROM (…)"), predicted, step)
+            self._queries(predicted, counted)
+        elif isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
+            self._selects(predicted, gold)
+        else:
+            self._set_operations(predicted, gold)
+        if clause:
+            self._replace("nesting", clause, predicted, gold, predicted, Size.CLAUSE)
+
+    def _set_operations(self, predicted: exp.Expr, gold: exp.Expr) -> None:
+        if isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
+            names = parts.set_operation(predicted), parts.set_operation(gold)
+            if names[0] != names[1]:
+                step: Step = predicted, partial(changes.change_operation, gold=gold)
+                self._add("set-operation", "SET", names, predicted, step)
+            self._queries(query_within(predicted.this), query_within(gold.this))
+            self._queries(query_within(predicted.expression), query_within(gold.expression))
+            self._order_and_limit(predicted, gold)
+        elif isinstance(gold, exp.SetOperation):
+            arm = [parts.set_operation(gold), gold.expression]
+            step = predicted, partial(changes.combine, gold=gold)
+            self._add("set-operation", "SET", (None, arm), predicted, step, extent=Size.CLAUSE)
+            if isinstance(predicted, exp.Select) and gold.args.get("distinct") and not predicted.args.get("distinct"):
+                step = copy_step(predicted, exp.select().distinct(), "distinct")
+                self._add("missing-distinct", "SELECT", (None, "DISTINCT"), predicted, step)
+            self._queries(predicted, query_within(gold.this))
+        elif isinstance(predicted, exp.SetOperation):
+            for kept, dropped in (("this", predicted.expression), ("expression", predicted.this)):
+                arm = [parts.set_operation(predicted), dropped]
+                step = predicted, partial(changes.keep_argument, name=kept)
+                self._add("set-operation", "SET", (arm, None), predicted, step)
+            self._queries(query_within(predicted.this), gold)
+
+    def _selects(self, predicted: exp.Select, gold: exp.Select) -> None:
+        self.pairs.append((predicted, gold))
+        self._from(predicted, gold)
+        self._conditions("where", predicted, gold)
+        self._items(predicted, gold)
+        if parts.clause_key(predicted, "group") != parts.clause_key(gold, "group"):
+            change = predicted.args.get("group"), gold.args.get("group")
+            self._add("wrong-grouping", "GROUP", change, predicted, copy_step(predicted, gold, "group"))
+        self._conditions("having", predicted, gold)
+        self._conditions("qualify", predicted, gold)
+        self._order_and_limit(predicted, gold)
+
+    def _from(self, predicted: exp.Select, gold: exp.Select) -> None:
+        first_edit = len(self.edits)
+        tables, gold_tables = sources(predicted), sources(gold)
+        missing = [alias for alias in gold_tables if alias not in tables]
+        extra = [alias for alias in tables if alias not in gold_tables]
+        renaming: list[Step] = []
+        for alias, gold_alias in zip(extra, missing, strict=False):
+            old, new = tables[alias], gold_tables[gold_alias]
+            self.gold_tables[id(old)] = new
+            is_nested = bool(query_within(old) or query_within(new))
+            rename = partial(changes.rename_table, name=new.alias_or_name)
+            columns = [column for column in predicted.find_all(exp.Column) if column.table.lower() == alias]
+            steps = [(column, rename) for column in columns if parts.table_of(column) is old]
+            renaming += steps
+            change: tuple[Side, Side] = (old, new) if is_nested else (old.name, new.name)
+            label: CauseLabel = "nesting" if is_nested else "wrong-table"
+            self._add(label, "FROM", change, predicted, replace_step(old, new), *steps)
+        for aliases in _together_and_alone(missing):
+            change = None, tuple(gold_tables[alias] for alias in aliases)
+            step: Step = predicted, partial(changes.add_sources, gold=gold, aliases=aliases)
+            self._add("missing-join", "FROM", change, predicted, step, extent=Size.CLAUSE if extra else Size.PART)
+        for aliases in _together_and_alone(extra):
+            if len(aliases) < len(tables):
+                change = tuple(tables[alias] for alias in aliases), None
+                step = predicted, partial(changes.drop_sources, aliases=aliases)
+                self._add("extra-join", "FROM", change, predicted, step, extent=Size.CLAUSE if missing else Size.PART)
+        for alias, source in tables.items():
+            self._queries(query_within(source), query_within(gold_tables.get(alias)), clause="FROM")
+        self._joins(predicted, gold)
+        if parts.tables_content(predicted) != parts.tables_content(gold):
+            self._add_whole_clause(first_edit, "FROM", predicted, gold, ("from_", "joins"), renaming)
+
+    def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
+        """Add the edits of joins that both queries have."""
+        joins, gold_joins = joins_of(predicted), joins_of(gold)
+        all_conditions, all_gold_conditions = (
+            sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold)
+        )
+        for alias, join in joins.items():
+            gold_join = gold_joins.get(alias)
+            if gold_join is None and len(joins) == len(gold_joins) == 1:
+                gold_join = next(iter(gold_joins.values()))  # where FROM names both tables in another order
+            if gold_join is None:
+                continue
+            types = parts.join_type(join), parts.join_type(gold_join)
+            if types[0] != types[1]:
+                is_one_of_several = [*map(parts.join_type, joins.values())].count(types[0]) > 1
+                change = ([types[0], join.this], [types[1], join.this]) if is_one_of_several else types
+                step = copy_step(join, gold_join, "side", "kind", "method")
+                self._add("wrong-join-type", "FROM", change, predicted, step)
+            conditions = parts.join_condition(join), parts.join_condition(gold_join)
+            if all_conditions != all_gold_conditions and key(conditions[0]) != key(conditions[1]):
+                step = join, partial(changes.change_join_condition, gold=gold_join)
+                self._add("wrong-join-condition", "FROM", conditions, predicted, step)
+
+    def _add_whole_clause(
+        self,
+        first_edit: int,
+        clause: str,
+        predicted: exp.Select,
+        gold: exp.Select,
+        names: Sequence[str],
+        further_steps: Sequence[Step] = (),
+    ) -> None:
+        """Add the replacement of a clause in which several things differ, under the label of the first of them.
+
+        `names` are those of its arguments in sqlglot.
+        """
+        edits = sorted(self.edits[first_edit:], key=lambda edit: edit.rank)
+        is_equal = all(parts.clause_key(predicted, name) == parts.clause_key(gold, name) for name in names)
+        if is_equal or len(edits) == 1:
+            return
+        label = edits[0].label if edits else _OTHERWISE.get(clause, "wrong-expression")
+        change = _differing_parts(predicted, gold, names)
+        steps = *further_steps, copy_step(predicted, gold, *names)
+        self._add(label, clause, change, predicted, *steps, extent=Size.CLAUSE)
+
+    def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
+        """Add the edits of WHERE, HAVING or QUALIFY."""
+        clause, first_edit = name.upper(), len(self.edits)
+        condition, gold_condition = predicted.args.get(name), gold.args.get(name)
+        if parts.clause_key(predicted, name) == parts.clause_key(gold, name):
+            return
+        if condition is not None and gold_condition is not None:
+            self._condition(condition.this, gold_condition.this, clause, predicted)
+            self._add_whole_clause(first_edit, clause, predicted, gold, [name])
+            return
+        missing: CauseLabel = "missing-having" if clause == "HAVING" else "missing-condition"
+        extra: CauseLabel = "wrong-having" if clause == "HAVING" else "extra-condition"
+        change = condition and condition.this, gold_condition and gold_condition.this
+        label = missing if condition is None else extra
+        self._add(label, clause, change, predicted, copy_step(predicted, gold, name))
+        operands = parts.clause_operands(gold, name)
+        for operand in operands if len(operands) > 1 else []:
+            step = predicted, partial(changes.add_condition, clause=name, condition=operand)
+            self._add(missing, clause, (None, operand), predicted, step)
+
+    def _condition(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edits of a condition of any number of operands."""
+        condition, gold_condition = condition.unnest(), gold_condition.unnest()
+        if key(condition) == key(gold_condition):
+            return
+        sides = condition, gold_condition
+        connector = next((type(side) for side in sides if isinstance(side, exp.Connector)), exp.And)
+        leaves, gold_leaves = (sorted(map(key, parts.leaves(side))) for side in sides)
+        if leaves == gold_leaves and isinstance(condition, exp.Connector):
+            names = parts.connectors(condition), parts.connectors(gold_condition)
+            change = names if names[0] != names[1] else sides
+            step = replace_step(condition, exp.paren(gold_condition.copy()))
+            self._add("wrong-connector", clause, change, within, step)
+            return
+        operands, gold_operands = without_common(
+            parts.operands(condition, connector), parts.operands(gold_condition, connector), key
+        )
+        pairs = parts.alike(operands, gold_operands)
+        for operand, gold_operand in pairs:
+            if isinstance(operand, exp.Connector) or isinstance(gold_operand, exp.Connector):
+                self._condition(operand, gold_operand, clause, within)
+            else:
+                self._predicate(operand, gold_operand, clause, within)
+        is_having = clause == "HAVING"
+        for operand in without(operands, [operand for operand, _ in pairs]):
+            label: CauseLabel = "wrong-having" if is_having else "extra-condition"
+            self._add(label, clause, (operand, None), within, (operand, changes.drop_condition))
+        for gold_operand in without(gold_operands, [gold_operand for _, gold_operand in pairs]):
+            label = "wrong-having" if is_having else "missing-condition"
+            step = condition, partial(changes.extend_condition, operand=gold_operand, connector=connector)
+            self._add(label, clause, (None, gold_operand), within, step)
+
+    def _predicate(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edits of one comparison."""
+        first_edit = len(self.edits)
+        inner, gold_inner = parts.without_not(condition), parts.without_not(gold_condition)
+        has_query = bool(condition.find(exp.Query) or gold_condition.find(exp.Query))
+        names = None
+        if isinstance(inner, exp.Binary) and isinstance(gold_inner, exp.Binary):
+            names = "this", "expression"
+            if key(inner.left) == key(gold_inner.right) or key(inner.right) == key(gold_inner.left):
+                gold_inner = parts.mirrored(gold_inner)
+            if parts.is_pattern_of(inner, gold_inner) or parts.is_pattern_of(gold_inner, inner):
+                self._replace("wrong-operator", clause, condition, gold_condition, within)
+                return
+        if names or type(inner) is type(gold_inner):
+            is_negated, is_gold_negated = (isinstance(side, exp.Not) for side in (condition, gold_condition))
+            if is_negated != is_gold_negated or type(inner) is not type(gold_inner):
+                operators = parts.operator(condition, inner), parts.operator(gold_condition, gold_inner)
+                step = condition, partial(changes.change_operator, gold=gold_condition, operator=type(gold_inner))
+                self._add("wrong-operator", clause, operators, within, step)
+            self._parts(inner, gold_inner, clause, within, names)
+        elif key(parts.subject(inner)) == key(parts.subject(gold_inner)):
+            self._replace("nesting" if has_query else "wrong-operator", clause, condition, gold_condition, within)
+        edits = self.edits[first_edit:]
+        if len(edits) != 1:
+            is_nesting = not edits and clause == "WHERE" and has_query
+            label: CauseLabel = edits[0].label if edits else "nesting" if is_nesting else "wrong-expression"
+            columns = parts.subject(inner), parts.subject(gold_inner)
+            is_of_columns = all(isinstance(column, exp.Column) for column in columns)
+            if label == "wrong-operator" and is_of_columns and key(columns[0]) != key(columns[1]):
+                label = "wrong-column"
+            self._replace(label, clause, condition, gold_condition, within, Size.CLAUSE if edits else Size.PART)
+
+    def _conditions_elsewhere(self, predicted: exp.Expr, gold: exp.Expr) -> None:
+        """Add the edits of conditions that gold has in another query, for instance since it joins what predicted nests.
+
+        They differ in a constant, an operator, or an aggregate without columns.
+        """
+        changed = {id(node) for edit in self.edits for node, _ in edit.steps}
+        gold_conditions = [gold_condition for _, gold_condition, _ in parts.conditions(gold)]
+        for clause, condition, select in list(parts.conditions(predicted)):
+            if any(id(node) in changed for node in condition.walk()):
+                continue
+            moved = [parts.on_columns_of(gold_condition, condition) for gold_condition in gold_conditions]
+            matches = {key(match): match for match in moved if match is not None}
+            if len(matches) == 1 and key(condition) not in matches:
+                self._predicate(condition, next(iter(matches.values())), clause, select)
+
+    def _parts(
+        self,
+        node: exp.Expr,
+        gold_node: exp.Expr,
+        clause: str,
+        within: exp.Select,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        """Add the edits of the arguments of two expressions, of all those of one type, or those with these `names`."""
+        for name in dict.fromkeys((*node.args, *gold_node.args) if names is None else names):
+            argument, gold_argument = node.args.get(name), gold_node.args.get(name)
+            label = _OTHERWISE.get(clause, "wrong-expression")
+            if isinstance(argument, list) or isinstance(gold_argument, list):
+                items, gold_items = argument or [], gold_argument or []
+                if key_of_parts(items) == key_of_parts(gold_items):
+                    continue
+                if len(items) == len(gold_items):
+                    for pair in zip(items, gold_items, strict=True):
+                        self._expression(*pair, clause, within)
+                else:
+                    if all(isinstance(item, exp.Literal) for item in (*items, *gold_items)):
+                        label = parts.value_label(items, gold_items)
+                    change = tuple(items), tuple(gold_items)
+                    self._add(label, clause, change, within, copy_step(node, gold_node, name))
+            elif isinstance(argument, exp.Expr) and isinstance(gold_argument, exp.Expr):
+                self._expression(argument, gold_argument, clause, within)
+            elif key(argument) != key(gold_argument) and name != "big_int":
+                self._replace(label, clause, node, gold_node, within)
+                return
+
+    def _expression(self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select) -> None:
+        """Add the edit of an expression, at the smallest part that differs."""
+        node, gold_node = parts.bare(node), parts.bare(gold_node)
+        if key(node) == key(gold_node):
+            return
+        query, gold_query = query_within(node), query_within(gold_node)
+        if query is not None and gold_query is not None:
+            self._queries(query, gold_query, clause=clause)
+            return
+        label = parts.label_of(node, gold_node)
+        has_parts = type(node) is type(gold_node) and not isinstance(node, exp.Literal | exp.Column)
+        if label == "wrong-expression" and has_parts:
+            self._parts(node, gold_node, clause, within)
+            return
+        argument, gold_argument = parts.argument(node), parts.argument(gold_node)
+        if label in ("extra-distinct", "missing-distinct") and key(argument) != key(gold_argument):
+            with_gold_argument = node.copy()
+            parts.argument(with_gold_argument).replace(gold_argument.copy())
+            self._replace("wrong-column", clause, node, with_gold_argument, within)
+        self._replace(label, clause, node, gold_node, within)
+
+    def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
+        is_distinct, is_gold_distinct = (bool(select.args.get("distinct")) for select in (predicted, gold))
+        if is_distinct != is_gold_distinct:
+            change: tuple[Side, Side] = ("DISTINCT", None) if is_distinct else (None, "DISTINCT")
+            label: CauseLabel = "extra-distinct" if is_distinct else "missing-distinct"
+            self._add(label, "SELECT", change, predicted, copy_step(predicted, gold, "distinct"))
+        first_edit = len(self.edits)
+        places = zip(predicted.expressions, gold.expressions, strict=False)
+        equal_places = [pair for pair in places if key(pair[0]) == key(pair[1])]
+        items, gold_items = without_common(
+            without(predicted.expressions, [item for item, _ in equal_places]),
+            without(gold.expressions, [gold_item for _, gold_item in equal_places]),
+            key,
+        )
+        pairs = parts.alike(items, gold_items, pairs_all=True)
+        for item, gold_item in pairs:
+            self._expression(item.unalias(), gold_item.unalias(), "SELECT", predicted)
+        for item in without(items, [item for item, _ in pairs]) if len(predicted.expressions) > 1 else ():
+            self._add("extra-column", "SELECT", (item, None), predicted, (item, changes.drop_item))
+        for gold_item in without(gold_items, [gold_item for _, gold_item in pairs]):
+            step = predicted, partial(changes.insert_item, item=gold_item, place=gold.expressions.index(gold_item))
+            self._add("missing-column", "SELECT", (None, gold_item), predicted, step)
+        if len(self.edits) - first_edit > 1:
+            self._add_whole_clause(first_edit, "SELECT", predicted, gold, ("expressions",))
+
+    def _order_and_limit(self, predicted: exp.Expr, gold: exp.Expr) -> None:
+        if parts.clause_key(predicted, "order") != parts.clause_key(gold, "order"):
+            order, gold_order = predicted.args.get("order"), gold.args.get("order")
+            change: tuple[Side, Side] = order, gold_order
+            if order is not None and gold_order is not None and len(order.expressions) == len(gold_order.expressions):
+                pairs = zip(order.expressions, gold_order.expressions, strict=True)
+                differing = [pair for pair in pairs if key(pair[0]) != key(pair[1])]
+                change = differing[0] if len(differing) == 1 else change
+            label: CauseLabel = "missing-order" if order is None else "wrong-order"
+            self._add(label, "ORDER", change, predicted, copy_step(predicted, gold, "order"))
+        names = ("limit", "offset")
+        if [parts.clause_key(predicted, name) for name in names] != [parts.clause_key(gold, name) for name in names]:
+            limits: tuple[Side, Side] = [*parts.clause_parts(predicted, names)], [*parts.clause_parts(gold, names)]
+            self._add("wrong-limit", "LIMIT", limits, predicted, copy_step(predicted, gold, *names))
+
+
+def _together_and_alone(aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """Return all aliases together, where there are any, then each alone.
+
+    >>> [*_together_and_alone(["a", "b"])], [*_together_and_alone(["a"])]
+    ([('a', 'b'), ('a',), ('b',)], [('a',)])
+    """
+    return dict.fromkeys((tuple(aliases), *zip(aliases))) if aliases else ()
+
+
+def _differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) -> tuple[Side, Side]:
+    """Return the parts of clauses that only one of two queries has; all of them where only their order differs.
+
+    >>> from sqlglot import parse_one
+    >>> queries = [parse_one(f"SELECT 1 FROM t WHERE {text}") for text in ("a = 1 AND b = 2", "c = 3 AND a = 1")]
+    >>> [side.sql() for side in _differing_parts(*queries, ["where"])]
+    ['b = 2', 'c = 3']
+    """
+    all_parts = parts.clause_parts(predicted, names), parts.clause_parts(gold, names)
+    differing = without_common(*all_parts, key)
+    old, new = differing if any(differing) else all_parts
+    if parts.CONDITION_CLAUSES.keys() >= {*names}:
+        return exp.and_(*old) if old else None, exp.and_(*new) if new else None
+    return (tuple(old), tuple(new)) if "expressions" in names else ([*old], [*new])

@@ -1,0 +1,1 @@
+"""The run metric of conversations about queries: `interaction_match`."""

@@ -1,0 +1,1 @@
+"""Projects of dbt as sources: their databases, and the names that `ref` and `source` give to tables."""

@@ -1,0 +1,136 @@
+"""What a target of a profile connects to: the engine, its settings, and the names that a query there may leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.features.dbt.profile import Target
+
+DUCKDB_SCHEMA = "main"
+SSL = ("sslmode", "sslcert", "sslkey", "sslrootcert")
+
+
+class Connection(NamedTuple):
+    """A database, with the engine and the settings of a source for it."""
+
+    engine: str
+    settings: Mapping[str, str]
+    database: str = ""
+    """The database of names without one; empty if there are no databases."""
+    schema: str = ""
+    """The schema of names without one; empty if they are not looked for in the schema of the target."""
+
+
+def connection_of(target: Target, project: Path) -> Connection:
+    """Return what a target connects to; raise `CaseError` if no engine reads it, or if a setting is missing."""
+    adapter = target.require("type")
+    if adapter == "duckdb":
+        return _duckdb(target, project)
+    if adapter not in DATABASES:
+        hint = did_you_mean(adapter, ("duckdb", *DATABASES))
+        raise target.node.problem(f"no engine reads the type '{adapter}' of the target '{target.name}'{hint}")
+    return DATABASES[adapter](target)
+
+
+def _duckdb(target: Target, project: Path) -> Connection:
+    path = target.settings.get("path", ":memory:")
+    if ":" in path:
+        kind = "memory, which dbt loses when it ends" if path.startswith(":memory:") else "another place than a file"
+        raise target.node.problem(f"the database of the target '{target.name}' is in {kind}: give it a file as `path`")
+    file = project / path
+    return Connection("duckdb", {"path": str(file)}, database=file.stem, schema=DUCKDB_SCHEMA)
+
+
+def _postgres(target: Target) -> Connection:
+    schema, path = target.require("schema"), target.settings.get("search_path")
+    parameters = {name: target.settings[name] for name in SSL if name in target.settings}
+    # Names without a schema are those of the target's schema, as predictors see them; dbt always writes the schema.
+    parameters["options"] = "-csearch_path=" + (path or f"{_quote_schema(schema)},public").replace(" ", "\\ ")
+    database = target.require("dbname", "database")
+    url = _url("postgresql", target, database, parameters, user=target.require("user"))
+    return _by_url(url, database, "" if path else schema)
+
+
+def _quote_schema(name: str) -> str:
+    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
+
+
+def _redshift(target: Target) -> Connection:
+    database = target.require("dbname", "database")
+    return _by_url(_url("redshift+psycopg2", target, database, {}, user=target.require("user")), database, "public")
+
+
+def _snowflake(target: Target) -> Connection:
+    database, schema = target.require("database"), target.require("schema")
+    names = ("warehouse", "role", "authenticator")
+    parameters = {name: target.settings[name] for name in names if name in target.settings}
+    place = f"{quote(database)}/{quote(schema)}"
+    account = target.require("account")
+    return _by_url(
+        _url("snowflake", target, place, parameters, user=target.require("user"), host=account), database, schema
+    )
+
+
+def _bigquery(target: Target) -> Connection:
+    project, dataset = target.require("project", "database"), target.require("dataset", "schema")
+    parameters = {"credentials_path": target.settings["keyfile"]} if "keyfile" in target.settings else {}
+    return _by_url(f"bigquery://{quote(project)}/{quote(dataset)}{_query(parameters)}", project, dataset)
+
+
+def _trino(target: Target) -> Connection:
+    database, schema = target.require("database"), target.require("schema")
+    place = f"{quote(database)}/{quote(schema)}"
+    return _by_url(_url("trino", target, place, {}, user=target.require("user")), database, schema)
+
+
+def _databricks(target: Target) -> Connection:
+    schema, catalog = target.require("schema"), target.settings.get("catalog", "hive_metastore")
+    parameters = {"http_path": target.require("http_path"), "catalog": catalog, "schema": schema}
+    address = f"databricks://token:{quote(target.require('token'), safe='')}@{target.require('host')}"
+    return _by_url(f"{address}{_query(parameters)}", catalog, schema)
+
+
+def _mysql(target: Target) -> Connection:
+    schema = target.require("schema")
+    url = _url("mysql+pymysql", target, quote(schema), {}, user=target.require("username", "user"))
+    return _by_url(url, "", schema)
+
+
+DATABASES: Mapping[str, Callable[[Target], Connection]] = {
+    "postgres": _postgres,
+    "redshift": _redshift,
+    "snowflake": _snowflake,
+    "bigquery": _bigquery,
+    "trino": _trino,
+    "databricks": _databricks,
+    "mysql": _mysql,
+    "mariadb": _mysql,
+}
+"""By the types of profiles, the databases that are read through their SQLAlchemy dialects."""
+
+
+def _by_url(url: str, database: str, schema: str) -> Connection:
+    return Connection("sqlalchemy", {"url": url}, database=database, schema=schema)
+
+
+def _url(
+    scheme: str, target: Target, place: str, parameters: Mapping[str, str], *, user: str, host: str | None = None
+) -> str:
+    """Return a SQLAlchemy URL with the user, password, host and port of a target."""
+    password = target.settings.get("password", target.settings.get("pass"))
+    login = quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
+    host = host or target.require("host", "server")
+    if host.startswith("/"):  # the folder of a socket
+        host, parameters = "", {**parameters, "host": host}
+    if ":" in host:
+        host = f"[{host}]"
+    port = f":{target.settings['port']}" if "port" in target.settings else ""
+    return f"{scheme}://{login}@{host}{port}/{place}{_query(parameters)}"
+
+
+def _query(parameters: Mapping[str, str]) -> str:
+    return f"?{urlencode(parameters)}" if parameters else ""

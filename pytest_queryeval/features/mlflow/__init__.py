@@ -1,0 +1,1 @@
+"""`queryeval export --to mlflow:URI`."""

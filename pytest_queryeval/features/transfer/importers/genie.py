@@ -1,0 +1,79 @@
+"""Spaces of Databricks Genie, whose benchmarks become cases.
+
+A file is the space itself, or what the API answers with `include_serialized_space=true`, which has it as a text:
+https://docs.databricks.com/api/workspace/genie/getspace
+"""
+
+from __future__ import annotations
+
+import json
+
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
+from pytest_queryeval.features.transfer.importers.databases import Databases
+from pytest_queryeval.features.transfer.importers.keys import check_request, gold_value
+from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, numbered_records, read_json_file
+from pytest_queryeval.text.formatting import one_line
+
+SPACE = "serialized_space"
+SQL_FORMAT = "SQL"
+
+
+def import_genie(request: ImportRequest) -> Import:
+    """Return a case for each benchmark with an answer in SQL."""
+    check_request(request, kind="sql")
+    databases = Databases(request, request.source)
+    file = file_at(request.source)
+    space = read_json_file(file)
+    if isinstance(space, dict) and isinstance(text := space.get(SPACE), str):
+        try:
+            space = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise file.problem(f"its `{SPACE}` is not JSON: {error}") from error
+    elif isinstance(space, dict) and SPACE in space:
+        space = space[SPACE]
+    benchmarks = space.get("benchmarks") if isinstance(space, dict) else None
+    questions = benchmarks.get("questions") if isinstance(benchmarks, dict) else None
+    if not isinstance(questions, list):
+        problem = 'has no benchmarks of a Genie space: expected `{"benchmarks": {"questions": [{…}, …]}}`'
+        raise file.problem(f"{problem}, as the API gives it with include_serialized_space=true")
+
+    def case_of(id_: str, record: Record) -> ImportedCase:
+        databases.check_shared("sql")
+        question = _text(record.required("question"))
+        if not question.strip():
+            raise RecordError("it has no question")
+        return ImportedCase(id=id_, keys={"question": question, "gold": gold_value(_answer(record), "sql")})
+
+    return Import(
+        name=request.source.stem,
+        settings={"kind": "sql", **databases.settings},
+        cases=cases_of(
+            numbered_records(questions, "question"),
+            lambda record: record.id("id"),
+            case_of,
+            read_predictions(request.predictions),
+        ),
+        has_predictions=request.predictions is not None,
+    )
+
+
+def _answer(record: Record) -> str:
+    """Return the query of the benchmark; raise `RecordError` if it has none, or several."""
+    value = record.fields.get("answer")
+    answers = [answer for answer in (value if isinstance(value, list) else [value]) if isinstance(answer, dict)]
+    queries = [_text(answer.get("content")) for answer in answers if answer.get("format") == SQL_FORMAT]
+    if len(queries) > 1:
+        raise RecordError("it has several answers in SQL: keep the right one")
+    if not queries:
+        formats = ", ".join(one_line(str(answer.get("format"))) for answer in answers)
+        raise RecordError("it has no answer in SQL, which says what is right" + (f": it has {formats}" * bool(formats)))
+    return queries[0]
+
+
+def _text(value: JsonValue) -> str:
+    """Return a text, which Genie writes in lines: those without their line breaks get them."""
+    lines = [line for line in (value if isinstance(value, list) else [value]) if isinstance(line, str)]
+    return "".join(line if line[-1:].isspace() else f"{line}\n" for line in lines).strip()

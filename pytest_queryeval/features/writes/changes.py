@@ -1,0 +1,168 @@
+"""What statements that change data changed, table by table, and what they returned: as data, as a table, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_queryeval.core.answer_json import (
+    Entry,
+    decode_answer,
+    decode_cell,
+    decode_text,
+    encode,
+    encode_answer,
+)
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.table import Row, Table
+
+HEAD = ("table", "change")
+
+
+class Reference(NamedTuple):
+    """A column of a table that refers to a column of another one."""
+
+    column: str
+    table: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableChange:
+    """How one table or view changed; where it was made, dropped, or got other columns, all of its rows are listed."""
+
+    table: str
+    before: tuple[str, ...] | None = None
+    """Its columns before; None if it did not exist."""
+    after: tuple[str, ...] | None = None
+    """Its columns after; None if it does not exist any more."""
+    key: tuple[str, ...] = ()
+    """The columns of its primary key."""
+    generated: tuple[str, ...] = ()
+    """The columns for which the database makes values where a statement has none."""
+    references: tuple[Reference, ...] = ()
+    added: Sequence[Row] = ()
+    """Rows in the order of `after`."""
+    removed: Sequence[Row] = ()
+    """Rows in the order of `before`."""
+    added_indexes: tuple[str, ...] = ()
+    """What they are, such as `unique index (name)`."""
+    removed_indexes: tuple[str, ...] = ()
+
+    def definitions(self) -> Iterator[tuple[str, bool]]:
+        """Yield what is defined otherwise than before, and whether it was added: columns, and indexes."""
+        columns = [None if names is None else ", ".join(sorted(names, key=str.casefold)) for names in self._columns]
+        if columns[0] != columns[1]:
+            sides = zip(columns, (False, True), strict=True)
+            yield from ((f"{self.table} ({names})", is_added) for names, is_added in sides if names is not None)
+        yield from ((f"{self.table}: {index}", False) for index in self.removed_indexes)
+        yield from ((f"{self.table}: {index}", True) for index in self.added_indexes)
+
+    @property
+    def _columns(self) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+        return self.before, self.after
+
+    def rows(self) -> Iterator[tuple[bool, tuple[str, ...], Row]]:
+        """Yield the rows with their columns, and whether they were added."""
+        yield from ((False, self.before or (), row) for row in self.removed)
+        yield from ((True, self.after or (), row) for row in self.added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Changes:
+    """What statements changed and returned."""
+
+    query: str
+    """The statements."""
+    dialect: str
+    """What sqlglot calls their language."""
+    tables: tuple[TableChange, ...]
+    """The tables that are not what they were, by name."""
+    returned: Table | None = None
+    """What the last statement that returns rows returned."""
+
+    def as_table(self) -> Table:
+        """Return all changes as rows of one table, in which tables share columns of one name; then what returned."""
+        changes = [
+            (table.table, "added" if is_added else "removed", dict(zip(columns, row, strict=True)))
+            for table in self.tables
+            for is_added, columns, row in table.rows()
+        ]
+        changes += [
+            (text, "added" if is_added else "removed", {})
+            for table in self.tables
+            for text, is_added in table.definitions()
+        ]
+        if not changes and self.returned is not None:
+            return self.returned
+        names = tuple(dict.fromkeys(name for _, _, cells in changes for name in cells))
+        rows: list[Row] = [(table, change, *map(cells.get, names)) for table, change, cells in changes]
+        if self.returned is None:
+            return Table(columns=(*HEAD, *names), rows=rows)
+        width, blank = len(self.returned.columns), (None,) * len(names)
+        rows = [(*row, *(None,) * width) for row in rows]
+        rows += [(None, "returned", *blank, *row) for row in self.returned.rows]
+        return Table(columns=(*HEAD, *names, *self.returned.columns), rows=rows)
+
+    def encode(self) -> dict[str, JsonValue]:
+        """Return the answer as recordings hold it."""
+        return {
+            "query": encode(self.query),
+            "dialect": self.dialect,
+            "tables": [_encode_table(table) for table in self.tables],
+            "returned": encode_answer(self.returned),
+        }
+
+
+def _encode_table(table: TableChange) -> JsonValue:
+    return {
+        "table": encode(table.table),
+        "before": encode([*table.before]) if table.before is not None else None,
+        "after": encode([*table.after]) if table.after is not None else None,
+        "key": encode([*table.key]),
+        "generated": encode([*table.generated]),
+        "references": [encode([*reference]) for reference in table.references],
+        "added": [[encode(cell) for cell in row] for row in table.added],
+        "removed": [[encode(cell) for cell in row] for row in table.removed],
+        "added_indexes": encode([*table.added_indexes]),
+        "removed_indexes": encode([*table.removed_indexes]),
+    }
+
+
+def decoded_fields(entry: Entry) -> dict[str, Any]:
+    """Return the fields of what was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
+    returned = decode_answer(entry["returned"])
+    if not isinstance(returned, Table | None):
+        raise ValueError("what returned is not a table")
+    return {
+        "query": decode_text(entry["query"]),
+        "dialect": decode_text(entry["dialect"]),
+        "tables": tuple(map(_decode_table, entry["tables"])),
+        "returned": returned,
+    }
+
+
+def _decode_table(entry: Entry) -> TableChange:
+    return TableChange(
+        table=decode_text(entry["table"]),
+        before=None if entry["before"] is None else _decode_names(entry["before"]),
+        after=None if entry["after"] is None else _decode_names(entry["after"]),
+        key=_decode_names(entry["key"]),
+        generated=_decode_names(entry["generated"]),
+        references=tuple(Reference(*_decode_names(names)) for names in entry["references"]),
+        added=_decode_rows(entry["added"], entry["after"]),
+        removed=_decode_rows(entry["removed"], entry["before"]),
+        added_indexes=_decode_names(entry["added_indexes"]),
+        removed_indexes=_decode_names(entry["removed_indexes"]),
+    )
+
+
+def _decode_names(names: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(map(decode_text, names))
+
+
+def _decode_rows(rows: Sequence[Sequence[Any]], columns: Sequence[str] | None) -> list[Row]:
+    if any(len(row) != len(columns or ()) for row in rows):
+        raise ValueError("a row that is not as long as the columns")
+    return [tuple(map(decode_cell, row)) for row in rows]

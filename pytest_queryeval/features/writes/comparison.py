@@ -1,0 +1,247 @@
+"""Whether gold and predicted lead to the same state, and where the states differ.
+
+Both start from one state. So the states that they lead to are equal if the rows that gold added and those that
+predicted removed are, together, the rows that predicted added and those that gold removed: what neither changed need
+not be read. All of these rows are compared as one table, in which tables share the columns of one name, so that a
+generated key and what refers to it may have other values, as long as they are the same throughout.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from pytest_queryeval.comparison.difference import difference
+from pytest_queryeval.comparison.equality import equal_tables, project
+from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import BlankNode, Cell, Difference, Row, Table
+from pytest_queryeval.features.writes.changes import HEAD, Changes, TableChange
+from pytest_queryeval.features.writes.setting import Writes
+from pytest_queryeval.features.writes.stated_keys import ColumnName, stated_columns
+from pytest_queryeval.text.formatting import pluralize
+
+# What is wrong with a row that one state has and the other has not, by the side that has it and who changed it.
+WORDS = {
+    ("gold", "gold"): "not added",
+    ("gold", "predicted"): "removed",
+    ("predicted", "predicted"): "added",
+    ("predicted", "gold"): "not removed",
+}
+CHANGED = "changed"
+NewKeys: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
+
+
+class Placed(NamedTuple):
+    """A row that one of both states has and that a statement added to it, or removed from the other one."""
+
+    table: str
+    """Its name, or what is defined."""
+    word: str
+    """What is wrong if the other state lacks it: a value of WORDS."""
+    shown: Mapping[str, Cell]
+    """Its cells, by the names of columns in lower case."""
+    compared: Mapping[str, Cell]
+    """The cells that count; those of generated keys are blank nodes."""
+    key: tuple[Cell, ...]
+
+
+class Comparison:
+    """Compares what gold changed with what predicted changed, by the settings of a case."""
+
+    def __init__(self, gold: Changes, predicted: Changes, case: Case) -> None:
+        self._gold, self._predicted = gold, predicted
+        setting = case.extra.get("writes")
+        self._writes = setting if isinstance(setting, Writes) else Writes()
+        self._policy = case.settings.policy
+
+    def is_equal(self) -> bool:
+        """Return whether the states are equal, and what returned."""
+        return equal_tables(*self._tables, self._state_policy) and self._returns_the_same
+
+    def difference(self, limit: int) -> Difference:
+        """Return the rows that only one state has, paired by key; where there are none, how what returned differs."""
+        gold_rows, predicted_rows = self._sides
+        unpaired = pair(*self._tables, self._state_policy).unpaired(tuple(range(1 + len(self._names))))
+        missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
+        counts, (missing, extra, changed) = (len(missing), len(extra)), _by_key(missing, extra)
+        summaries = list(_summaries(missing, extra, changed))
+        if not self._returns_the_same:
+            returned = self._returned_difference(limit)
+            if not summaries:
+                return returned
+            summaries.append(returned.summary)
+        columns = (*HEAD, *self._names.values())
+        return Difference(
+            columns=columns,
+            predicted_columns=columns,
+            missing=tuple(self._shown(row, row.word) for row in missing[:limit]),
+            extra=tuple(self._shown(row, row.word) for row in extra[:limit]),
+            changed=tuple((self._shown(a, CHANGED), self._shown(b, CHANGED)) for a, b in changed[:limit]),
+            counts=counts,
+            summary="; ".join(summaries),
+        )
+
+    def _shown(self, row: Placed, word: str) -> Row:
+        return (row.table, word, *(row.shown.get(name) for name in self._names))
+
+    @property
+    def _state_policy(self) -> Policy:
+        return replace(
+            self._policy,
+            columns="positional",
+            row_order="ignore",
+            duplicates="count",
+            extra_columns="reject",
+            gold_columns=(),
+        )
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The names of all columns, by these in lower case."""
+        names: dict[str, str] = {}
+        for state in (self._gold, self._predicted):
+            for table in state.tables:
+                for name in (*(table.after or ()), *(table.before or ())):
+                    names.setdefault(name.lower(), name)
+        return names
+
+    @cached_property
+    def _tables(self) -> tuple[Table, Table]:
+        """The rows of `_sides` as two tables with the same columns."""
+        columns = (HEAD[0], *self._names.values())
+        gold, predicted = (
+            Table(
+                columns=columns,
+                rows=[(row.table.lower(), *(row.compared.get(name) for name in self._names)) for row in side],
+            )
+            for side in self._sides
+        )
+        return gold, predicted
+
+    @cached_property
+    def _sides(self) -> tuple[list[Placed], list[Placed]]:
+        """The rows that the state of gold has more than that of predicted, and the reverse, as far as they changed."""
+        sides: dict[str, list[Placed]] = {"gold": [], "predicted": []}
+        for changer, other in (("gold", "predicted"), ("predicted", "gold")):
+            state = self._gold if changer == "gold" else self._predicted
+            new_keys = self._new_keys(state)
+            for table in state.tables:
+                for is_added, row in self._placed(table, new_keys):
+                    side = changer if is_added else other
+                    sides[side].append(row._replace(word=WORDS[side, changer]))
+        return sides["gold"], sides["predicted"]
+
+    def _placed(self, table: TableChange, new_keys: NewKeys) -> Iterator[tuple[bool, Placed]]:
+        """Yield what was added and removed, and which of both."""
+        name = table.table.lower()
+        for text, is_added in table.definitions():
+            yield is_added, Placed(text, "", {}, {}, ())
+        ignored = {column for of, column in self._writes.ignore if of == name}
+        keys = [column.lower() for column in table.key]
+        renamed = {column: new_keys[name, column] for of, column in new_keys if of == name}
+        for reference in table.references:
+            if values := new_keys.get((reference.table.lower(), reference.to.lower())):
+                renamed.setdefault(reference.column.lower(), values)
+        for is_added, columns, cells in table.rows():
+            shown = dict(zip(map(str.lower, columns), cells, strict=True))
+            compared = {column: cell for column, cell in shown.items() if column not in ignored}
+            if is_added:
+                compared |= {
+                    column: values[shown[column]]
+                    for column, values in renamed.items()
+                    if column in compared and shown[column] in values
+                }
+            yield is_added, Placed(table.table, "", shown, compared, tuple([shown.get(column) for column in keys]))
+
+    def _new_keys(self, state: Changes) -> NewKeys:
+        """Return the keys that the database made for new rows, by column, each with the node in its place."""
+        columns = tuple((table.table, table.after or ()) for table in (*self._gold.tables, *self._predicted.tables))
+        stated = stated_columns(self._gold.query, self._gold.dialect, columns)
+        new_keys: NewKeys = {}
+        if stated is None:
+            return new_keys
+        for table in state.tables:
+            for column in table.generated:
+                name = table.table.lower(), column.lower()
+                if name in stated or name in self._writes.keys:
+                    continue
+                before, after = (
+                    {row[names.index(column)] for row in rows} if names and column in names else set()
+                    for rows, names in ((table.removed, table.before), (table.added, table.after))
+                )
+                new_keys[name] = {value: BlankNode(f"{'.'.join(name)}={value!r}") for value in after - before}
+        return new_keys
+
+    @cached_property
+    def _returns_the_same(self) -> bool:
+        tables = [self._returned(state) for state in (self._gold, self._predicted)]
+        if None in tables:
+            return tables == [None, None]
+        gold, predicted = tables
+        assert gold is not None
+        assert predicted is not None
+        return equal_tables(project(gold, self._policy.gold_columns), predicted, self._policy)
+
+    def _returned(self, state: Changes) -> Table | None:
+        """Return what a state returned, with nodes in place of the keys that the database made, by column."""
+        table = state.returned
+        if table is None:
+            return None
+        nodes: defaultdict[str, dict[Cell, BlankNode]] = defaultdict(dict)
+        for (_, column), values in self._new_keys(state).items():
+            nodes[column] |= values
+        of_columns = [nodes.get(name.lower(), {}) for name in table.columns]
+        rows = [
+            tuple([values.get(cell, cell) if values else cell for cell, values in zip(row, of_columns, strict=True)])
+            for row in table.rows
+        ]
+        return replace(table, rows=rows)
+
+    def _returned_difference(self, limit: int) -> Difference:
+        gold, predicted = self._gold.returned, self._predicted.returned
+        if gold is None or predicted is None:
+            return Difference(
+                summary="returned: nothing" + " in gold" * (gold is None) + ", gold has rows" * (gold is not None)
+            )
+        returned = difference(project(gold, self._policy.gold_columns), predicted, self._policy, limit=limit)
+        return replace(returned, summary=f"returned: {returned.summary}")
+
+
+def _by_key(
+    missing: Sequence[Placed], extra: Sequence[Placed]
+) -> tuple[list[Placed], list[Placed], list[tuple[Placed, Placed]]]:
+    """Return what is left of missing and extra rows, and the pairs of both that have the key of one table in common."""
+    by_key: defaultdict[tuple[str, tuple[Cell, ...]], list[Placed]] = defaultdict(list)
+    for row in extra:
+        if row.key:
+            by_key[row.table.lower(), row.key].append(row)
+    left, changed, used = [], [], set[int]()
+    for row in missing:
+        candidates = by_key.get((row.table.lower(), row.key))
+        if candidates:
+            changed.append((row, candidates.pop()))
+            used.add(id(changed[-1][1]))
+        else:
+            left.append(row)
+    return left, [row for row in extra if id(row) not in used], changed
+
+
+def _summaries(
+    missing: Sequence[Placed], extra: Sequence[Placed], changed: Sequence[tuple[Placed, Placed]]
+) -> Iterator[str]:
+    """Yield what is wrong with each table."""
+    words: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in (*missing, *extra):
+        words[row.table][row.word if row.shown else f"definition {row.word}"] += 1
+    for row, _ in changed:
+        words[row.table][CHANGED] += 1
+    for table, counts in words.items():
+        parts = (
+            word if word.startswith("definition") else f"{pluralize(n, 'row')} {word}" for word, n in counts.items()
+        )
+        yield f"{table}: {', '.join(parts)}"

@@ -1,0 +1,417 @@
+"""The column that a name in a query refers to, its text in comparisons, and the double-quoted names that are texts.
+
+The text of a column has its table, is the same where joins make columns equal, and is that of what a nested query
+selects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, permutations, product, takewhile
+from math import factorial, prod
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from pytest_queryeval.core.db_schema import Column
+
+ROW_IDS = frozenset(("rowid", "oid", "_rowid_"))  # columns of all tables of SQLite
+_QUOTES_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
+MAX_NUMBERINGS = 24
+_OUTWARD = "^"
+
+
+class Source(NamedTuple):
+    """An item of FROM, with the expressions of its columns by their names; None if its columns are not known.
+
+    The columns of a table have no expression, those of a nested query are expressions in `select`.
+    """
+
+    node: exp.Expr
+    columns: Mapping[str, exp.Expr | None] | None
+    select: exp.Select | None = None
+
+
+class Names:
+    """What the names in one SELECT refer to: the items of its FROM by their aliases. All names are in lower case."""
+
+    def __init__(self, select: exp.Select, columns: Columns) -> None:
+        self.select = select
+        self._columns = columns
+        self.sources: dict[str, Source] = {}
+        for node in _items_of_from(select):
+            alias = node.alias_or_name.lower()
+            alias = alias if alias not in self.sources else f"{alias} {len(self.sources)}"
+            self.sources[alias] = columns.source(node)
+
+    @cached_property
+    def outer(self) -> Names | None:
+        """The names of the SELECT around this one."""
+        return self._columns.names_at(self.select)
+
+    @cached_property
+    def aliases(self) -> Mapping[str, exp.Expr]:
+        """The selected expressions that have an alias."""
+        return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
+
+    def owners(self, name: str) -> list[str]:
+        """Return the items that are known to have a column."""
+        return [alias for alias, source in self.sources.items() if name in (source.columns or ())]
+
+    def find(self, table: str, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
+        """Return the item of FROM that a column is of, here or further out; None if there is none.
+
+        Without the name of a table this is the nearest one that is known to have the column, else the nearest one whose
+        columns are not known, unless there are several. `joined` are the items that an item of FROM itself can name.
+        """
+        if table and table in (self.sources if joined is None else joined):
+            return self, table
+        if table:
+            return None if self.outer is None else self.outer.find(table, name)
+        return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
+
+    def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
+        """Return the nearest item of FROM that is known to have a column."""
+        alias = self._first_owners.get(name)
+        if alias is not None and (joined is None or alias in joined):
+            return self, alias
+        return None if self.outer is None else self.outer.find_known(name)
+
+    def _find_unknown(self, aliases: Collection[str]) -> tuple[Names, str] | None:
+        """Return the nearest item of FROM whose columns are not known, if it is the only one there."""
+        unknown = [alias for alias in self._unknown if alias in aliases]
+        if unknown or self.outer is None:
+            return (self, unknown[0]) if len(unknown) == 1 else None
+        return self.outer._find_unknown(self.outer.sources)
+
+    def is_text(self, column: exp.Column) -> bool:
+        """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column.
+
+        Where columns are not known, those are texts that are not plain names.
+        """
+        name = column.name.lower()
+        if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:
+            return False
+        if name in ROW_IDS or self._has_alias(name) or self.find_known(name):
+            return False
+        return not name.isidentifier() or self._knows_all_columns
+
+    def _has_alias(self, name: str) -> bool:
+        """Return whether a name may refer to a selected expression of this query or of one around it.
+
+        It does so as the alias of the expression or, if that has none, as its text.
+        """
+        if name in self.aliases or any("" in (source.columns or ()) for source in self.sources.values()):
+            return True
+        return self.outer is not None and self.outer._has_alias(name)
+
+    def joined(self, join: exp.Join) -> tuple[list[str], str]:
+        """Return the items on the left of a join, and the first one that it adds."""
+        item = next(_items(join.this))
+        before = [*takewhile(lambda alias: self.sources[alias].node is not item, self.sources)]
+        return before, [*self.sources][len(before)]
+
+    def joined_columns(self, join: exp.Join) -> Iterator[tuple[str, str, str]]:
+        """Yield the columns that USING or NATURAL JOIN equates: the name, the item on the left and the joined item."""
+        if not join.args.get("using") and join.method != "NATURAL":
+            return
+        before, alias = self.joined(join)
+        shared = [column.name.lower() for column in join.args.get("using") or ()]
+        if join.method == "NATURAL":
+            columns = self.sources[alias].columns or ()
+            shared += [name for name in columns if any(name in (self.sources[left].columns or ()) for left in before)]
+        for name in shared if before else ():
+            yield name, next((left for left in before if name in (self.sources[left].columns or ())), before[-1]), alias
+
+    @cached_property
+    def _first_owners(self) -> Mapping[str, str]:
+        """The first item that has each known column."""
+        owners: dict[str, str] = {}
+        for alias, source in reversed(self.sources.items()):
+            owners |= dict.fromkeys(source.columns or (), alias)
+        return owners
+
+    @cached_property
+    def _unknown(self) -> list[str]:
+        """The items whose columns are not known."""
+        return [alias for alias, source in self.sources.items() if source.columns is None]
+
+    @property
+    def _knows_all_columns(self) -> bool:
+        """Whether the columns of all items are known, here and further out."""
+        return not self._unknown and (self.outer is None or self.outer._knows_all_columns)
+
+
+class Columns:
+    """The columns of all names in trees, from those of `tables`, both in lower case."""
+
+    def __init__(self, tables: Mapping[str, Collection[str]], dialect: str) -> None:
+        self.quotes_texts = dialect in _QUOTES_TEXTS
+        self._tables = tables
+        self._names: dict[int, Names] = {}
+        self._open: set[int] = set()  # queries that are being read, so that one that reads itself ends
+
+    def names(self, select: exp.Select) -> Names:
+        """Return the names that are used in a SELECT."""
+        if id(select) not in self._names:
+            self._names[id(select)] = Names(select, self)
+        return self._names[id(select)]
+
+    def names_at(self, node: exp.Expr) -> Names | None:
+        """Return the names that a node within a SELECT can use; None outside of one.
+
+        A query in FROM or WITH sees what is around the SELECT, unless it is LATERAL.
+        """
+        outer = node.parent
+        while outer is not None and not isinstance(outer, exp.Select):
+            is_item = isinstance(outer, exp.From | exp.Join) and isinstance(node, exp.Subquery) and outer.this is node
+            enclosing = outer.find_ancestor(exp.Select) if is_item else outer
+            enclosing = outer.parent if isinstance(outer, exp.With) else enclosing
+            if enclosing is None:
+                return None
+            node, outer = enclosing, enclosing.parent
+        return None if outer is None else self.names(outer)
+
+    def find(self, column: exp.Column) -> tuple[Names, str] | None:
+        """Return the item of FROM that a column is of."""
+        names = self.names_at(column)
+        return None if names is None else names.find(column.table.lower(), column.name.lower())
+
+    def replace_texts(self, tree: exp.Expr) -> None:
+        """Put texts in the place of names in double quotes that are texts."""
+        for column in list(tree.find_all(exp.Column)):
+            names = self.names_at(column)
+            if names is not None and names.is_text(column):
+                column.replace(exp.Literal.string(column.name))
+
+    def origin(self, names: Names, table: str, name: str) -> Column | None:
+        """Return the column of a table that a column reads, directly or through queries that pass it on unchanged."""
+        visited: set[tuple[Names, str, str]] = set()
+        while (names, table, name) not in visited:
+            visited.add((names, table, name))
+            match = names.find(table, name)
+            if match is None:
+                return None
+            source = match[0].sources[match[1]]
+            if source.select is None:
+                return None if source.columns is None else (source.node.name.lower(), name)
+            expression = (source.columns or {}).get(name)
+            if not isinstance(expression, exp.Column):
+                return None
+            names, table, name = self.names(source.select), expression.table.lower(), expression.name.lower()
+        return None
+
+    def source(self, node: exp.Expr) -> Source:
+        """Return an item of FROM with its columns."""
+        query: exp.Expr | None = common_query(node) if isinstance(node, exp.Table) else node
+        if query is None:
+            columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
+            return Source(node, None if columns is None else dict.fromkeys(columns))
+        select = query.this if isinstance(query, exp.Subquery | exp.CTE) else None
+        while isinstance(select, exp.SetOperation | exp.Subquery):
+            select = select.this
+        if not isinstance(select, exp.Select) or id(select) in self._open:
+            return Source(node, None)
+        self._open.add(id(select))
+        items = self._selected(select)
+        self._open.remove(id(select))
+        if items is not None and (names := query.alias_column_names):
+            items = dict(zip((name.lower() for name in names), items.values(), strict=False))
+        return Source(node, items, select)
+
+    def _selected(self, select: exp.Select) -> dict[str, exp.Expr | None] | None:
+        """Return what a SELECT returns by the names of its columns; None if `*` stands for unknown ones."""
+        items: dict[str, exp.Expr | None] = {}
+        for item in select.expressions:
+            if not item.is_star:
+                items[item.alias_or_name.lower()] = item.unalias()
+                continue
+            star = item.this if isinstance(item, exp.Column) else item
+            if any(star.args.values()):  # some columns are left out, or replaced
+                return None
+            table = item.table.lower() if isinstance(item, exp.Column) else ""
+            for alias, source in self.names(select).sources.items():
+                if table not in ("", alias):
+                    continue
+                if source.columns is None:
+                    return None
+                items.update((name, exp.column(name, table=alias)) for name in source.columns)
+        return items
+
+
+def common_query(table: exp.Table) -> exp.CTE | None:
+    """Return the query of WITH that the name of a table refers to; None for a table of the database."""
+    if table.db or not isinstance(table.this, exp.Identifier):
+        return None
+    inner: exp.Expr = table
+    while (outer := inner.parent) is not None:
+        clause: exp.Expr | None = outer if isinstance(outer, exp.With) else outer.args.get("with_")
+        for query in clause.expressions if clause is not None and clause is not inner else ():
+            if query is inner and not outer.args.get("recursive"):
+                break  # it reads those before it
+            if isinstance(query, exp.CTE) and query.alias.lower() == table.name.lower():
+                return query
+        inner = outer
+    return None
+
+
+def _items_of_from(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield tables, nested queries and functions in FROM, in the order of the text."""
+    from_ = select.args.get("from_")
+    joins = select.args.get("joins") or ()
+    for node in chain([from_.this] if from_ is not None else [], (join.this for join in joins)):
+        yield from _items(node)
+
+
+def _items(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield an item of FROM; of parentheses all that is joined in them."""
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+        yield from _items(node.this)
+    else:
+        yield node
+    for join in node.args.get("joins") or ():
+        yield from _items(join.this)
+
+
+class Relation(NamedTuple):
+    """An item of FROM: a table, or a query by its text.
+
+    `name` is its text in FROM, `label` the prefix of its columns where that is another one. `columns` are the texts of
+    its columns by their names, where these differ.
+    """
+
+    name: str
+    columns: Mapping[str, str] | None = None
+    label: str = ""
+
+    def column(self, name: str) -> str:
+        """Return the text of one of its columns."""
+        return f"{self.label or self.name}.{(self.columns or {}).get(name, name)}"
+
+
+@dataclass(slots=True)
+class Scope:
+    """The texts of what the names of one SELECT refer to, and the scope around it; all names are in lower case.
+
+    `relations` are the items of FROM by their aliases in `names`. `queries` are those of WITH; `aliases` are those of
+    the SELECT list, which ORDER BY looks up before columns and other clauses after them. `budget` is how often one
+    SELECT in it may be read, see `numberings`.
+    """
+
+    outer: Scope | None = None
+    names: Names | None = None
+    relations: dict[str, Relation] = field(default_factory=dict)
+    queries: dict[str, Relation] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    aliases_first: bool = False
+    budget: int = MAX_NUMBERINGS
+    _same: dict[str, str] = field(default_factory=dict)
+
+    def within(self, names: Names | None = None) -> Scope:
+        """Return a scope for a query within this one."""
+        return Scope(self, names, budget=self.budget)
+
+    def numberings(self) -> Iterator[Scope]:
+        """Yield the scope with each way to number what FROM has more than once.
+
+        A table that is joined with itself needs a number to distinguish its columns, and no order of such tables is
+        given. So readers take the numbering with the smallest text. If there are more ways than `budget`, which nested
+        queries share, only the order of the text is tried.
+        """
+        count = Counter([relation.name for relation in self.relations.values()])
+        if len(count) == len(self.relations):
+            yield self
+            return
+        repeated = {
+            name: [alias for alias, relation in self.relations.items() if relation.name == name]
+            for name, times in count.items()
+            if times > 1
+        }
+        ways = prod(factorial(min(len(aliases), MAX_NUMBERINGS)) for aliases in repeated.values())
+        tries_all = ways <= self.budget
+        orders = product(*map(permutations, repeated.values())) if tries_all else iter([tuple(repeated.values())])
+        for order in orders:
+            relations = dict(self.relations)
+            for aliases in order:
+                for number, alias in enumerate(aliases, start=1):
+                    relations[alias] = relations[alias]._replace(label=f"{relations[alias].name}#{number}")
+            budget = self.budget // ways if tries_all else 1
+            yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
+
+    def named_query(self, name: str) -> Relation | None:
+        """Return the query of WITH with this name, here or further out."""
+        query = self.queries.get(name)
+        return query or (self.outer.named_query(name) if self.outer else None)
+
+    def column(self, table: str, name: str) -> str:
+        """Return the text of a column: `table.column`, with a mark for each query in between.
+
+        Columns that a join makes equal have one text. A name that refers to nothing stays as it is.
+        """
+        alias = "" if table else self.aliases.get(name, "")
+        if alias and self.aliases_first:
+            return alias
+        scope = self._nearest_select()
+        if scope is None or scope.names is None:
+            match = None
+        elif alias:
+            match = scope.names.find_known(name, scope.relations)
+        else:
+            match = scope.names.find(table, name, scope.relations)
+        return self._text(match, name) or alias or (f"{table}.{name}" if table else name)
+
+    def owner(self, column: exp.Column) -> str | None:
+        """Return the alias, in this scope, of the relation that has a column; None if that is not known."""
+        assert self.names is not None
+        table = column.table.lower()
+        if table:
+            return table if table in self.relations else None
+        match = self.names.find_known(column.name.lower())
+        return match[1] if match is not None and match[0] is self.names else None
+
+    def is_text(self, column: exp.Column) -> bool:
+        """Return whether a name in double quotes is a text."""
+        scope = self._nearest_select() if column.this.args.get("quoted") else None
+        return scope is not None and scope.names is not None and scope.names.is_text(column)
+
+    def join_columns(self, first: str, second: str) -> None:
+        """Treat two texts of columns as equal from now on."""
+        texts = {self.representative(first), self.representative(second)}
+        if len(texts) > 1:
+            self._same[max(texts)] = min(texts)
+
+    def representative(self, text: str) -> str:
+        """Return the one text of all columns that are equal to this one."""
+        while text in self._same:
+            text = self._same[text]
+        return text
+
+    def equal_columns(self) -> list[str]:
+        """Return the columns that the joins make equal, each set as one text."""
+        sets: dict[str, set[str]] = {}
+        for text in self._same:
+            least = self.representative(text)
+            sets.setdefault(least, {least}).add(text)
+        return sorted(" = ".join(sorted(members)) for members in sets.values())
+
+    def _nearest_select(self) -> Scope | None:
+        """Return the scope of the nearest SELECT: those of WITH and of set operations have no names."""
+        scope: Scope | None = self
+        while scope is not None and scope.names is None:
+            scope = scope.outer
+        return scope
+
+    def _text(self, match: tuple[Names, str] | None, name: str) -> str | None:
+        """Return the text of a column of an item of FROM, here or further out."""
+        scope: Scope | None = self
+        marks = ""
+        while match is not None and scope is not None:
+            if scope.names is match[0]:
+                relation = scope.relations.get(match[1])  # None within the item itself, if it is LATERAL
+                return None if relation is None else marks + scope.representative(relation.column(name))
+            marks += _OUTWARD if scope.relations else ""
+            scope = scope.outer
+        return None

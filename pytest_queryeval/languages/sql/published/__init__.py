@@ -1,1 +1,0 @@
-"""Queries as Spider's published evaluation reads and compares them."""

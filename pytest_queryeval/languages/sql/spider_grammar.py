@@ -1,0 +1,515 @@
+"""Spider's published parser: from the text of a query, as tokens with resolved names, to its raw view.
+
+What it reads is narrow, and this is all of it:
+
+    query:      [(] SELECT [DISTINCT] items FROM tables [WHERE conditions] [GROUP BY columns] [HAVING conditions]
+                [ORDER BY expressions] [LIMIT whole number] [)] [UNION, INTERSECT or EXCEPT query]
+    items:      [aggregate] expression, the commas between them may be missing
+    tables:     name [AS alias] or (query), JOIN between them may be missing, [ON conditions] after each
+    conditions: expression [NOT] operator value, with AND or OR between them and no parentheses around them
+    expression: one operand, or two with - + * / between them, [in parentheses]
+    operand:    [aggregate(] [DISTINCT] column [)]
+    value:      number, literal, query, column; [in parentheses] but for a column; two with AND for BETWEEN
+
+So there are no column aliases, aliases without AS, commas or INNER, LEFT, CROSS between tables, functions, literals as
+expressions, CASE, `<>`, EXISTS, IS NULL, lists of values, UNION ALL. Text after the part that was read is ignored. So
+is the rest up to a clause, a comma, `)`, AND or JOIN after a column that is used as a value. One direction, the last
+one, counts for all of ORDER BY.
+
+Tokens are those of a tokenizer of English prose, that of NLTK, as it reads SQL: `x>3` is three tokens, but `x=3` is
+one, and `x>=3` is `x`, `>` and `=3`. Names are resolved as the published parser does it, with and without a schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Protocol, TypeAlias
+
+from pytest_queryeval.core.db_schema import Column, Schema
+from pytest_queryeval.languages.sql.view import Condition, Conditions, Expression, Item, Ordering, View
+
+END = ""  # after the last token, so that looking ahead needs no check
+STAR: Column = ("", "*")
+Aliases: TypeAlias = Mapping[str, str]
+_RESERVED = frozenset(
+    {"all", "and", "as", "asc", "between", "by", "case", "cast", "cross", "desc", "distinct", "else", "end", "except"}
+    | {"exists", "from", "full", "group", "having", "in", "inner", "intersect", "is", "join", "left", "like", "limit"}
+    | {"natural", "not", "null", "offset", "on", "or", "order", "outer", "right", "select", "then", "union", "using"}
+    | {"when", "where"}
+)
+_WORD = re.compile(r"[^\W\d]\w*(?:\.\w+)?")
+MAX_DEPTH = 50  # queries within queries; the published parser ends at some 300, in an error of Python's own
+AGGREGATES = {"none": "", "max": "max", "min": "min", "count": "count", "sum": "sum", "avg": "avg"}
+ARITHMETIC = {"none": "", "-": "-", "+": "+", "*": "*", "/": "/"}
+OPERATORS = frozenset({"not", "between", "=", ">", "<", ">=", "<=", "!=", "in", "like", "is", "exists"})
+SET_OPERATIONS = frozenset({"intersect", "union", "except"})
+CLAUSES = frozenset({"select", "from", "where", "group", "order", "limit"}) | SET_OPERATIONS
+CLAUSE_ENDS = CLAUSES | {")", ";", END}
+CONDITION_ENDS = CLAUSE_ENDS | {"join", "on", "as"}
+COLUMN_VALUE_ENDS = CLAUSES | {"join", "on", "as", "and", ",", ")", END}
+Operand: TypeAlias = tuple[str, Column, bool | None]  # aggregate, column, DISTINCT
+# The operator between two operands, and these; the key of an expression, except in GROUP BY, where it is one operand
+Arithmetic: TypeAlias = tuple[str, Operand, Operand | None]
+
+
+class UnreadableQueryError(ValueError):
+    """The published grammar rejects the query; the message says why."""
+
+
+_QUOTED = re.compile(r'"[^"]*"')
+_ALONE = r";@#$%&?!*\[\](){}<>«»\u2018\u2019\u201c-\u201e\u2012-\u2015"
+_PART = rf"[^\s{_ALONE}.:,`-]"
+# A period is a token where a sentence ends: at the end of the text, before a space and before what no word contains.
+# Between a number or a single letter and a lower-case letter it belongs to an abbreviation.
+_PERIOD = r"\.(?=[\s)\"';}\]*:@({\[!?\u2018\u2019\u201c\u201d«»]|\Z)"
+_KEEPS_PERIOD = r"(?:-?\d++(?:[.,]\d++)*+|[^\W\d_])\.(?=\s++[a-z])"
+_TOKEN = re.compile(
+    rf"""
+      \.{{2,}} | -- | `` | ` | [{_ALONE}]
+    | {_KEEPS_PERIOD}
+    | {_PERIOD}
+    | [:,](?!\d)
+    | (?: {_PART}++ | (?!{_PERIOD})\.(?!\.) | -(?!-) | [:,](?=\d) )++
+    """,
+    re.VERBOSE,
+)
+_CONTRACTED = re.compile(r"\b(can)(not)\b|\b(gim|lem)(me)\b|\b(gon)(na)\b|\b(got)(ta)\b|\b(wan)(na)\Z")
+_CONTRACTIONS = ("cannot", "gimme", "lemme", "gonna", "gotta", "wanna")
+MAX_SHOWN = 40  # characters of a word in a message
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return the tokens in lower case, literals in double quotes as they were written, and `END`.
+
+    Either quote opens and closes a literal. `!=`, `>=` and `<=` are one token, also with a space inside. Raise
+    `UnreadableQueryError` if a quote is not closed.
+    """
+    text = text.replace("'", '"')
+    if text.count('"') % 2:
+        raise UnreadableQueryError("a quote is not closed")
+    literals: dict[str, str] = {}
+
+    def replace_literal(match: re.Match[str]) -> str:
+        # A word, so that the literal joins the text next to it, and is then no longer a literal.
+        placeholder = f"__text_{len(literals)}__"
+        literals[placeholder] = match[0]
+        return placeholder
+
+    bare = _QUOTED.sub(replace_literal, text)
+    words = [token.lower() for token in _TOKEN.findall(bare)]
+    if any(word in bare.lower() for word in _CONTRACTIONS):
+        words = [part for token in words for part in _CONTRACTED.sub(_split_contraction, token).split()]
+    tokens: list[str] = []
+    for word in words:
+        if word == "=" and tokens and tokens[-1] in ("!", ">", "<"):
+            tokens[-1] += word
+        else:
+            tokens.append(literals.get(word, word))
+    return [*tokens, END]
+
+
+def _split_contraction(match: re.Match[str]) -> str:
+    return " ".join(["", *filter(None, match.groups()), ""])
+
+
+class Cursor:
+    """A place in the tokens of a query, the last of which is `END`."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens
+        self.place = 0
+
+    @property
+    def word(self) -> str:
+        """The next token."""
+        return self.tokens[self.place]
+
+    def take(self) -> str:
+        """Return the token and go to the next one; stay at the end of the text."""
+        token = self.tokens[self.place]
+        self.place += token != END
+        return token
+
+    def took(self, token: str) -> bool:
+        """Return whether this is the next token, and take it if so."""
+        if self.tokens[self.place] != token:
+            return False
+        self.place += 1
+        return True
+
+    def expect(self, token: str) -> None:
+        """Take this token, or raise `UnreadableQueryError`."""
+        if not self.took(token):
+            raise UnreadableQueryError(f"{word_text(self.word)} in place of '{token}'")
+
+    def skip_semicolons(self) -> None:
+        """Take all semicolons at this place."""
+        while self.took(";"):
+            pass
+
+
+def word_text(word: str) -> str:
+    """Return a word of a query for a message: without control characters, and truncated."""
+    if word == END:
+        return "the end"
+    return repr(word if len(word) <= MAX_SHOWN else word[: MAX_SHOWN - 1] + "…")
+
+
+class Names(Protocol):
+    """The lookup of names for the reader; each method raises `UnreadableQueryError` for an unknown name."""
+
+    def __hash__(self) -> int:
+        """Hash by identity, for caches."""
+
+    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
+        """Return the representative of each column of these tables that foreign keys make equal to others."""
+
+    def aliases(self, tokens: Sequence[str]) -> Aliases:
+        """Return each alias of the query with what precedes its AS, over the whole text: a later one wins."""
+
+    def table(self, name: str, aliases: Aliases) -> str:
+        """Return the table that a name in FROM refers to."""
+
+    def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
+        """Return the column that a name refers to, in a query from these tables."""
+
+
+class _SchemaNames:
+    """Names of a known database: an unqualified name is a column of the first table in FROM that has it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.tables = {table: frozenset(columns) for table, columns in schema.tables.items()}
+        self._equal: dict[Hashable, dict[Column, Column]] = {}
+        for column, representative in _representatives(schema).items():
+            self._equal.setdefault(column[0], {})[column] = representative
+
+    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
+        return {
+            column: representative for table in tables for column, representative in self._equal.get(table, {}).items()
+        }
+
+    def aliases(self, tokens: Sequence[str]) -> Aliases:
+        aliases = _scanned_aliases(tokens)
+        for alias in aliases:
+            if alias in self.tables:
+                raise UnreadableQueryError(f"the alias {word_text(alias)} is a table's name")
+        return aliases
+
+    def table(self, name: str, aliases: Aliases) -> str:
+        table = aliases.get(name, name)
+        if table not in self.tables:
+            raise UnreadableQueryError(f"no table {word_text(name)}")
+        return table
+
+    def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
+        if name == "*":
+            return STAR
+        owner, dot, column = name.partition(".")
+        if dot:
+            owner = aliases.get(owner, owner)
+            if column in self.tables.get(owner, ()):
+                return owner, column
+        else:
+            for table in tables:
+                if name in self.tables[table]:
+                    return table, name
+        raise UnreadableQueryError(f"no column {word_text(name)}")
+
+
+class _AnyNames:
+    """Names of an unknown database: any word that is not a word of SQL.
+
+    What only a schema can distinguish from a name is rejected: aliases without AS, functions, items without a comma.
+    """
+
+    def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
+        return {}
+
+    def aliases(self, tokens: Sequence[str]) -> Aliases:
+        for word, following in pairwise(tokens):
+            if _is_name(word) and (following == "(" or _is_name(following)):
+                raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
+        return _scanned_aliases(tokens)
+
+    def table(self, name: str, aliases: Aliases) -> str:
+        return self._require_name(aliases.get(name, name))
+
+    def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
+        if name == "*":
+            return STAR
+        owner, _, column = self._require_name(name).rpartition(".")
+        return aliases.get(owner, owner), column
+
+    def _require_name(self, name: str) -> str:
+        if not _is_name(name):
+            raise UnreadableQueryError(f"{word_text(name)} is not a name")
+        return name
+
+
+ANY_NAMES = _AnyNames()
+
+
+@lru_cache(maxsize=256)
+def names_of(schema: Schema | None) -> Names:
+    """Return the lookup of a schema, built once; without tables any name is known."""
+    return _SchemaNames(schema) if schema is not None and schema.tables else ANY_NAMES
+
+
+def _scanned_aliases(tokens: Sequence[str]) -> dict[str, str]:
+    """Return all aliases, whatever their scope: one of a nested query also counts outside of it."""
+    aliases = {}
+    for at, word in enumerate(tokens):
+        if word == "as":
+            if tokens[at + 1] == END:
+                raise UnreadableQueryError("nothing after AS")
+            aliases[tokens[at + 1]] = tokens[at - 1]
+    return aliases
+
+
+def _is_name(token: str) -> bool:
+    return _WORD.fullmatch(token) is not None and token not in _RESERVED and token not in AGGREGATES
+
+
+def _representatives(schema: Schema) -> dict[Column, Column]:
+    """Return for each column of a foreign key the first one of the schema among those that equal it.
+
+    Sets are built in the order of the keys, and two that a later key connects stay two, as published.
+    """
+    groups: list[dict[Column, None]] = []
+    for first, second in schema.foreign_keys:
+        group = next((group for group in groups if first in group or second in group), None)
+        if group is None:
+            groups.append(group := {})
+        group |= {first: None, second: None}
+    columns = ((table, column) for table, columns in schema.tables.items() for column in columns)
+    places = {column: place for place, column in enumerate(columns)}
+    representatives: dict[Column, Column] = {}
+    for group in groups:
+        representatives |= dict.fromkeys(group, min(group, key=lambda column: places.get(column, len(places))))
+    return representatives
+
+
+@lru_cache(maxsize=1024)
+def published_view(query: str, schema: Schema | None = None) -> View:
+    """Return the raw view of a query, with its values and DISTINCT.
+
+    Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
+    `UnreadableQueryError` for what the published grammar rejects.
+    """
+    return _Reader(tokens_of(query), names_of(schema)).query()
+
+
+class _Reader(Cursor):
+    """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it."""
+
+    def __init__(self, tokens: list[str], names: Names) -> None:
+        super().__init__(tokens)
+        self.names = names
+        self.aliases = names.aliases(tokens)
+        self.depth = 0
+
+    def query(self) -> View:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise UnreadableQueryError(f"more than {MAX_DEPTH} queries within each other")
+        in_parentheses = self.took("(")
+        view = self.select()
+        self.skip_semicolons()
+        if in_parentheses:
+            self.expect(")")
+        self.skip_semicolons()
+        if self.word in SET_OPERATIONS:
+            operation = self.take()
+            view = replace(view, operation=operation, arm=self.query())
+        self.depth -= 1
+        return view
+
+    def select(self) -> View:
+        first = self.place
+        tables, on = self.from_clause()
+        names = _names(tables)
+        after, self.place = self.place, first
+        distinct, items = self.select_clause(names)
+        self.place = after
+        return View(
+            select=items,
+            distinct=distinct,
+            tables=tables,
+            on=on,
+            where=self.conditions_clause("where", names),
+            group=self.group_clause(names),
+            having=self.conditions_clause("having", names),
+            order=self.order_clause(names),
+            limit=self.limit_clause(),
+        )
+
+    def from_clause(self) -> tuple[tuple[Hashable, ...], Conditions]:
+        """Read the next FROM of the text, wherever it is; `place` is after it then."""
+        try:
+            self.place = self.tokens.index("from", self.place) + 1
+        except ValueError:
+            raise UnreadableQueryError("no FROM") from None
+        tables: list[Hashable] = []
+        names: dict[str, None] = {}
+        conditions: list[Hashable] = []
+        while self.word != END:
+            in_parentheses = self.took("(")
+            tables.append(self.query() if self.word == "select" else self.table())
+            names |= _names(tables[-1:])
+            if self.took("on"):
+                joined = self.conditions(names)
+                conditions += ["and", *joined] if conditions else joined
+            if in_parentheses:
+                self.expect(")")
+            if self.word in CLAUSE_ENDS:
+                break
+        return tuple(tables), _as_conditions(conditions)
+
+    def table(self) -> str:
+        self.took("join")
+        table = self.names.table(self.take(), self.aliases)
+        if self.word == "as":
+            self.place += 2
+        return table
+
+    def select_clause(self, tables: Iterable[str]) -> tuple[bool, tuple[Item, ...]]:
+        self.expect("select")
+        distinct = self.took("distinct")
+        items = []
+        while self.word not in CLAUSES:
+            aggregate = AGGREGATES[self.take()] if self.word in AGGREGATES else ""
+            items.append(Item(aggregate, self.expression(tables)))
+            self.took(",")
+        return distinct, tuple(items)
+
+    def conditions_clause(self, word: str, tables: Iterable[str]) -> Conditions:
+        return _as_conditions(self.conditions(tables) if self.took(word) else [])
+
+    def group_clause(self, tables: Iterable[str]) -> tuple[Expression, ...]:
+        columns: list[Expression] = []
+        if not self.took("group"):
+            return ()
+        self.expect("by")
+        while self.word not in CLAUSE_ENDS:
+            operand = self.operand(tables)
+            columns.append(Expression(operand, operand[1][1], int(operand[0] != "")))
+            if not self.took(","):
+                break
+        return tuple(columns)
+
+    def order_clause(self, tables: Iterable[str]) -> Ordering | None:
+        if not self.took("order"):
+            return None
+        self.expect("by")
+        direction, expressions = "asc", []
+        while self.word not in CLAUSE_ENDS:
+            expressions.append(self.expression(tables))
+            if self.word in ("asc", "desc"):
+                direction = self.take()
+            if not self.took(","):
+                break
+        return Ordering(direction, tuple(expressions))
+
+    def limit_clause(self) -> int | None:
+        if not self.took("limit"):
+            return None
+        try:
+            return int(self.take())
+        except ValueError:
+            raise UnreadableQueryError("LIMIT without a whole number") from None
+
+    def conditions(self, tables: Iterable[str]) -> list[Hashable]:
+        """Read conditions and connectors; of two conditions without a connector the second takes its place."""
+        parts: list[Hashable] = []
+        while self.word != END:
+            parts.append(self.condition(tables))
+            if self.word in CONDITION_ENDS:
+                break
+            if self.word in ("and", "or"):
+                parts.append(self.take())
+        return parts
+
+    def condition(self, tables: Iterable[str]) -> Condition:
+        left = self.expression(tables)
+        negated = self.took("not")
+        if self.word not in OPERATORS:
+            raise UnreadableQueryError(f"{word_text(self.word)} is not an operator of a condition")
+        operator = self.take()
+        values: tuple[Hashable, ...] = (self.value(tables),)
+        if operator == "between":
+            self.expect("and")
+            values += (self.value(tables),)
+        return Condition(negated, operator, left, values)
+
+    def value(self, tables: Iterable[str]) -> Hashable:
+        in_parentheses = self.took("(")
+        value = self.query() if self.word == "select" else self.plain_value(tables, in_parentheses)
+        if in_parentheses:
+            self.expect(")")
+        return value
+
+    def plain_value(self, tables: Iterable[str], in_parentheses: bool) -> Hashable:
+        if '"' in self.word:
+            return self.take()
+        try:
+            number = float(self.word)
+        except ValueError:
+            return self.column_value(tables, in_parentheses)
+        self.place += 1
+        return number
+
+    def column_value(self, tables: Iterable[str], in_parentheses: bool) -> Operand:
+        """Read a column, and skip whatever follows it."""
+        if in_parentheses or self.word in AGGREGATES:
+            raise UnreadableQueryError("an aggregate, a list or a column in parentheses as a value")
+        distinct = self.took("distinct")
+        if self.word in COLUMN_VALUE_ENDS:
+            raise UnreadableQueryError("a condition without a value")
+        column = self.column(tables)
+        while self.word not in COLUMN_VALUE_ENDS:
+            self.place += 1
+        return "", column, distinct
+
+    def expression(self, tables: Iterable[str]) -> Expression:
+        in_parentheses = self.took("(")
+        first, second, operator = self.operand(tables), None, ""
+        if self.word in ARITHMETIC:
+            operator = ARITHMETIC[self.take()]
+            second = self.operand(tables)
+        if in_parentheses:
+            self.expect(")")
+        aggregates = (first[0] != "") + (second is not None and second[0] != "")
+        return Expression((operator, first, second), "", aggregates)
+
+    def operand(self, tables: Iterable[str]) -> Operand:
+        """Read an operand; a parenthesis around an aggregate is left open, as published."""
+        in_parentheses = self.took("(")
+        aggregated, aggregate = self.word in AGGREGATES, ""
+        if aggregated:
+            aggregate = AGGREGATES[self.take()]
+            self.expect("(")
+        distinct = self.took("distinct")
+        column = self.column(tables)
+        if aggregated or in_parentheses:
+            self.expect(")")
+        return aggregate, column, distinct
+
+    def column(self, tables: Iterable[str]) -> Column:
+        return self.names.column(self.take(), self.aliases, tables)
+
+
+def _names(tables: Iterable[Hashable]) -> dict[str, None]:
+    """Return the tables that have names, each once."""
+    return {table: None for table in tables if isinstance(table, str)}
+
+
+def _as_conditions(parts: Sequence[Hashable]) -> Conditions:
+    """Split a list whose every other item is a condition."""
+    terms = tuple(term for term in parts[::2] if isinstance(term, Condition))
+    if len(terms) < len(parts[::2]):
+        raise UnreadableQueryError("conditions without a connector")
+    return Conditions(terms, tuple(parts[1::2]))

@@ -1,1 +1,0 @@
-"""Queries as trees, in any dialect that sqlglot parses, normalised for comparison."""

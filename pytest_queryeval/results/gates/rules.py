@@ -1,0 +1,400 @@
+"""The rules of gates: limits of a mean and of a sum, and those that compare with a baseline.
+
+`limits` and `sum` have the least and the greatest mean of a metric, or sum of a measure over all calls; `no_regression`
+and `max_regressions` need a baseline.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.core.gates import (
+    GateKey,
+    GateRule,
+    Requirement,
+    limit_requirements,
+    limits_of,
+    requirement,
+    result_between,
+)
+from pytest_queryeval.core.metric import RUN_METRICS
+from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, SCORE_TOLERANCE
+from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate
+from pytest_queryeval.core.shapes import Shape, either, mapping_shape, shape, shape_of
+from pytest_queryeval.core.steps import STEP_MEASURES
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import (
+    known_entries,
+    mapping_of,
+    number,
+    number_from_zero,
+    unexpected,
+    whole_number,
+)
+from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.results.baseline.difference import MET, change_of_sides
+from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
+from pytest_queryeval.results.measures import measures_of
+from pytest_queryeval.text.formatting import format_amount, format_score, pluralize, signed
+
+MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
+_NO_REGRESSION_DESCRIPTIONS = {
+    "metric": "a metric, or pass_rate: the share of cases that pass",
+    "alpha": f"the level of the test whether a drop is chance; default: {ALPHA:g}",
+    "max_drop": "how far the mean may be below that of the baseline; default: 0",
+}
+_MEASURES = ("prediction_seconds", "execution_seconds", *STEP_MEASURES)
+_SUMMED = re.compile(rf"^({'|'.join(_MEASURES)}|metadata\[.+\])$")
+
+
+class LimitsRule(GateRule):
+    """The limits of a mean."""
+
+    example = "{metric: execution_accuracy, min: 0.9}"
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        return {
+            "metric": GateKey(metric, "a metric, or pass_rate: the share of cases that pass"),
+            "min": GateKey(number, "the least mean over the cases", is_required=False),
+            "max": GateKey(number, "the greatest mean over the cases", is_required=False),
+        }
+
+    def shape(self, metric: Callable[[Any], str]) -> Shape:
+        return {**super().shape(metric), **either({"required": ["min"]}, {"required": ["max"]})}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        return requirement(fields["metric"], minimum=fields.get("min"), maximum=fields.get("max"))
+
+    def evidence(self, gate: PendingGate) -> Scores:
+        return Scores(gate["metric"])
+
+    def subject(self, gate: PendingGate) -> str:
+        return gate["metric"]
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        return limit_requirements(gate["min"], gate["max"])
+
+    def why_all(self, gate: PendingGate) -> str:
+        metric = gate["metric"]
+        if metric in RUN_METRICS and RUN_METRICS[metric].joint_scores is not None:
+            return "several cases decide it together"
+        has_unit_scores = metric in RUN_METRICS or METRICS[metric].max_score == 1
+        return "" if has_unit_scores else "its scores are not from 0 to 1"
+
+    def score_with_errors(self, gate: PendingGate, case: CaseReport) -> float | None:
+        metric, fingerprint = gate["metric"], case["fingerprint"]
+        if case["outcome"] == "error" and fingerprint is not None and metric in fingerprint["metrics"]:
+            return 0.0
+        score = score_of(metric, case)
+        return None if score is None else min(max(score, 0.0), 1.0)
+
+    def cases_text(self, gate: GateReport) -> str:
+        metric = gate["metric"]
+        return pluralize(gate["n"], RUN_METRICS[metric].unit if metric in RUN_METRICS else "case")
+
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
+        if (most := greatest_score(gate["metric"])) is None:
+            return None
+        total, n_all = value * n, n + cases_not_run
+        return result_between(gate, total / n_all, max(value, (total + most * cases_not_run) / n_all))
+
+
+class Scores:
+    """The scores of a metric, or what cases add to `pass_rate`."""
+
+    def __init__(self, metric: str) -> None:
+        self._metric = metric
+        self._scores = array("d")
+        self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Add the score of a case, if it has one."""
+        score = score_of(self._metric, case)
+        if score is not None:
+            self._scores.append(score)
+        self._errors += case["outcome"] == "error" and self._metric != PASS_RATE
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return the mean."""
+        value = math.fsum(self._scores) / len(self._scores) if self._scores else None
+        is_met = value is not None and limits_of(gate).admits(value)
+        return {"value": value, "n": len(self._scores), "errors": self._errors}, is_met
+
+
+def greatest_score(metric: str) -> float | None:
+    """Return the greatest score of a metric; None if it is not known."""
+    return 1.0 if metric in RUN_METRICS else METRICS[metric].max_score if metric in METRICS else None
+
+
+LIMITS = LimitsRule()
+
+
+@shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
+def _read_alpha(node: Node) -> float:
+    expectation = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
+    value = number(node, expectation)
+    if not MIN_ALPHA <= value <= MAX_ALPHA:
+        raise unexpected(node, expectation)
+    return value
+
+
+class NoRegression(GateRule):
+    """The greatest drop of a mean, or rise where lower is better."""
+
+    example = "{no_regression: {metric: execution_accuracy}}"
+    needs_baseline = True
+    has_limits = False
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        readers = {"metric": metric, "alpha": _read_alpha, "max_drop": number_from_zero}
+
+        @shape(lambda: {**shape_of(mapping_of(readers, _NO_REGRESSION_DESCRIPTIONS)), "required": ["metric"]})
+        def read(node: Node) -> dict[str, Any]:
+            if isinstance(node.value, str):
+                name = node.value if node.value in RUN_METRICS or node.value in METRICS else "NAME"
+                raise unexpected(node, "a mapping", f": write {{metric: {name}}}")
+            fields = known_entries(node, readers)
+            if "metric" not in fields:
+                raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
+            if fields["metric"] in OF_TRIALS:
+                problem = f"'{fields['metric']}' is not compared with a baseline: name the metric of the trials"
+                raise node.problem(problem)
+            return fields
+
+        return {"no_regression": GateKey(read, "compares a metric with its value in the baseline")}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        settings = fields["no_regression"]
+        metric = settings["metric"]
+        return {
+            **requirement(metric),
+            "no_regression": {"alpha": settings.get("alpha", ALPHA), "max_drop": settings.get("max_drop", 0.0)},
+            "better": better_of(metric),
+        }
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        measured_keys = () if gate["value"] is None else ("before", "after", "p", "detectable")
+        return ("no_regression", "better", *measured_keys)
+
+    def evidence(self, gate: PendingGate) -> ScorePairs:
+        return ScorePairs(gate["metric"])
+
+    def subject(self, gate: PendingGate) -> str:
+        return f"regression of {gate['metric']}"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        yield ("no_regression",), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        least, most = gate["detectable"], gate["no_regression"]["max_drop"]
+        change = "drop" if gate["better"] == "higher" else "rise"
+        proof_text = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
+        limit_text = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
+        return (
+            f"{signed(value)} (p {gate['p']:.3f}; {proof_text or f'too few cases to show any {change}'}), {limit_text}"
+        )
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        return signed(value).replace("-", "\N{MINUS SIGN}"), f"p {gate['p']:.3f}"
+
+
+class ScorePairs:
+    """The scores of a metric in both runs."""
+
+    def __init__(self, metric: str) -> None:
+        self._metric = metric
+        self._pairs = Pairs()
+        self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Add a case that the baseline has as well."""
+        if earlier is not None:
+            self._errors += case["outcome"] == "error" and self._metric != PASS_RATE
+            self._pairs.add(score_of(self._metric, earlier), score_of(self._metric, case))
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return how the mean changed over the cases that have a score in both runs."""
+        rule, pairs = gate["no_regression"], self._pairs
+        if not pairs.before:
+            return {"value": None, "n": 0, "errors": self._errors}, True
+        # scipy.stats takes long to import.
+        from pytest_queryeval.results.baseline.statistics import detectable_drop, fall_p
+
+        oriented = pairs.oriented(gate["better"])
+        p = fall_p(oriented)
+        measurement: GateMeasurement = {
+            "value": pairs.change,
+            "n": len(pairs.before),
+            "errors": self._errors,
+            "before": mean(pairs.before),
+            "after": mean(pairs.after),
+            "p": p,
+            "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
+        }
+        return measurement, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
+
+
+def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
+    """Return whether the mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
+
+    A system that did not change is taken for a worse one in at most `alpha` of all runs.
+    """
+    return -pairs.change > max_drop + SCORE_TOLERANCE and p <= alpha
+
+
+class MaxRegressions(GateRule):
+    """The greatest number of regressions."""
+
+    example = "{max_regressions: 3}"
+    needs_baseline = True
+    has_limits = False
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        description = "how many cases may pass in the baseline and fail now"
+        return {"max_regressions": GateKey(whole_number(0), description)}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        return {**requirement("regressions"), "max_regressions": fields["max_regressions"]}
+
+    def stored_keys(self, gate: GateReport) -> Sequence[str]:
+        return ("max_regressions",)
+
+    def evidence(self, gate: PendingGate) -> Regressions:
+        return Regressions()
+
+    def subject(self, gate: PendingGate) -> str:
+        return "regressions"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        yield ("max_regressions",), (-gate["max_regressions"],)
+
+    def metric_of_cases(self, gate: PendingGate) -> None:
+        """Return None: outcomes are counted, so no metric needs to be computed."""
+
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
+        if value > gate["max_regressions"]:
+            return False
+        return True if value + cases_not_run <= gate["max_regressions"] else None
+
+    def value_text(self, gate: GateReport, value: float) -> str:
+        return f"{value:,}, at most {gate['max_regressions']:,} allowed"
+
+    def short_texts(self, gate: GateReport, value: float) -> tuple[str, str]:
+        return f"{value:,}", f"needs at most {gate['max_regressions']:,}"
+
+
+class Regressions:
+    """Counts of the cases in both runs, by whether they met their thresholds."""
+
+    def __init__(self) -> None:
+        self._evaluated = self._regressions = self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Count a case that the baseline has as well."""
+        if earlier is None:
+            return
+        before, after = earlier["outcome"], case["outcome"]
+        self._errors += after == "error" and before in MET
+        self._evaluated += before in MET and after in MET
+        self._regressions += change_of_sides(before, after) == "regressions"
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return the number of regressions."""
+        value = self._regressions if self._evaluated else None
+        is_met = self._regressions <= gate["max_regressions"]
+        return {"value": value, "n": self._evaluated, "errors": self._errors}, is_met
+
+
+NO_REGRESSION = NoRegression()
+MAX_REGRESSIONS = MaxRegressions()
+
+
+@shape({**mapping_shape({name: {"type": "number", "minimum": 0} for name in ("min", "max")}), "minProperties": 1})
+def _read_sum(node: Node) -> dict[str, float]:
+    if isinstance(node.value, str):
+        raise unexpected(node, "a mapping", ": write {max: NUMBER}")
+    return known_entries(node, {"min": number, "max": number})
+
+
+class Sum(GateRule):
+    """The limits of a sum, which includes each trial and the calls of cases in error."""
+
+    example = '{metric: "metadata[cost]", sum: {max: 5}}'
+
+    def keys(self, metric: Callable[[Any], str]) -> Mapping[str, GateKey]:
+        description = "the limits of the sum over all calls, for a time, steps or metadata[NAME]: {max: 5}"
+        return {"metric": GateKey(metric, "what is summed"), "sum": GateKey(_read_sum, description)}
+
+    def shape(self, metric: Callable[[Any], str]) -> Shape:
+        properties = {"metric": {"type": "string", "pattern": _SUMMED.pattern}, "sum": shape_of(_read_sum)}
+        return {**super().shape(metric), "properties": properties}
+
+    def requirement(self, fields: Mapping[str, Any], problem: Callable[[str], CaseError]) -> PendingGate:
+        if "min" in fields or "max" in fields:
+            raise problem("min and max are limits of the mean, 'sum' has its own: write a gate for each")
+        metric, limits = fields["metric"], fields["sum"]
+        if not _SUMMED.match(metric):
+            raise problem(f"'{metric}' has no sum: name metadata[NAME], {', '.join(_MEASURES[:-1])} or {_MEASURES[-1]}")
+        return requirement(metric, minimum=limits.get("min"), maximum=limits.get("max"))
+
+    def evidence(self, gate: PendingGate) -> Amounts:
+        return Amounts(gate["metric"])
+
+    def subject(self, gate: PendingGate) -> str:
+        return f"sum of {gate['metric']}"
+
+    def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
+        return ((("sum", *names), numbers) for names, numbers in limit_requirements(gate["min"], gate["max"]))
+
+    def metric_of_cases(self, gate: PendingGate) -> None:
+        """Return None: every call reports its numbers, so no metric needs to be computed."""
+
+    def why_all(self, gate: PendingGate) -> str:
+        return "it limits a sum"
+
+    def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
+        most = METRICS[gate["metric"]].max_score if gate["metric"] in METRICS else None
+        return None if most is None else result_between(gate, value, value + most * cases_not_run)
+
+    def why_nothing(self, gate: PendingGate) -> str:
+        return f"no case has a value of {gate['metric']}"
+
+    def cases_text(self, gate: GateReport) -> str:
+        if gate["n"] == gate["ran"]:
+            return super().cases_text(gate)
+        return f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"
+
+    def number_text(self, value: float) -> str:
+        return format_amount(value)
+
+
+class Amounts:
+    """The sums of a number over the calls of each case."""
+
+    def __init__(self, metric: str) -> None:
+        self._metric = metric
+        self._amounts = array("d")
+        self._errors = 0
+
+    def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
+        """Add the sum of a case, if one of its calls has the number."""
+        amounts = [amount for name, amount in measures_of(case) if name == self._metric]
+        if amounts:
+            self._amounts.append(math.fsum(amounts))
+        else:
+            self._errors += case["outcome"] == "error"
+
+    def measurement(self, gate: PendingGate) -> tuple[GateMeasurement, bool]:
+        """Return the sum over all cases that have one."""
+        value = math.fsum(self._amounts) if self._amounts else None
+        is_met = value is not None and limits_of(gate).admits(value)
+        return {"value": value, "n": len(self._amounts), "errors": self._errors}, is_met
+
+
+SUM = Sum()

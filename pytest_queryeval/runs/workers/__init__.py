@@ -1,1 +1,0 @@
-"""Work in chunks on an executor, such as a cluster: calls to workers, their execution, retries when a worker dies."""

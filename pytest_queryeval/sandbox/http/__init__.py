@@ -1,1 +1,0 @@
-"""Requests to HTTP services, and their answers."""

@@ -1,0 +1,194 @@
+"""HTTP messages: requests from templates, with placeholders such as `{query}`, and what services say besides answers.
+
+A placeholder is replaced by a value, never by a piece of JSON or of a URL: a value cannot end the text around it, and
+its own braces are not placeholders. Also imported by child processes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+from pytest_queryeval.text.formatting import one_line, truncate
+
+JSON_TYPE = "application/json"
+FORM_TYPE = "application/x-www-form-urlencoded"
+TEXT_TYPE = "text/plain; charset=utf-8"
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[^{}]+)?)\}")
+_FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
+MAX_PAUSE = 3600.0  # seconds
+MAX_SCHEME = 20  # characters of a scheme of authentication
+AUTH_SCHEMES = ("basic", "digest", "bearer")
+NOTHING_SENT = "no `auth` is set"
+ERROR_BYTES = 4_000
+SHOWN_BYTES = 200
+_TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+
+
+def is_body(value: Any) -> bool:
+    """Return whether it is a bare placeholder, a form, or a JSON value that is not a text."""
+    if isinstance(value, str):
+        return is_placeholder(value) or _FORM.fullmatch(value) is not None
+    return isinstance(value, dict | list)
+
+
+def is_parameters(value: Any) -> bool:
+    """Return whether it is a mapping from names to texts, numbers or booleans."""
+    return isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values())
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether the text is one placeholder and nothing else."""
+    return _PLACEHOLDER.fullmatch(text) is not None
+
+
+def placeholders(*templates: Any) -> set[str]:
+    """Return the names of all placeholders in JSON values."""
+    return {name for text in _texts(templates) for name in _PLACEHOLDER.findall(text)}
+
+
+def bare_placeholders(*templates: Any) -> list[str]:
+    """Return the names of the placeholders that are the whole of a text, in their order."""
+    return [match[1] for text in _texts(templates) if (match := _PLACEHOLDER.fullmatch(text))]
+
+
+def render(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a JSON value with values in place of its placeholders; a bare placeholder becomes a value of any type.
+
+    Where a bare placeholder is an item of a list and its value is a list, the items of that replace it.
+
+    >>> render({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
+    {'sql': 'SELECT "{limit}"', 'top': 5}
+    >>> render(["first", "{others}"], {"others": ["second", "third"]})
+    ['first', 'second', 'third']
+    """
+    match template:
+        case str():
+            if is_placeholder(template) and template[1:-1] in values:
+                return values[template[1:-1]]
+            return render_text(template, values)
+        case dict():
+            return {name: render(item, values) for name, item in template.items()}
+        case list():
+            items: list[Any] = []
+            for item in template:
+                value = render(item, values)
+                items += value if isinstance(value, list) and isinstance(item, str) else [value]
+            return items
+        case _:
+            return template
+
+
+def render_text(text: str, values: Mapping[str, Any]) -> str:
+    """Return a text with values in place of its placeholders, in one pass; those of other names stay as they are."""
+    return _PLACEHOLDER.sub(lambda match: _as_text(values.get(match[1], match[0])), text)
+
+
+def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+    """Return a body and its content type: a bare placeholder is plain text, another text a form, anything else JSON.
+
+    None is not a body. Raises UnicodeEncodeError for values that are not Unicode text.
+    """
+    if body is None:
+        return None, ""
+    if not isinstance(body, str):
+        return json.dumps(render(body, values)).encode(), JSON_TYPE
+    if is_placeholder(body):
+        return render_text(body, values).encode(), TEXT_TYPE
+    quoted = {name: quote_plus(_as_text(value)) for name, value in values.items()}
+    return render_text(body, quoted).encode(), FORM_TYPE
+
+
+def with_parameters(url: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return the URL with the rendered parameters behind its own; raises UnicodeEncodeError like `render_body`."""
+    if not parameters:
+        return url
+    texts = {name: _as_text(render(item, values)) for name, item in parameters.items()}
+    return url + ("&" if urlsplit(url).query else "?") + urlencode(texts)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from _texts(list(value.values()))
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)
+
+
+def message(content_type: str, body: bytes, most: int = ERROR_BYTES) -> str:
+    """Return `: ` and the first `most` characters of a body, in one line without markup; empty for an empty body.
+
+    Servers repeat what they were sent, which may hold secrets.
+    """
+    text = truncate(body[: 2 * ERROR_BYTES].decode("utf-8", "replace"), most)
+    if "html" in content_type:
+        text = _TAGS.sub(" ", text)
+    text = " ".join(text.split())
+    return f": {text}" if text else ""
+
+
+_XML = re.compile(rb"\s*(?:\xef\xbb\xbf)?<(?:\?xml|sparql)\b")
+# By a part of the content type.
+_FORMATS = {"xml": "XML", "csv": "CSV", "tab-separated": "TSV", "turtle": "Turtle", "n-triples": "N-Triples"}
+
+
+def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, service: str = "the service") -> str:
+    """Return the problem of a body of the content type `kind`, for which a reader of `expected` raised `error`."""
+    description = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
+    if "html" in kind:
+        return f"a web page came back: is the URL that of {service}? ({description})"
+    name = next((name for part, name in _FORMATS.items() if part in kind), "XML" if _XML.match(body) else "")
+    if name:
+        remedy = "set what makes the server send JSON, such as `format=json` in the URL or `Accept` under `headers`"
+        return f"the answer is {name}, not {expected}, although JSON was asked for: {remedy} ({description})"
+    return f"the answer is not valid {expected}: {error} ({description})"
+
+
+def credentials_remedy(sent: str, challenge: str) -> str:
+    """Return what was sent, what `WWW-Authenticate` asks for, and the remedy, to be added to an answer 401, 403 or 407.
+
+    `sent` is NOTHING_SENT, "`auth: SCHEME` was sent", or another sentence.
+
+    >>> credentials_remedy("`auth: basic` was sent", "Basic realm=private")
+    ' (`auth: basic` was sent, the server asks for basic): the server does not accept it: correct it, or give it access'
+    """
+    scheme = one_line(challenge.split(" ")[0].lower(), MAX_SCHEME)
+    challenge_note = f", the server asks for {scheme}" if scheme else ""
+    remedy = "the server does not accept it: correct it, or give it access"
+    if sent == NOTHING_SENT:
+        remedy = f"write `auth: {{{scheme if scheme in AUTH_SCHEMES else 'bearer'}: …}}`"
+    elif scheme in AUTH_SCHEMES and sent.startswith("`auth: ") and f" {scheme}`" not in sent:
+        remedy = f"write `auth: {{{scheme}: …}}`"
+    return f" ({sent}{challenge_note}): {remedy}"
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), MAX_PAUSE)
+    then = _moment(text)
+    if then is None:
+        return 0.0
+    # By the server's clock, if it sends its time: ours may differ.
+    now = _moment(headers.get("Date", ""))
+    return min(max(then - (time.time() if now is None else now), 0.0), MAX_PAUSE)
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None

@@ -1,0 +1,116 @@
+"""Validators of the settings of a connection to an HTTP service, and of a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_queryeval.core.shapes import (
+    FLAG,
+    STRING,
+    SettingValidator,
+    Shape,
+    choice_shape,
+    either,
+    is_text,
+    pattern_shape,
+)
+from pytest_queryeval.sandbox.http_messages import is_parameters
+from pytest_queryeval.text.formatting import one_line
+from pytest_queryeval.text.redaction import mask_credentials
+
+MAX_SHOWN = 80  # characters of a value in a message
+METHODS = ("GET", "POST")
+SCHEMES = ("basic", "digest", "bearer")
+# A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
+_HOST = re.compile(r"[\w.-]+:\d+(?:/|$)|localhost/|[\w-]+(?:\.[\w-]+)+/[^.?#]*(?:[?#]|$)", re.ASCII)
+_LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
+
+
+def is_url(value: Any) -> bool:
+    """Return whether it is an absolute http or https URL."""
+    try:
+        parts = urlsplit(value if is_text(value) else "")
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of an invalid address in brackets, or an invalid port
+        return False
+
+
+def suggested_url(value: Any) -> str:
+    """Return the tail of an error message that puts the scheme before a host that has none; empty for other values.
+
+    A text with `@` may hold a password, and its host may begin anywhere.
+
+    >>> suggested_url("localhost:7878/query")
+    ": did you mean 'http://localhost:7878/query'?"
+    """
+    if not isinstance(value, str) or "@" in value or not _HOST.match(value):
+        return ""
+    scheme = "http" if _LOCAL.match(value) else "https"
+    return f": did you mean '{mask_credentials(f'{scheme}://{value}')}'?"
+
+
+def _suggested_or_found(value: Any) -> str:
+    """Return the tail of an error message with the URL that may be meant, else with what was found instead."""
+    if not isinstance(value, str) or "@" in value:
+        return ""
+    path = re.split("[?#]", value, maxsplit=1)[0]
+    return suggested_url(value) or f": found '{one_line(mask_credentials(path), MAX_SHOWN)}'"
+
+
+def is_auth(value: Any) -> bool:
+    """Return whether it names one scheme with its credentials."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    ((scheme, secret),) = value.items()
+    if scheme not in SCHEMES or not is_text(secret) or not secret.isprintable():
+        return False
+    # Of a digest only the user's name is sent as it is.
+    sent = {"basic": "", "digest": secret.partition(":")[0], "bearer": secret}[scheme]
+    return _is_sendable(sent) and (scheme == "bearer" or ":" in secret)
+
+
+def is_headers(value: Any) -> bool:
+    """Return whether it is a mapping from names to texts or numbers of one line."""
+    return isinstance(value, dict) and all(
+        is_text(name) and isinstance(text, str | int) and name.isascii() and _is_sendable(f"{name}{text}")
+        for name, text in value.items()
+    )
+
+
+def _is_sendable(text: str) -> bool:
+    """Return whether a header can hold it: one line of Latin-1 characters."""
+    return all(character <= "\xff" and character not in "\r\n" for character in text)
+
+
+_URL = pattern_shape("^[hH][tT][tT][pP][sS]?://.")
+_AUTH: Shape = {
+    "type": "object",
+    "properties": dict.fromkeys(SCHEMES, STRING),
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_HEADERS: Shape = {"type": "object", "additionalProperties": {"type": ["string", "integer", "boolean"]}}
+_PARAMETERS: Shape = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+BODY: Shape = {"type": ["string", "object", "array"]}
+
+CONNECTION: Mapping[str, SettingValidator] = {
+    "url": SettingValidator(is_url, "an http or https URL", suggestion=_suggested_or_found, shape=_URL),
+    "auth": SettingValidator(
+        is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1", shape=_AUTH
+    ),
+    "headers": SettingValidator(is_headers, "a mapping from names to one-line texts, in Latin-1", shape=_HEADERS),
+    "verify": SettingValidator(
+        lambda value: isinstance(value, bool) or is_text(value),
+        "true, false or the name of a CA file",
+        shape=either(FLAG, STRING),
+    ),
+}
+REQUEST: Mapping[str, SettingValidator] = {
+    **CONNECTION,
+    "method": SettingValidator(lambda value: value in METHODS, "GET or POST", shape=choice_shape(METHODS)),
+    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers", shape=_PARAMETERS),
+}

@@ -1,0 +1,380 @@
+"""SQLite in a child process: read-only by construction, for untrusted queries. Loaded by `host_child.py`."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple, TypeAlias
+
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import (
+    HEADER_BYTES,
+    Answer,
+    Fault,
+    Settings,
+    Verdict,
+    make_answer,
+    not_a_database,
+    read_header,
+    signature,
+    without_end,
+)
+
+VALUE_BYTES = 32 * 2**20
+CONNECTIONS = 64
+STEPS = 5_000  # of the virtual machine between two calls of `Guard.is_late`
+MAGIC = b"SQLite format 3\0"
+WAL_VERSIONS = b"\2\2"  # the bytes 18 and 19 of a file in write-ahead mode
+
+Rows: TypeAlias = dict[str, list[tuple[Any, ...]]]  # by table, in an order in which they can be inserted
+
+ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION))
+# Functions that access files, load code, or write; some exist only in builds with extensions.
+FORBIDDEN = frozenset(
+    ("load_extension", "fts3_tokenizer", "optimize", "readfile", "writefile", "edit", "eval", "icu_load_collation")
+)
+OTHER_ACTIONS = frozenset(
+    f"SQLITE_{name}"
+    for name in (
+        "ANALYZE",
+        "ATTACH",
+        "DELETE",
+        "DETACH",
+        "FUNCTION",
+        "INSERT",
+        "PRAGMA",
+        "REINDEX",
+        "SAVEPOINT",
+        "TRANSACTION",
+        "UPDATE",
+    )
+)
+ACTIONS = {
+    value: name.removeprefix("SQLITE_").replace("_", " ")
+    for name, value in vars(sqlite3).items()
+    if name.startswith(("SQLITE_ALTER_", "SQLITE_CREATE_", "SQLITE_DROP_")) or name in OTHER_ACTIONS
+}
+QUOTED_TWICE = re.compile(r"""near "((["'`]).*\2)":""", re.DOTALL)  # a word that the query itself quotes
+# By extended result code, else by primary code, else invalid. https://sqlite.org/rescode.html
+VERDICTS = {
+    sqlite3.SQLITE_AUTH: "unsafe",
+    sqlite3.SQLITE_READONLY: "unsafe",
+    sqlite3.SQLITE_INTERRUPT: "timeout",
+    sqlite3.SQLITE_TOOBIG: "too_large",
+    sqlite3.SQLITE_NOMEM: "too_large",
+    sqlite3.SQLITE_FULL: "too_large",
+    sqlite3.SQLITE_IOERR_NOMEM: "too_large",
+    **dict.fromkeys(
+        (
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_LOCKED,
+            sqlite3.SQLITE_NOTADB,
+            sqlite3.SQLITE_PERM,
+            sqlite3.SQLITE_PROTOCOL,
+            sqlite3.SQLITE_SCHEMA,
+            sqlite3.SQLITE_READONLY_RECOVERY,
+            sqlite3.SQLITE_READONLY_CANTLOCK,
+            sqlite3.SQLITE_READONLY_ROLLBACK,
+            sqlite3.SQLITE_READONLY_DBMOVED,
+            sqlite3.SQLITE_READONLY_CANTINIT,
+            sqlite3.SQLITE_READONLY_DIRECTORY,
+        ),
+        "fault",
+    ),
+}
+
+
+TABLES = """
+    SELECT name FROM sqlite_master
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid
+"""
+STATEMENTS = """
+    SELECT sql FROM sqlite_master
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' OR sql LIKE 'CREATE UNIQUE INDEX %'
+    ORDER BY type = 'index', name COLLATE NOCASE, name
+"""
+LIST_COLUMNS = """
+    SELECT :name, columns.name, columns.type, keys."table",
+        coalesce(keys."to", (SELECT name FROM pragma_table_info(keys."table") WHERE pk = keys.seq + 1))
+    FROM pragma_table_info(:name) AS columns
+    LEFT JOIN pragma_foreign_key_list(:name) AS keys ON keys."from" = columns.name COLLATE NOCASE
+    ORDER BY columns.cid, keys.id DESC
+"""
+
+
+class Guard:
+    """Callbacks of SQLite during a query: whether it may do an action, and whether its time is over."""
+
+    def __init__(self) -> None:
+        self.start(0.0)
+
+    def start(self, timeout: float) -> None:
+        """Begin the next query."""
+        self._deadline = monotonic() + timeout
+        self._selecting = False
+        self.refused = ""
+
+    def is_late(self) -> bool:
+        """Return whether the time of the query is over."""
+        return monotonic() > self._deadline
+
+    def authorize(self, action: int, first_argument: str | None, second_argument: str | None, *_: str | None) -> int:
+        """Allow actions that read; remember the first refused one."""
+        if action == sqlite3.SQLITE_SELECT:
+            self._selecting = True
+        if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second_argument).lower() in FORBIDDEN):
+            return sqlite3.SQLITE_OK
+        # FTS5 reads it within a SELECT; as a separate query it comes before any SELECT.
+        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first_argument == "data_version":
+            return sqlite3.SQLITE_OK
+        objects = " ".join(text for text in (first_argument, second_argument) if text)
+        self.refused = self.refused or f"{ACTIONS.get(action, 'action')} {objects}".rstrip()
+        return sqlite3.SQLITE_DENY
+
+
+class OpenFile(NamedTuple):
+    """A connection to a file, with the signatures of the file and of its write-ahead log, and the last time limit."""
+
+    state: tuple[tuple[int, ...], tuple[int, ...]]
+    timeout: float
+    connection: sqlite3.Connection
+
+
+class Driver(driver.TableDriver):
+    """Keeps the last 64 databases open, and one in memory.
+
+    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory, which may have
+    `rows`, lists of tuples by table.
+    """
+
+    def __init__(self) -> None:
+        self._guard = Guard()
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
+        self._memory: tuple[str, sqlite3.Connection] | None = None  # the script that made it, and the database
+        self._rows: Rows = {}  # that it has besides, in a transaction
+
+    def run(self, settings: Settings, query: str, timeout: float) -> Answer:
+        """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
+        self._guard.start(timeout)
+        if "script" in settings:
+            connection = self._in_memory(settings["script"], settings.get("rows") or {})
+        else:
+            connection = self._connection(settings["path"], timeout)
+        statement = without_end(query)
+        connection.text_factory = str
+        cursor = connection.execute(statement)
+        if cursor.description is None:
+            raise ValueError("the text holds no statement")
+
+        def fetch(count: int) -> list[Any] | None:
+            try:
+                return cursor.fetchmany(count)
+            except sqlite3.OperationalError as error:
+                if not str(error).startswith("Could not decode to UTF-8"):
+                    raise
+            # A Python factory from the start would double the time of all other queries.
+            connection.text_factory = lenient
+            cursor.execute(statement)
+            return None
+
+        return tuple(column[0] for column in cursor.description), fetch
+
+    def describe(self, settings: Settings) -> Answer:
+        """List the columns of all tables and views; raises like `run`."""
+        connection = connect_plainly(settings["path"])
+        rows = described(connection, connection.execute(TABLES).fetchall())
+        return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
+
+    def ddl(self, settings: Settings) -> Answer:
+        """List the statements of all tables and views, then of unique indexes, as they were written; raises like `run`.
+
+        Scripts are made of them. SQLite reads the first statement of each only, so that a file may hide others behind.
+        """
+        connection = connect_plainly(settings["path"])
+        connection.text_factory = lenient
+        rows = connection.execute(STATEMENTS).fetchall()
+        with closing(sqlite3.connect(":memory:")) as empty_database:
+            for (statement,) in rows:
+                try:
+                    empty_database.execute(f"EXPLAIN {statement}")
+                except sqlite3.ProgrammingError as error:
+                    raise Fault(f"the definition of a table is not one statement: {error}") from error
+                except sqlite3.Error:
+                    continue  # it does not run elsewhere
+        return make_answer(("sql",), rows)
+
+    def classify(self, error: Exception) -> Verdict:
+        """Return the verdict on an error of `run`."""
+        text = str(error)
+        if isinstance(error, Fault):
+            return "fault", text
+        if not isinstance(error, sqlite3.Error | sqlite3.Warning | ValueError):
+            return "fault", f"{type(error).__name__}: {text}"
+        refused_action, self._guard.refused = self._guard.refused, ""
+        if refused_action:
+            # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
+            self._close_all()
+            return "failure", "unsafe", f"only reading is allowed: {refused_action}"
+        if "one statement at a time" in text:
+            return "failure", "unsafe", "more than one statement"
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        verdict = VERDICTS.get(code) or VERDICTS.get(code & 0xFF, "invalid")
+        if verdict == "timeout":
+            text = ""
+        text = QUOTED_TWICE.sub(r"near \1:", text)
+        return ("fault", text) if verdict == "fault" else ("failure", verdict, text)
+
+    def _close_all(self) -> None:
+        for open_file in self._open.values():
+            open_file.connection.close()
+        if self._memory is not None:
+            self._memory[1].close()
+        self._open.clear()
+        self._memory = None
+
+    def _in_memory(self, script: str, rows: Rows) -> sqlite3.Connection:
+        """Return a connection that only reads the database made by a script and by rows, which replaces the last one.
+
+        The script may come from another database: it reaches no file, and is stopped when the time of the query ends.
+        """
+        if self._memory is None or self._memory[0] != script:
+            if self._memory is not None:
+                self._memory[1].close()
+                self._memory = None
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            try:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
+                connection.set_progress_handler(self._guard.is_late, STEPS)
+                connection.executescript(script)
+                protect(connection, self._guard)
+            except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+                connection.close()
+                raise Fault(str(error)) from error
+            self._memory, self._rows = (script, connection), {}
+        connection = self._memory[1]
+        if rows != self._rows or connection.in_transaction != bool(rows):  # an error may have ended the transaction
+            try:
+                replace_rows(connection, rows, self._guard)
+            except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+                self._memory = None
+                connection.close()
+                raise Fault(str(error)) from error
+            self._rows = rows
+        return connection
+
+    def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
+        try:
+            state = (signature(path), signature(f"{path}-wal"))
+            open_file = self._open.pop(path, None)
+            if open_file and open_file.state != state:
+                open_file.connection.close()
+                open_file = None
+            if open_file is None:
+                open_file = OpenFile(state, timeout, connect(path, timeout, self._guard))
+            elif open_file.timeout != timeout:
+                open_file.connection.set_authorizer(None)
+                open_file.connection.execute(f"PRAGMA busy_timeout = {int(lock_seconds(timeout) * 1000)}")
+                open_file.connection.set_authorizer(self._guard.authorize)
+            self._open[path] = open_file._replace(timeout=timeout)
+        except OSError as error:
+            raise Fault(error.strerror or str(error)) from error
+        except sqlite3.Error as error:
+            raise Fault(str(error)) from error
+        if len(self._open) > CONNECTIONS:
+            self._open.popitem(last=False)[1].connection.close()
+        return self._open[path].connection
+
+
+def connect_plainly(path: str) -> sqlite3.Connection:
+    """Open a connection without a guard, for trusted queries; raises `Fault` or sqlite3's errors."""
+    try:
+        return sqlite3.connect(address(path), uri=True, isolation_level=None)
+    except OSError as error:
+        raise Fault(error.strerror or str(error)) from error
+
+
+def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the columns of tables, without views that do not work: no query can use them."""
+    for (name,) in tables:
+        with suppress(sqlite3.OperationalError):
+            yield from connection.execute(LIST_COLUMNS, {"name": name})
+
+
+def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
+    """Open a connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
+    connection = sqlite3.connect(address(path), timeout=lock_seconds(timeout), uri=True, isolation_level=None)
+    try:
+        protect(connection, guard)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def lock_seconds(timeout: float) -> float:
+    """Return how long to wait for a lock: less than the query's time, since a locked database is not its fault."""
+    return timeout * 0.8
+
+
+def protect(connection: sqlite3.Connection, guard: Guard) -> None:
+    """Let a connection only read from now on, within the time that its guard knows."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA query_only = ON")
+    touch_virtual_tables(connection)
+    connection.set_progress_handler(guard.is_late, STEPS)
+    connection.set_authorizer(guard.authorize)
+
+
+def replace_rows(connection: sqlite3.Connection, rows: Rows, guard: Guard) -> None:
+    """Take back the rows of the open transaction, and insert others in a new one; raises sqlite3's errors."""
+    connection.set_authorizer(None)
+    connection.execute("PRAGMA query_only = OFF")
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    if rows:
+        connection.execute("BEGIN")
+    for table, table_rows in rows.items():
+        if table_rows:
+            name, values = table.replace('"', '""'), ", ".join("?" * len(table_rows[0]))
+            connection.executemany(f'INSERT INTO "{name}" VALUES ({values})', table_rows)  # noqa: S608 - quoted
+    connection.execute("PRAGMA query_only = ON")
+    connection.set_authorizer(guard.authorize)
+
+
+def address(path: str) -> str:
+    """Return the URI by which SQLite reads the file at `path` without creating files beside it; raises `Fault`."""
+    wal = signature(f"{path}-wal")
+    header = read_header(path, HEADER_BYTES)
+    if not header.startswith(MAGIC):
+        raise Fault(not_a_database("SQLite", header))
+    if header[18:20] != WAL_VERSIONS:
+        return f"{Path(path).as_uri()}?mode=ro"
+    if not wal or wal[1] == 0:
+        return f"{Path(path).as_uri()}?mode=ro&immutable=1"
+    if not signature(f"{path}-shm"):
+        raise Fault("it has a -wal file without a -shm file: run PRAGMA wal_checkpoint(TRUNCATE)")
+    return f"{Path(path).as_uri()}?mode=ro&readonly_shm=1"
+
+
+def touch_virtual_tables(connection: sqlite3.Connection) -> None:
+    """Connect the virtual tables before the authorizer is set, which would refuse the statements that this prepares."""
+    virtual_tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
+    for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in virtual_tables)]:
+        quoted_name = name.replace('"', '""')
+        with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
+            connection.execute(f'SELECT * FROM "{quoted_name}" LIMIT 0').close()  # noqa: S608 - quoted
+
+
+def lenient(text: bytes) -> str:
+    """Return a text, with escapes for bytes that are not UTF-8."""
+    return text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,258 @@
+"""Suites on a dbt project: verdicts, predictions that are hostile, the schema for systems, recordings, migrations."""
+
+import json
+import shutil
+
+import pytest
+from bakery import EXAMPLE, MADE, edit_later
+from suites import write
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.challenge.challenger import challenge_answer
+from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.features.strength.case_strength import measure_strength
+from pytest_queryeval.languages import difficulty_of, features_of
+
+pytestmark = pytest.mark.feature("duckdb", "challenge", "recording", "strength")
+
+PLAIN = {
+    "{{ ref('dim_shops') }}": "dim_shops",
+    '{{- ref("fct_sales") -}}': "fct_sales",
+    "{{ source('till', 'payments') }}": "raw_payments",
+    "{{ ref('daily_revenue') }}": "main_reporting.daily_revenue",
+    "{{ ref('shop_ranking', v=1) }}": "shop_ranking_v1",
+}
+QUERIES = [
+    (
+        "SELECT town, count(*) FROM {{ ref('dim_shops') }} GROUP BY town",
+        "SELECT town, count(*) FROM dim_shops GROUP BY 1",
+    ),
+    (
+        "SELECT town FROM {{ ref('dim_shops') }} ORDER BY opened_on",
+        "SELECT town FROM dim_shops ORDER BY opened_on DESC",
+    ),
+    ('SELECT sum(pieces) FROM {{- ref("fct_sales") -}}', "SELECT sum(pieces) FROM fct_sales WHERE paid > 0"),
+    ("SELECT count(*) FROM {{ source('till', 'payments') }}", "SELECT count(paid) FROM fct_sales"),
+    ("SELECT max(revenue) FROM {{ ref('daily_revenue') }}", "SELECT max(revenue) FROM daily_revenu"),
+    ("SELECT shop_id FROM {{ ref('shop_ranking', v=1) }}", "SELECT shop_id FROM shop_ranking_v1"),
+    ("SELECT kind FROM {{ ref('dim_shops') }}, {{- ref(\"fct_sales\") -}}", "SELECT kind FROM dim_shops, fct_sales"),
+]
+
+
+def plain(query):
+    for expression, name in PLAIN.items():
+        query = query.replace(expression, f" {name} " if "{{-" in expression else name)
+    return query
+
+
+@pytest.fixture
+def here(built_example, tmp_path, monkeypatch):
+    """A folder beside the project."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bakery").symlink_to(built_example / "bakery")
+    return tmp_path
+
+
+def suite(*queries, source="{dbt: bakery}", head=""):
+    stated = [{"id": f"c{n}", "question": f"{n}?", "gold": g, "predicted": p} for n, (g, p) in enumerate(queries)]
+    text = f"kind: sql\nsource: {source}\n{head}cases: {json.dumps(stated)}\n"
+    return load_cases(write(text))
+
+
+def scores(*queries, **settings):
+    cases = suite(*queries, **settings)
+    return [
+        (
+            case["outcome"],
+            case["scores"],
+            case["difficulty"],
+            case["cause"] and case["cause"]["edits"],
+        )
+        for case in evaluate(cases)["cases"]
+    ]
+
+
+def test_golds_with_ref_and_predictions_without_give_the_verdicts_of_plain_queries(here):
+    direct = scores(*((plain(gold), predicted) for gold, predicted in QUERIES), source="bakery/bakery.duckdb")
+
+    assert scores(*QUERIES) == direct
+    assert scores(*((plain(gold), predicted) for gold, predicted in QUERIES)) == direct
+    assert {outcome for outcome, *_ in direct} == {"passed", "failed"}
+
+
+def test_predictions_with_ref_give_the_same_verdicts_as_well(here):
+    swapped = [(predicted, gold) for gold, predicted in QUERIES if "daily_revenu" not in predicted]
+
+    assert [row[:2] for row in scores(*swapped)] == [
+        row[:2] for row in scores(*((gold, plain(predicted)) for gold, predicted in swapped))
+    ]
+
+
+def test_variables_in_predictions_are_never_expanded(here, monkeypatch):
+    monkeypatch.setenv("DBT_TOKEN", "tr0ub4dor-and-3")
+    monkeypatch.setenv("WAREHOUSE", "tr0ub4dor-and-4")
+    attacks = [
+        "SELECT '{{ env_var('DBT_TOKEN') }}'",
+        'SELECT "{{ env_var("WAREHOUSE") }}" FROM dim_shops',
+        "SELECT '{{ ref('dim_shops', v=env_var('WAREHOUSE')) }}'",
+        "SELECT '{% raw %}{{ env_var('WAREHOUSE') }}{% endraw %}'",
+        "SELECT ${WAREHOUSE}",
+    ]
+
+    report = evaluate(suite(*(("SELECT 1", attack) for attack in attacks)))
+
+    kinds = [case["predicted"]["error"]["kind"] for case in report["cases"]]
+    messages = [case["predicted"]["error"]["message"] for case in report["cases"]]
+    assert kinds == ["invalid"] * len(attacks)
+    assert messages[0] == (
+        "{{ env_var('DBT_TOKEN') }} is not expanded: only {{ ref('model') }} and {{ source('source', 'table') }} are"
+    )
+    assert "tr0ub4dor" not in json.dumps(report)
+
+
+def test_queries_may_only_read(here):
+    (case,) = evaluate(suite(("SELECT 1", "DROP TABLE {{ ref('dim_shops') }}")))["cases"]
+
+    assert case["predicted"]["error"]["kind"] == "unsafe"
+
+
+def test_an_unknown_model_is_an_unknown_table(here):
+    wrong = ("SELECT count(*) FROM {{ ref('dim_shops') }}", "SELECT count(*) FROM {{ ref('dim_shop') }}")
+    (case,) = evaluate(suite(wrong))["cases"]
+
+    assert case["predicted"]["error"] == {
+        "kind": "invalid",
+        "message": "unknown relation {{ ref('dim_shop') }}: no model 'dim_shop': did you mean 'dim_shops'?",
+    }
+    assert case["cause"]["edits"][0]["label"] == "unknown-table"
+
+
+def test_a_gold_with_an_unknown_model_is_told_at_its_line(here):
+    (case,) = evaluate(suite(("SELECT * FROM {{ ref('dim_shop') }}", "SELECT 1")))["cases"]
+
+    message = "unknown relation {{ ref('dim_shop') }}: no model 'dim_shop': did you mean 'dim_shops'?"
+    assert case["message"] == f"gold query failed (invalid): {message} (s.queryeval.yaml:3)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (
+            "ref('shop_ranking', v=3)",
+            "unknown relation {{ ref('shop_ranking', v=3) }}: 'shop_ranking' has the versions 1, 2",
+        ),
+        (
+            "ref('int_priced_sales')",
+            (
+                "{{ ref('int_priced_sales') }} is an ephemeral model, which the database does not have: query the "
+                "models that it selects from, or materialize it as a view"
+            ),
+        ),
+    ],
+)
+def test_a_gold_that_names_no_table_has_one_remedy(here, expression, message):
+    (case,) = evaluate(suite((f"SELECT * FROM {{{{ {expression} }}}}", "SELECT 1")))["cases"]
+
+    assert case["message"] == f"gold query failed (invalid): {message} (s.queryeval.yaml:3)"
+
+
+def test_a_column_that_a_gold_with_ref_does_not_find_is_told_by_the_database(here):
+    (case,) = evaluate(suite(("SELECT twn FROM {{ ref('dim_shops') }}", "SELECT 1")))["cases"]
+
+    assert "town" in case["message"]
+
+
+def test_a_manifest_that_is_older_than_a_model_is_the_error_of_its_source(bakery, monkeypatch):
+    monkeypatch.chdir(bakery.parent)
+    edit_later(bakery / "models/marts/fct_sales.sql", "select 1 as sale_id")
+
+    cases = evaluate(suite(*QUERIES[:2]))["cases"]
+
+    stale = (
+        "bakery/target/manifest.json is older than models/marts/fct_sales.sql: run `dbt build --target dev` in bakery"
+    )
+    assert {case["message"] for case in cases} == {f"{stale} (s.queryeval.yaml:2)"}
+
+
+def test_the_report_has_the_queries_that_ran(here):
+    (case,) = evaluate(suite(QUERIES[0]))["cases"]
+
+    assert case["gold"]["query"] == 'SELECT town, count(*) FROM "dim_shops" GROUP BY town'
+
+
+def test_systems_are_given_the_tables_with_their_descriptions(here):
+    (case,) = suite(QUERIES[0])
+
+    with Session() as session:
+        schema = session.schema_text(case)
+
+    assert "CREATE TABLE dim_shops(" in schema
+    assert "COMMENT ON TABLE \"fct_sales\" IS 'One row for each sale, with its product and its payment.';" in schema
+    assert "COMMENT ON COLUMN \"fct_sales\".kind IS 'bread, pastry or cake';" in schema
+
+
+def test_a_recording_has_the_answers_of_the_queries_that_ran(here):
+    cases = suite(*QUERIES)
+    answers = []
+    for replay in (False, True):
+        with Session(recording=Recording(here / "recorded", replay=replay, root=here)) as session:
+            executions = [session.execute_cached(case.golds[0], case) for case in cases]
+        answers.append([(execution.query, list(map(tuple, execution.table.rows))) for execution in executions])
+    recorded, replayed = answers
+
+    assert replayed == recorded
+    assert recorded[0][0] == 'SELECT town, count(*) FROM "dim_shops" GROUP BY town'
+
+
+def test_difficulty_and_features_are_those_of_the_query_without_ref(here):
+    joined = suite(QUERIES[-1])[0]
+    unknown = suite(("SELECT * FROM {{ ref('nothing') }} ORDER BY 1", "SELECT 1"))[0]
+
+    assert (difficulty_of(joined), features_of(joined)) == ("easy", ("join",))
+    assert difficulty_of(unknown) is None or features_of(unknown) == ()
+
+
+def test_golds_are_measured_and_right_answers_challenged_on_small_databases(here):
+    (case,) = suite(
+        ("SELECT town FROM {{ ref('dim_shops') }}", "SELECT DISTINCT town FROM dim_shops WHERE shop_id > 0")
+    )
+
+    with Session() as session:
+        strength = measure_strength(case, session)
+        gold = session.execute_cached(case.golds[0], case)
+        predicted = session.execute(case.predicted, case)
+        challenge = challenge_answer(case, gold, predicted, session)
+
+    assert strength.gold == 'SELECT town FROM "dim_shops"'
+    assert strength.killed
+    assert challenge.verdict == "refuted"
+
+
+def test_golds_of_a_project_are_translated_for_another_database(here):
+    (here / "other.sql").write_text("CREATE TABLE dim_shops (town TEXT); INSERT INTO dim_shops VALUES ('Lunz');")
+    text = """\
+kind: sql
+gold_source: {dbt: bakery}
+source: {sqlite: {script: other.sql}}
+cases:
+  - id: a
+    gold: SELECT DISTINCT town FROM {{ ref('dim_shops') }} WHERE town ILIKE 'lunz'
+    predicted: {translate: gold}
+"""
+
+    (case,) = evaluate(load_cases(write(text)))["cases"]
+
+    assert case["outcome"] == "passed"
+    assert case["predicted"]["query"].startswith('SELECT DISTINCT town FROM "dim_shops" WHERE LOWER(town) LIKE')
+
+
+def test_two_projects_on_one_database_are_two_sources(here, built_example):
+    shutil.copytree(EXAMPLE / "bakery", here / "copy", ignore=MADE)
+    profiles = (here / "copy/profiles.yml").read_text()
+    (here / "copy/profiles.yml").write_text(profiles.replace("bakery.duckdb", f"{built_example}/bakery/bakery.duckdb"))
+
+    first, second = (suite(QUERIES[0], source=f"{{dbt: {name}}}")[0].settings.source for name in ("bakery", "copy"))
+
+    assert first.settings == second.settings
+    assert first.key != second.key

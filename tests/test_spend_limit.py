@@ -1,0 +1,89 @@
+"""What a spend limit counts, and what it says about a run."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from report_maker import report_of
+from samples import entry, query
+
+from pytest_queryeval.core.model import Prediction
+from pytest_queryeval.evaluation.spend_limit import MAX_UNSTATED, SpendLimit, SpendLimitReached
+from pytest_queryeval.reports.summary import verdict_line
+
+
+def prediction(seconds=0.0, **metadata):
+    return Prediction(content=query("SELECT 1"), predictor="app", seconds=seconds, metadata=metadata)
+
+
+def spent(limit, *predictions):
+    for made in predictions:
+        limit.add(made)
+    return limit.report()["sum"], limit.report()["unstated"], limit.is_reached
+
+
+def test_the_sum_of_a_number_in_metadata_is_reached_also_where_rounding_leaves_it_smaller():
+    limit = SpendLimit("cost", 0.3)
+    limit.check()
+
+    assert spent(limit, prediction(cost=0.1), prediction(cost=0.1))[1:] == (0, False)
+    assert spent(limit, prediction(cost=0.1))[1:] == (0, True)
+    with pytest.raises(SpendLimitReached, match="the spend limit was reached before its turn"):
+        limit.check()
+
+
+def test_seconds_are_those_of_the_call_whatever_metadata_says():
+    assert spent(SpendLimit("prediction_seconds", 2), prediction(1.5, prediction_seconds=9)) == (1.5, 0, False)
+
+
+def test_what_is_no_amount_is_unstated():
+    values = (None, True, "5", [5], -1, float("nan"), float("inf"), 10**400, 1e15)
+
+    assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (0, len(values), False)
+    assert spent(SpendLimit("cost", 5), prediction(cost=1), *[prediction()] * 50) == (1, 50, False)
+
+
+def test_a_limit_on_a_number_that_the_first_answers_lack_is_reached():
+    limit = SpendLimit("cots", 5)
+
+    assert spent(limit, *[prediction(cost=1)] * (MAX_UNSTATED - 1)) == (0, MAX_UNSTATED - 1, False)
+    assert spent(limit, prediction(cost=1)) == (0, MAX_UNSTATED, True)
+
+
+def test_a_limit_of_0_is_reached_before_the_first_call():
+    assert SpendLimit("cost", 0).is_reached
+
+
+def test_calls_in_many_threads_are_all_counted():
+    limit = SpendLimit("cost", 1e9)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(limit.add, [prediction(cost=1)] * 5_000))
+
+    assert (limit.report()["sum"], limit.report()["calls"]) == (5_000, 5_000)
+
+
+def run_report(*outcomes, **about):
+    cases = [entry(id=f"c{n}", nodeid=f"s::c{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
+    spend = {"name": "cost", "limit": 5.0, "sum": 5.0, "calls": 2, "unstated": 0, "reached": True}
+    return report_of(cases, spend=spend | about) | {"gates": []}
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (run_report("passed", "not_run", "skipped"), "NO VERDICT: the spend limit was reached after 1 of 2 cases"),
+        (run_report("not_run"), "NO VERDICT: the spend limit was reached after 0 of 1 case"),
+        (run_report("passed", "skipped"), "PASSED: 2 cases: 1 passed, 1 skipped (no case failed, no gate is set)"),
+        (
+            run_report("failed", "not_run"),
+            "FAILED: 1 case failed; the spend limit was reached after 1 of 2 cases",
+        ),
+        (
+            run_report("passed", "not_run", sum=0.0, unstated=2),
+            "NO VERDICT: no answer stated the number that the spend limit counts, so calls ended after 1 of 2 cases",
+        ),
+    ],
+)
+def test_the_verdict_names_the_limit_where_it_left_out_cases(report, line):
+    assert verdict_line(report)[0] == f"queryeval: {line}"
