@@ -24,7 +24,7 @@ PAGES = {
 }
 OWN_KIND = "docs/extending.md"  # its conftest.py registers the kind that its suite is of
 BLOCK = re.compile(r"^(?P<fence>```+)(?P<language>\w+)\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
-WORKFLOW = re.compile(r"# \.github/|(jobs|matrix|steps|evaluate):")  # of GitHub Actions or GitLab
+WORKFLOW = re.compile(r"# \.(github/|pre-commit)|(jobs|matrix|steps|evaluate):")  # not a suite
 COMMAND = re.compile(r"^(?:\$ )?queryeval (?!\w+: )(.*?)(?:  #| >|$)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--queryeval-[a-z-]*[a-z]")
 CASE = "cases: [{id: a, gold: SELECT 1}]\n"
