@@ -43,8 +43,8 @@ class Placed(NamedTuple):
     """Its name, or what is defined."""
     word: str
     """What is wrong if the other state lacks it: a value of WORDS."""
-    shown: Mapping[str, Cell]
-    """Its cells, by the names of columns in lower case."""
+    cells: Mapping[str, Cell]
+    """What it holds, by the names of columns in lower case."""
     compared: Mapping[str, Cell]
     """The cells that count; those of generated keys are blank nodes."""
     key: tuple[Cell, ...]
@@ -79,15 +79,15 @@ class Comparison:
         return Difference(
             columns=columns,
             predicted_columns=columns,
-            missing=tuple(self._shown(row, row.word) for row in missing[:limit]),
-            extra=tuple(self._shown(row, row.word) for row in extra[:limit]),
-            changed=tuple((self._shown(a, CHANGED), self._shown(b, CHANGED)) for a, b in changed[:limit]),
+            missing=tuple(self._displayed(row, row.word) for row in missing[:limit]),
+            extra=tuple(self._displayed(row, row.word) for row in extra[:limit]),
+            changed=tuple((self._displayed(a, CHANGED), self._displayed(b, CHANGED)) for a, b in changed[:limit]),
             counts=counts,
             summary="; ".join(summaries),
         )
 
-    def _shown(self, row: Placed, word: str) -> Row:
-        return (row.table, word, *(row.shown.get(name) for name in self._names))
+    def _displayed(self, row: Placed, word: str) -> Row:
+        return (row.table, word, *(row.cells.get(name) for name in self._names))
 
     @property
     def _state_policy(self) -> Policy:
@@ -127,12 +127,13 @@ class Comparison:
     def _sides(self) -> tuple[list[Placed], list[Placed]]:
         """The rows that the state of gold has more than that of predicted, and the reverse, as far as they changed."""
         sides: dict[str, list[Placed]] = {"gold": [], "predicted": []}
-        for changer, other in (("gold", "predicted"), ("predicted", "gold")):
-            state = self._gold if changer == "gold" else self._predicted
+        states = {"gold": self._gold, "predicted": self._predicted}
+        for changer, opposite in (("gold", "predicted"), ("predicted", "gold")):
+            state = states[changer]
             new_keys = self._new_keys(state)
             for table in state.tables:
                 for is_added, row in self._placed(table, new_keys):
-                    side = changer if is_added else other
+                    side = changer if is_added else opposite
                     sides[side].append(row._replace(word=WORDS[side, changer]))
         return sides["gold"], sides["predicted"]
 
@@ -147,16 +148,16 @@ class Comparison:
         for reference in table.references:
             if values := new_keys.get((reference.table.lower(), reference.to.lower())):
                 renamed.setdefault(reference.column.lower(), values)
-        for is_added, columns, cells in table.rows():
-            shown = dict(zip(map(str.lower, columns), cells, strict=True))
-            compared = {column: cell for column, cell in shown.items() if column not in ignored}
+        for is_added, columns, row in table.rows():
+            cells = dict(zip(map(str.lower, columns), row, strict=True))
+            compared = {column: cell for column, cell in cells.items() if column not in ignored}
             if is_added:
                 compared |= {
-                    column: values[shown[column]]
+                    column: values[cells[column]]
                     for column, values in renamed.items()
-                    if column in compared and shown[column] in values
+                    if column in compared and cells[column] in values
                 }
-            yield is_added, Placed(table.table, "", shown, compared, tuple([shown.get(column) for column in keys]))
+            yield is_added, Placed(table.table, "", cells, compared, tuple([cells.get(column) for column in keys]))
 
     def _new_keys(self, state: Changes) -> NewKeys:
         """Return the keys that the database made for new rows, by column, each with the node in its place."""
@@ -220,15 +221,15 @@ def _by_key(
     for row in extra:
         if row.key:
             by_key[row.table.lower(), row.key].append(row)
-    left, changed, used = [], [], set[int]()
+    unpaired, changed, used = [], [], set[int]()
     for row in missing:
         candidates = by_key.get((row.table.lower(), row.key))
         if candidates:
             changed.append((row, candidates.pop()))
             used.add(id(changed[-1][1]))
         else:
-            left.append(row)
-    return left, [row for row in extra if id(row) not in used], changed
+            unpaired.append(row)
+    return unpaired, [row for row in extra if id(row) not in used], changed
 
 
 def _summaries(
@@ -237,7 +238,7 @@ def _summaries(
     """Yield what is wrong with each table."""
     words: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in (*missing, *extra):
-        words[row.table][row.word if row.shown else f"definition {row.word}"] += 1
+        words[row.table][row.word if row.cells else f"definition {row.word}"] += 1
     for row, _ in changed:
         words[row.table][CHANGED] += 1
     for table, counts in words.items():

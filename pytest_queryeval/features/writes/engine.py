@@ -70,7 +70,8 @@ class Transactions:
             if self._prepared is None or self._host.pid != self._prepared:
                 self._host.describe(self._settings, timeout=COPY_SECONDS)
                 self._prepared = self._host.pid
-            execution = self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
+            settings = {**self._settings, "max_rows": max_rows}
+            execution = self._host.execute(settings, query, timeout=timeout, max_rows=max_rows)
         if execution.table is None:
             return execution
         return replace(execution, answer=state_change(execution.table, query, self._dialect))

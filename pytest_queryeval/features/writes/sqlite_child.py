@@ -13,9 +13,11 @@ import re
 import shutil
 import sqlite3
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.sandbox import sqlite_child
@@ -47,7 +49,7 @@ BEFORE, AFTER = "before", "main"
 DEFINING = frozenset(("alter", "create", "drop"))
 STATEMENTS = frozenset(("delete", "insert", "replace", "select", "update", "values", "with"))
 DEFINITION = re.compile(r"(?:create\s+(?:unique\s+)?|drop\s+|alter\s+)(?:table|view|index)\b", re.IGNORECASE)
-COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 CHANGES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 DEFINITIONS = frozenset(
     (
@@ -57,9 +59,18 @@ DEFINITIONS = frozenset(
     )
 )
 REFUSED = "only statements that change or read tables are allowed"
-# Tables in which FTS and R*Tree keep the content of virtual tables.
-SHADOWS = ("config", "content", "data", "docsize", "idx", "node", "parent", "rowid", "segdir", "segments", "stat")
-MAY_NOT_CHANGE = "may not be modified"
+VIRTUAL = re.compile(r"create\s+virtual\s.*?\busing\s+(\w+)", re.IGNORECASE | re.DOTALL)
+# What the names of the tables end with in which modules keep the content of a virtual table.
+SHADOWS = {
+    "fts3": ("content", "docsize", "segdir", "segments", "stat"),
+    "fts4": ("content", "docsize", "segdir", "segments", "stat"),
+    "fts5": ("config", "content", "data", "docsize", "idx"),
+    "geopoly": ("node", "parent", "rowid"),
+    "rtree": ("node", "parent", "rowid"),
+    "rtree_i32": ("node", "parent", "rowid"),
+}
+# What SQLite says of its own tables, and of functions that the guard does not see within definitions.
+UNSAFE = re.compile(r"may not be (?:altered|dropped|indexed|modified)|reserved for internal use|unsafe use of")
 OBJECTS = """
     SELECT lower(name), type, name, tbl_name, coalesce(sql, '') FROM {}.sqlite_master
     WHERE type IN ('table', 'view', 'index') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
@@ -74,6 +85,9 @@ Row: TypeAlias = tuple[Any, ...]
 class WriteGuard(Guard):
     """Also lets statements change the tables of `main`, and collects the names of the tables that they may change."""
 
+    shadows: Mapping[str, str] = MappingProxyType({})
+    """The virtual table of each table that holds the content of one, by their names in lower case."""
+
     def start(self, timeout: float) -> None:
         """Begin the next query."""
         super().start(timeout)
@@ -83,7 +97,14 @@ class WriteGuard(Guard):
     def begin_statement(self, word: str) -> None:
         """Begin the next statement, whose first word is `word`; without one only reading is allowed."""
         self._word = word
+        self._statement_changes: set[str] = set()
         self.missing = ""
+
+    def check_statement(self) -> None:
+        """Raise `Refused` if the statement may change the content of a virtual table other than by that table."""
+        for name in self._statement_changes & self.shadows.keys():
+            if self.shadows[name] not in self._statement_changes:
+                raise Refused(f"{REFUSED}: '{name}' holds the content of '{self.shadows[name]}'")
 
     def authorize(
         self,
@@ -102,14 +123,25 @@ class WriteGuard(Guard):
             name == "sqlite_temp_master" and self._word == "alter"
         )  # triggers and views there, if there were any
         if self._word and (schema in (AFTER, None) or is_renaming):
-            if action in DEFINITIONS and self._word in DEFINING:
+            if (
+                action in DEFINITIONS
+                and self._word in DEFINING
+                and not self._belongs_to_sqlite(action, name, second_argument)
+            ):
                 return sqlite3.SQLITE_OK
             if action == sqlite3.SQLITE_PRAGMA and name == "data_version":  # FTS5 reads it
                 return sqlite3.SQLITE_OK
             if action in CHANGES and (not name.startswith("sqlite_") or self._word in DEFINING):
                 self.may_change.add(name)
+                self._statement_changes.add(name)
                 return sqlite3.SQLITE_OK
         return super().authorize(action, first_argument, second_argument, *place)
+
+    def _belongs_to_sqlite(self, action: int, name: str, second_argument: str | None) -> bool:
+        """Return whether an action would define a table of SQLite, or rename one that is virtual or part of one."""
+        if action != sqlite3.SQLITE_ALTER_TABLE:
+            return name.startswith("sqlite_")
+        return str(second_argument).lower() in {*self.shadows, *self.shadows.values()}
 
 
 class Copy(NamedTuple):
@@ -118,6 +150,8 @@ class Copy(NamedTuple):
     state: tuple[tuple[int, ...], tuple[int, ...]]
     size: int
     connection: sqlite3.Connection
+    shadows: Mapping[str, str]
+    """As in `WriteGuard`."""
 
 
 class Relation(NamedTuple):
@@ -130,7 +164,10 @@ class Relation(NamedTuple):
 
 
 class Driver(sqlite_child.Driver):
-    """Keeps the copies of the last databases, COPIES_BYTES together. `settings` are `{"path": absolute path}`."""
+    """Keeps the copies of the last databases, COPIES_BYTES together.
+
+    `settings` are `{"path": absolute path, "max_rows": number}`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,8 +178,7 @@ class Driver(sqlite_child.Driver):
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
-        connection = self._copy(settings["path"])
-        guard = self._write_guard
+        connection, guard = self._copy(settings["path"]), self._write_guard
         guard.start(timeout)
         undo(connection)
         touch_virtual_tables(connection)  # an earlier statement may have disconnected them
@@ -152,15 +188,17 @@ class Driver(sqlite_child.Driver):
         for statement in statements_of(query):
             guard.begin_statement(allowed_word(statement))
             cursor = connection.execute(statement)
+            guard.check_statement()
             if cursor.description is not None:
                 names = tuple(column[0] for column in cursor.description)
-                returned = [("columns", None, names), *(("returned", None, row) for row in cursor)]
+                rows = islice(cursor, settings["max_rows"] + 1)  # the host refuses more
+                returned = [("columns", None, names), *(("returned", None, row) for row in rows)]
         guard.begin_statement("")
         connection.set_authorizer(None)
         check_deferred(connection)
-        rows = [*returned, *self._changes(connection, guard.may_change)]
+        changes = [*returned, *self._changes(connection, guard.may_change)]
         undo(connection)
-        return make_answer(PARTS, rows)
+        return make_answer(PARTS, changes)
 
     def describe(self, settings: Settings) -> Answer:
         """Make the copy if there is none, and list its columns; raises like `run`."""
@@ -175,7 +213,7 @@ class Driver(sqlite_child.Driver):
             with suppress(sqlite3.Error):
                 undo(copy.connection)
         guard, text = self._write_guard, str(error)
-        if isinstance(error, Refused) or MAY_NOT_CHANGE in text:
+        if isinstance(error, Refused) or UNSAFE.search(text):
             return "failure", "unsafe", text
         if guard.missing and isinstance(error, sqlite3.Error):
             return "failure", "invalid", f"no such table: {guard.missing}"
@@ -196,15 +234,17 @@ class Driver(sqlite_child.Driver):
                 size = sum(sizes[1] for sizes in state if sizes)
                 if size > COPIES_BYTES:
                     raise Fault(f"{size:,} bytes are too large to copy: at most {COPIES_BYTES:,}")
-                while self._copies and size + sum(other.size for other in self._copies.values()) > COPIES_BYTES:
+                while self._copies and size + sum(open_copy.size for open_copy in self._copies.values()) > COPIES_BYTES:
                     self._copies.popitem(last=False)[1].connection.close()
                 self._number += 1
-                copy = Copy(state, size, self._connect(path, f"copy{self._number}.db"))
+                connection = self._connect(path, f"copy{self._number}.db")
+                copy = Copy(state, size, connection, shadow_tables(relations(connection, BEFORE)))
         except OSError as error:
             raise Fault(error.strerror or str(error)) from error
         except sqlite3.Error as error:
             raise Fault(str(error)) from error
         self._copies[path] = copy
+        self._write_guard.shadows = copy.shadows
         return copy.connection
 
     def _connect(self, path: str, name: str) -> sqlite3.Connection:
@@ -244,8 +284,7 @@ class Driver(sqlite_child.Driver):
         """Yield the tables that differ from `before`, with their rows that were added and removed."""
         before, after = (relations(connection, schema) for schema in (BEFORE, AFTER))
         redefined = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-        shadows = {f"{name}_{suffix}" for name in before for suffix in SHADOWS if is_virtual(before[name])}
-        for name in sorted((names | redefined) - shadows):
+        for name in sorted((names | redefined) - self._write_guard.shadows.keys()):
             old, new = before.get(name), after.get(name)
             if relation := new or old:  # else it was made and dropped
                 changes = index_changes if relation.kind == "index" else self._relation_changes
@@ -312,12 +351,12 @@ def statements_of(query: str) -> Iterator[str]:
     start, count = 0, 0
     for end in (*(match.end() for match in re.finditer(";", query)), len(query)):
         statement = query[start:end]
-        if (end == len(query) or sqlite3.complete_statement(statement)) and COMMENT.sub("", statement).strip(
-            " \t\r\n;"
-        ):
+        if end < len(query) and not sqlite3.complete_statement(statement):
+            continue
+        if COMMENT.sub("", statement).strip(" \t\r\n;"):
             yield statement
             count += 1
-            start = end
+        start = end
     if not count:
         raise ValueError("the text holds no statement")
 
@@ -345,12 +384,17 @@ def check_deferred(connection: sqlite3.Connection) -> None:
 
 def relations(connection: sqlite3.Connection, schema: str) -> dict[str, Relation]:
     """Return tables, views and indexes by their names in lower case."""
-    return {name: Relation(*rest) for name, *rest in connection.execute(OBJECTS.format(schema))}
+    return {name: Relation(*fields) for name, *fields in connection.execute(OBJECTS.format(schema))}
 
 
-def is_virtual(relation: Relation) -> bool:
-    """Return whether a table is a virtual one."""
-    return relation.statement[:14].lower() == "create virtual"
+def shadow_tables(tables: Mapping[str, Relation]) -> dict[str, str]:
+    """Return the names of tables that hold the content of virtual tables, with the names of these."""
+    return {
+        f"{name}_{suffix}": name
+        for name, relation in tables.items()
+        if (module := VIRTUAL.match(relation.statement))
+        for suffix in SHADOWS.get(module[1].lower(), ())
+    }
 
 
 def index_changes(connection: sqlite3.Connection, old: Relation | None, new: Relation | None) -> Iterator[Row]:
