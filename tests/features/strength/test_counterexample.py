@@ -82,6 +82,7 @@ def test_a_query_or_a_check_that_does_not_end_ends_the_search(counterexample_to)
         ("SELECT name FROM singer WHERE age > 30", "SELECT name FROM singer WHERE age >= 30", 1),
         ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer", 2),
         ("SELECT count(*) FROM singer", "SELECT count(age) FROM singer", 1),
+        ("SELECT 1 UNION SELECT 1", "SELECT 1 UNION ALL SELECT 1", 0),
         (
             "SELECT name FROM singer WHERE id NOT IN (SELECT singer FROM concert)",
             "SELECT s.name FROM singer s LEFT JOIN concert c ON c.singer = s.id AND c.year > 2018 WHERE c.id IS NULL",

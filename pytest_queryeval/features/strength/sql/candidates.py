@@ -186,7 +186,7 @@ class CandidateDatabases:
 
     def reordered(self, state: Rows, random: Random) -> list[Rows]:
         """Return the rows in other orders: each row as the first one, and some random orders."""
-        turns = range(1, min(MAX_ROWS, max(map(len, state.values()))))
+        turns = range(1, min(MAX_ROWS, max(map(len, state.values()), default=0)))
         orders = [{name: table_rows[at:] + table_rows[:at] for name, table_rows in state.items()} for at in turns]
         orders += (
             {name: random.sample(table_rows, len(table_rows)) for name, table_rows in state.items()}
@@ -215,7 +215,7 @@ class CandidateDatabases:
     def reduced(self, state: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are still enough: remove ever smaller slices of the tables, in the end single rows."""
         rows = state
-        size = max(map(len, rows.values()))
+        size = max(map(len, rows.values()), default=1)
         while True:
             previous_rows = rows
             for name in reversed(rows):
