@@ -321,8 +321,12 @@ CREATE TABLE strict (first "ANY", second "ANY") STRICT;
 CREATE TABLE lax (id INTEGER PRIMARY KEY, first TEXT DEFAULT '' COLLATE NOCASE, second TEXT);
 CREATE TABLE École (id INTEGER PRIMARY KEY);
 CREATE TABLE école (id INTEGER PRIMARY KEY);
+CREATE TABLE named (id INTEGER PRIMARY KEY, "true" INTEGER);
+CREATE TABLE marks (a INTEGER, b INTEGER, c INTEGER, "a, marks#0@0.b" INTEGER, "b, marks#0@0.c" INTEGER);
 """
 ONE_OF_TWO = "CASE WHEN s.id < c.id THEN 1 ELSE 1.0 END"
+ONE_OR_ONE = f"SELECT {ONE_OF_TWO} FROM singer s, concert c"
+TEXTS = "(SELECT DISTINCT CAST(size AS TEXT) AS y FROM stadium) e"
 NESTED = "(SELECT DISTINCT age AS {}, mentor AS {} FROM singer) d"
 WRONGLY_PROVED_BEFORE = [
     ("SELECT name FROM singer", "SELECT name FROM singer WHERE age = age"),
@@ -436,7 +440,38 @@ WRONGLY_PROVED_BEFORE = [
             f"SELECT (SELECT {ONE_OF_TWO} FROM {{}} WHERE s.id <> c.id ORDER BY {ONE_OF_TWO} LIMIT 1) || ''",
         )
     ),
+    # Beside a text, 1 and 1.0 are other texts.
+    *(
+        tuple(query.format(sources) for sources in ("singer s, concert c", "concert c, singer s"))
+        for query in (
+            f"SELECT place FROM stadium WHERE place = (SELECT max({ONE_OF_TWO}) FROM {{}})",
+            f"SELECT place FROM stadium WHERE place IN (SELECT DISTINCT {ONE_OF_TWO} FROM {{}})",
+            f"SELECT 1 FROM {{}} GROUP BY s.name HAVING s.name < max({ONE_OF_TWO})",
+            f"SELECT 1 FROM (SELECT DISTINCT {ONE_OF_TWO} AS x FROM {{}}) d, stadium WHERE d.x = place",
+            f"SELECT 1 FROM (SELECT max({ONE_OF_TWO}) AS x FROM {{}}) d, {TEXTS} WHERE d.x = e.y",
+            f"SELECT id FROM stadium WHERE (SELECT max({ONE_OF_TWO}) FROM {{}}) IN (SELECT place FROM stadium)",
+        )
+    ),
+    (
+        f"SELECT place FROM stadium WHERE place IN ({ONE_OR_ONE} WHERE s.age = 1 UNION {ONE_OR_ONE} WHERE s.age = 2)",
+        f"SELECT place FROM stadium WHERE place IN ({ONE_OR_ONE} WHERE s.age = 1 OR s.age = 2 GROUP BY {ONE_OF_TWO})",
+    ),
     ("SELECT first FROM lax WHERE first = second", "SELECT second FROM lax WHERE first = second"),
+    # Beside aggregates of no rows, columns of a nested query are NULL.
+    *(
+        (
+            f"SELECT d.x, count(*) FROM (SELECT DISTINCT id, {item} AS x FROM singer WHERE name = 'a') d",
+            f"SELECT {item}, count(*) FROM singer WHERE name = 'a'",
+        )
+        for item in ("coalesce(name, 'b')", "(SELECT max(age) FROM singer)", "lower('B')")
+    ),
+    # Columns with the name of a value, and with one that looks like the text of two columns.
+    ("SELECT d.id FROM (SELECT id FROM named) d WHERE true", "SELECT id FROM named WHERE true"),
+    ('SELECT d.id FROM (SELECT id, age AS "true" FROM singer) d WHERE true', "SELECT id FROM singer WHERE true"),
+    (
+        'SELECT a FROM marks WHERE "a, marks#0@0.b" < c',
+        'SELECT a FROM marks WHERE a < "b, marks#0@0.c"',
+    ),
     # Names that differ in the case of a letter beyond ASCII.
     ("SELECT id FROM École", "SELECT id FROM école"),
     (
@@ -527,6 +562,23 @@ WRONGLY_PROVED_IN_DUCKDB = [
         "SELECT id FROM nested WHERE sizes + ages = sizes AND ages IS NOT NULL",
     ),
     ("SELECT nested.item.size FROM nested, stadium item", "SELECT item.size FROM nested, stadium item"),
+    (
+        "SELECT CAST(a.name AS INTEGER[]) + CAST(b.name AS INTEGER[]) FROM singer a, singer b WHERE a.id < b.id",
+        "SELECT CAST(b.name AS INTEGER[]) + CAST(a.name AS INTEGER[]) FROM singer a, singer b WHERE a.id < b.id",
+    ),
+    (
+        "SELECT id FROM stadium item WHERE EXISTS (SELECT 1 FROM nested WHERE item.size = 3)",
+        "SELECT id FROM stadium t WHERE EXISTS (SELECT 1 FROM nested WHERE t.size = 3)",
+    ),
+    # A value of DuckDB, rather than the column of a query around.
+    *(
+        (
+            f"SELECT id FROM named WHERE EXISTS (SELECT 1 FROM concert WHERE {name} = 'a')",
+            f"SELECT id FROM named WHERE EXISTS (SELECT 1 FROM concert WHERE named.{name} = 'a')",
+        )
+        for name in ("user", "current_schema", "current_role")
+    ),
+    ("SELECT DISTINCT id FROM indexed", "SELECT id FROM indexed"),
     # Constants have another type than columns with their values, and than arithmetic that makes them.
     (
         "SELECT coalesce(d.x, s.day) FROM spans s, (SELECT '2020-01-01' AS x FROM singer) d",
@@ -550,6 +602,10 @@ CREATE TABLE spans (first INTERVAL, second INTERVAL, day DATE, moment TIMESTAMP)
 CREATE TABLE numbers (id INTEGER PRIMARY KEY, big BIGINT, real DOUBLE);
 CREATE TABLE elsewhere (id INTEGER);
 CREATE TABLE other.elsewhere (id INTEGER PRIMARY KEY);
+CREATE TABLE named (id INTEGER PRIMARY KEY, "user" TEXT, "current_schema" TEXT, "current_role" TEXT);
+CREATE TABLE indexed (id INTEGER NOT NULL);
+CREATE TABLE other.indexed (id INTEGER NOT NULL);
+CREATE UNIQUE INDEX i ON other.indexed (id);
 CREATE TABLE nested (id INTEGER PRIMARY KEY, sizes INTEGER[], ages INTEGER[], item STRUCT(size INTEGER), tiny TINYINT);
 """
 POLICY = Policy(row_order="ignore")

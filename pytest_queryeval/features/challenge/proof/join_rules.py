@@ -9,11 +9,13 @@ from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family, rejected
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
-    CONSTANTS,
     Block,
+    Name,
     Query,
     SetOperation,
     Term,
+    bare_columns,
+    columns_of,
     columns_of_query,
     name_of,
     nodes,
@@ -27,14 +29,15 @@ from pytest_queryeval.features.challenge.proof.query import (
 def derived_tables(block: Block, tables: Tables) -> Block | None:
     """Put a query of FROM in the place of its name.
 
-    Condition: it is joined by an inner join, and only joins and filters rows; what is used of it is no constant, which
-    may have another type than a column [1].
+    Condition: it is joined by an inner join, and only joins and filters rows; what is used of it has columns, since a
+    constant may have another type; and where rows are aggregated without GROUP BY, it is used in aggregates only, since
+    beside those of no rows SQLite has NULL for its columns, but computes their expressions [1].
     """
     for alias, source in block.tables.items():
         if isinstance(source, str) or alias not in block.inner_tables or not only_joins(source):
             continue
         assert isinstance(source, Block)
-        items = {name: term for name, term in zip(source.names, source.select, strict=True) if term[0] not in CONSTANTS}
+        items = {name: term for name, term in zip(source.names, source.select, strict=True) if [*columns_of(term)]}
         is_distinct = source.is_distinct and not Facts(source, tables).has_unique_rows()
         if is_distinct or (block.outer_joins and source.outer_joins):
             continue
@@ -43,6 +46,8 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
             return items[term[2]] if term[0] == "column" and term[1] == alias else term
 
         if any(name not in items for owner, name in columns_of_query(block) if owner == alias):
+            continue
+        if block.has_aggregates and block.group is None and any(owner == alias for owner, _ in _bare_columns(block)):
             continue
         outer = substituted(
             replace(block, tables={name: of for name, of in block.tables.items() if name != alias}), inlined
@@ -277,6 +282,12 @@ def _ignores_duplicates(block: Block) -> bool:
     if block.group is None and not aggregates:
         return block.is_distinct
     return bool(aggregates) and all(node[0] in ("min", "max") or node[1][0] == "distinct" for node in aggregates)
+
+
+def _bare_columns(block: Block) -> Iterator[Name]:
+    """Yield the columns outside of aggregates."""
+    for term in (*block.select, *(key for key, _ in block.order)):
+        yield from bare_columns(term, ())
 
 
 def _has_one_match(block: Block, alias: str, conditions: tuple[Term, ...], tables: Tables) -> bool:

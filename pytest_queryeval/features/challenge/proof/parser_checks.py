@@ -13,6 +13,7 @@ from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 # Types that sqlglot takes for others, with which SQLite makes other values.
 _AMBIGUOUS_TYPES = re.compile(r"\b(STR|STRING|LONG|SHORT|BYTE|BYTEA|VARBINARY|BLOB)\b", re.IGNORECASE)
+BOOLEANS = frozenset(("true", "false"))  # names of columns that SQLite reads also without quotes
 _COMPARISONS = (
     *(exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Between, exp.Is, exp.Glob),
     *(exp.LT, exp.LTE, exp.GT, exp.GTE),
@@ -33,6 +34,8 @@ def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
     common_names = [common.alias.lower() for common in tree.find_all(exp.CTE)]
     if len({*common_names}) < len(common_names):
         raise UnprovableError("a name of two queries of WITH, of which SQLite may read one that comes later")
+    if any(name.name.lower() in BOOLEANS for name in tree.find_all(exp.Identifier)):
+        raise UnprovableError("a name that SQLite reads for true or false")
     _check_tokens(tree, parse_query(text, dialect).statements.tokens)
     _check_binding(tree, dialect)
 

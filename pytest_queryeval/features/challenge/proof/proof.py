@@ -13,13 +13,14 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
+    CONSTANTS,
     Block,
     Name,
     Query,
     SetOperation,
     Term,
     UnprovableError,
-    columns_of,
+    bare_columns,
     name_of,
     nodes,
     operands,
@@ -32,6 +33,7 @@ MAX_STEPS = 60  # of a query
 MAX_ORDERS = 24  # of tables that a query uses several times
 MAX_RENDERED = 500  # SELECTs of both queries, each counted once for each of those orders
 _CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exists"))  # 0, 1 or NULL as values
+_COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
 ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
 
@@ -187,7 +189,7 @@ class _Normal:
             keys = [name_of(key) for key in block.group or () if key[0] == "column"]
             determined = facts.closure(keys)
             for term in (*block.select, *block.having, *(key for key, _ in block.order)):
-                bare = set(_bare_columns(term, block.group or ()))
+                bare = set(bare_columns(term, block.group or ()))
                 if any(name not in determined and name[0] in block.tables for name in bare):
                     raise UnprovableError("a column that is neither grouped nor aggregated")
                 if any(_is_looked_into(key, term) for key in block.group or ()):
@@ -196,35 +198,56 @@ class _Normal:
             key in block.select or facts.is_determined(key, block.select) for key, _ in block.order
         ):
             raise UnprovableError("DISTINCT rows in the order of something else")
-        if not all(_has_one_look(part, block) for term in block.terms for part in _parts_looked_into(term)):
+        if not all(_has_one_look(part, block) for term in block.terms for part in _parts_looked_into(term, block)):
             raise UnprovableError("an expression with one of several values that are equal and may look different")
-
-
-def _bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
-    """Yield the columns of an expression outside of aggregates and of keys of GROUP BY."""
-    if term in keys or term[0] in AGGREGATES:
-        return
-    if term[0] == "column":
-        yield name_of(term)
-    for part in term[1:]:
-        if isinstance(part, tuple):
-            yield from _bare_columns(part, keys)
-        elif isinstance(part, Block | SetOperation):
-            yield from columns_of(("query", part))
 
 
 def _is_looked_into(key: Term, term: Term) -> bool:
     """Return whether an expression has a key of GROUP BY as a part, of which equal values may look different."""
     if term == key or have_one_family(key, key):
         return False
-    return name_of(key) in _bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
+    return name_of(key) in bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
 
 
-def _parts_looked_into(term: Term) -> Iterator[Term]:
-    """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0."""
+def _parts_looked_into(term: Term, block: Block) -> Iterator[Term]:
+    """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0.
+
+    Beside a text, SQLite compares numbers as they look.
+    """
     for node in nodes(term):
-        if node[0] not in _CONDITIONS and node[0] not in AGGREGATES and node[0] not in ("and", "or", "distinct"):
+        if node[0] == "in":
+            queries = [("query", query) for query in _chosen_from(node[2])]
+            yield from queries if _may_be_text(node[1], block) else ()
+            yield from (node[1] for query in queries if _may_be_text(query, block))
+        elif node[0] in _COMPARISONS:
+            first, second = operands(node)
+            yield from (second,) if _may_be_text(first, block) else ()
+            yield from (first,) if _may_be_text(second, block) else ()
+        elif node[0] not in _CONDITIONS and node[0] not in AGGREGATES and node[0] not in ("and", "or", "distinct"):
             yield from operands(node)
+
+
+def _chosen_from(query: Query) -> Iterator[Block]:
+    """Yield the SELECTs of a query, with DISTINCT where a set operation leaves one of several equal rows."""
+    if isinstance(query, Block):
+        yield query
+        return
+    for side in (query.left, query.right):
+        for block in _chosen_from(side):
+            yield replace(block, is_distinct=block.is_distinct or query.operator != "union all")
+
+
+def _may_be_text(term: Term, block: Block) -> bool:
+    """Return whether SQLite may compare other values with an expression as texts, by the type of a column or CAST."""
+    match term:
+        case ("column", alias, name, family):
+            source = block.tables.get(alias)
+            if not family and isinstance(source, Block):
+                return _may_be_text(source.select[source.names.index(name)], source)
+            return family == "text" if family else not isinstance(source, str)
+        case ("query", Block(select=(item,)) as nested):
+            return _may_be_text(item, nested)
+    return bool(term[0] == "Cast")
 
 
 def _has_one_look(part: Term, block: Block) -> bool:
@@ -240,8 +263,10 @@ def _has_one_look(part: Term, block: Block) -> bool:
         case ("sum", argument):
             return all(_has_one_look(node, block) for node in nodes(argument))
         case ("query", Block(select=(item,)) as nested):
-            is_chosen = nested.limit is not None and item[0] not in ("count", "avg")
-            return have_one_family(item, item) or (not is_chosen and _has_one_look(item, nested))
+            if have_one_family(item, item) or item[0] in ("count", "avg", *CONSTANTS):
+                return True
+            is_chosen = nested.is_distinct or nested.group is not None or nested.limit is not None
+            return not is_chosen and _has_one_look(item, nested)
     return True
 
 
@@ -282,8 +307,10 @@ class _Renderer:
         self._sources |= block.tables
         by_source: defaultdict[str, list[str]] = defaultdict(list)
         for alias, source in block.tables.items():
-            name = source if isinstance(source, str) else self.query(source, aliases, equal, depth=depth + 1)
-            by_source[name].append(alias)
+            if isinstance(source, str):
+                by_source[repr(source)].append(alias)
+            else:
+                by_source[self.query(source, aliases, equal, depth=depth + 1)].append(alias)
         if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
             raise UnprovableError("a table that is used often")
         orders = product(*(permutations(of_source) for of_source in by_source.values()))
@@ -366,7 +393,7 @@ class _Renderer:
         source = self._sources[alias]
         if isinstance(source, SetOperation):
             raise UnprovableError("a set operation in FROM")
-        return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else name}"
+        return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else repr(name)}"
 
     def _with_equal_columns(
         self, pairs: Sequence[tuple[Term, Term]], aliases: Mapping[str, str], equal: Mapping[str, str]

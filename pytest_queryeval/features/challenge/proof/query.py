@@ -168,6 +168,19 @@ def columns_of_query(query: Query) -> Iterator[Name]:
             yield from columns_of_query(source)
 
 
+def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Name]:
+    """Yield the columns of an expression outside of aggregates and of keys of GROUP BY."""
+    if term in keys or term[0] in AGGREGATES:
+        return
+    if term[0] == "column":
+        yield name_of(term)
+    for part in term[1:]:
+        if isinstance(part, tuple):
+            yield from bare_columns(part, keys)
+        elif isinstance(part, Block | SetOperation):
+            yield from columns_of(("query", part))
+
+
 def substituted(query: Query, function: Callable[[Term], Term]) -> Query:
     """Return a query with a function applied to all expressions, those of nested queries included."""
     if isinstance(query, SetOperation):

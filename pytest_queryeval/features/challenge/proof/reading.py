@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
-from pytest_queryeval.features.challenge.proof.parser_checks import require_one_meaning
+from pytest_queryeval.features.challenge.proof.parser_checks import BOOLEANS, require_one_meaning
 from pytest_queryeval.features.challenge.proof.query import (
     MAX_EXPANDED_NODES,
     Block,
@@ -59,6 +59,8 @@ _PURE = (
     *(exp.Interval, exp.Extract, exp.Year, exp.Month, exp.Day),
 )
 
+# Names that DuckDB reads as values, without quotes, if no table in the nearest FROM has such a column.
+_VALUES_OF_DUCKDB = frozenset(("user", "current_schema", "current_role"))
 # Types of DuckDB whose values have parts.
 _NESTED_TYPE = re.compile(r"\[|\b(ARRAY|LIST|MAP|STRUCT|UNION)\b", re.IGNORECASE)
 # Numbers that no engine rounds, also where it compares them with integers.
@@ -214,8 +216,13 @@ class _Reader:
         columns = self._tables[name].columns
         if any(column.is_collated for column in columns):
             raise UnprovableError("a collation, by which texts that differ may be equal")
-        if len({column.name.lower() for column in columns}) < len(columns):
+        names = {column.name.lower() for column in columns}
+        if len(names) < len(columns):
             raise UnprovableError("columns that differ in the case of their names")
+        if not names.isdisjoint(BOOLEANS):
+            raise UnprovableError("a column that SQLite reads for true or false")
+        if any(_NESTED_TYPE.search(column.type) for column in columns):
+            raise UnprovableError("a list, which + joins to another, or a part of which is named like a column")
 
     def _items(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
         """Yield the selected expressions with their names, `*` as the columns that it stands for."""
@@ -272,6 +279,8 @@ class _Reader:
         match = self._columns.find(column)
         if match is None or column.db:
             raise UnprovableError("an unknown column")
+        if not column.table and not column.this.args.get("quoted") and column.name.lower() in _VALUES_OF_DUCKDB:
+            raise UnprovableError("a name of a column and of a value")
         names, alias = match
         name, source = column.name.lower(), names.sources[alias]
         if source.columns is None or name not in source.columns:
@@ -305,8 +314,6 @@ class _Reader:
         family = family_of(declared, self._dialect)
         if origin is not None and not family and self._dialect == "sqlite":
             raise UnprovableError("a column without a type, in which 1 and 1.0 are equal")
-        if _NESTED_TYPE.search(declared):
-            raise UnprovableError("a list, which + joins to another")
         return "column", self._alias(names, alias), name, family
 
     def _count(self) -> None:
@@ -322,6 +329,8 @@ class _Reader:
             return _FLIPPED[type(node)], self._term(node.expression), self._term(node.this)
         if type(node) in _AGGREGATES:
             return self._aggregate(node)
+        if isinstance(node, exp.DataType) and node.args.get("nested"):
+            raise UnprovableError("a list, which + joins to another")
         if isinstance(node, _PURE) and not (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)):
             return type(node).__name__, *self._arguments(node)
         return self._value(node) or self._condition(node)

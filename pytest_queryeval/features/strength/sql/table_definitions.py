@@ -126,14 +126,16 @@ def _text_after_name(column: exp.ColumnDef, sqlite_ddl: str) -> str:
 
 
 def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
-    """Return the table and the columns of a unique index; None of other indexes, of expressions, and of some rows."""
+    """Return the table and the columns of a unique index; None of others, of expressions, some rows or a schema."""
     index = statement.this
     if not isinstance(index, exp.Index) or not statement.args.get("unique") or index.args.get("params") is None:
         return None
     parameters, table = index.args["params"], index.args.get("table")
     columns = [node.this if isinstance(node, exp.Ordered) else node for node in parameters.args.get("columns") or ()]
     columns = [node.this if isinstance(node, exp.Collate) else node for node in columns]
-    if table is None or parameters.args.get("where") or not all(isinstance(node, exp.Column) for node in columns):
+    if table is None or table.db or parameters.args.get("where"):
+        return None
+    if not all(isinstance(node, exp.Column) for node in columns):
         return None
     return table.name.lower(), tuple(column.name.lower() for column in columns)
 
