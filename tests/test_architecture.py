@@ -74,7 +74,10 @@ SHARED_MODULES = {
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
     "yaml": {"documents.yaml_nodes"},
-    "duckdb": {"features.duckdb.duckdb_child", "features.duckdb.duckdb_build", "documents.tables.parquet"},
+    "duckdb": {
+        *(f"features.duckdb.{name}" for name in ("duckdb_build", "duckdb_child", "duckdb_writes_child")),
+        "documents.tables.parquet",
+    },
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
         "features.challenge.proof.parser_checks",
@@ -171,6 +174,7 @@ CHILDREN = {
     "sandbox.sqlite_child": set(),
     "features.duckdb.duckdb_child": {"duckdb"},
     "features.duckdb.duckdb_build": {"duckdb"},
+    "features.duckdb.duckdb_writes_child": {"duckdb"},
     "engines.oxigraph_child": {"pyoxigraph"},
     "engines.graph_build": {"pyoxigraph"},
     "engines.rdflib_child": {"pyoxigraph", "rdflib"},
@@ -188,6 +192,7 @@ SHARED_WITH_CHILDREN = {
     *(f"sandbox.{name}" for name in ("http_messages", "http_session")),
     "core.db_schema",
     *("documents.json_path", "documents.strict_json"),
+    "features.duckdb.duckdb_child",
     *(f"features.database_servers.{name}" for name in ("databases", "json_text")),
     *(f"features.database_servers.{name}" for name in ("postgres_values", "snowflake_session")),
     *("features.sparql_endpoint.endpoint_profiles", "features.sparql_endpoint.request"),

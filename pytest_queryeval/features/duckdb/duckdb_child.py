@@ -249,22 +249,27 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
     raise Refused(f"only reading is allowed: {kind}")
 
 
-def changing_call(query: str) -> str:
+def changing_call(query: str, *, allowed: frozenset[str] = frozenset()) -> str:
     """Return the name of a function that does more than read, where `query` calls one; else nothing."""
     if not FORBIDDEN_CALL.search(query):
         return ""
+    for token, next_token in pairwise(tokens_of(query)):
+        name = NAME.match(token) if next_token.startswith("(") else None
+        function = name[1] or name[2] or "" if name else ""
+        if FORBIDDEN_CALL.fullmatch(function) and function.lower() not in allowed:
+            return function
+    return ""
+
+
+def tokens_of(query: str) -> list[str]:
+    """Return the tokens of a text, each with the blanks behind it, but for comments and texts in quotes."""
     text = query.encode()  # DuckDB counts bytes
     token_starts = [*duckdb.tokenize(query), (len(text), None)]
-    tokens = [
+    return [
         text[start:end].decode()
         for (start, kind), (end, _) in pairwise(token_starts)
         if kind not in (duckdb.token_type.comment, duckdb.token_type.string_const)
     ]
-    for token, next_token in pairwise(tokens):
-        name = NAME.match(token)
-        if name and next_token.startswith("(") and FORBIDDEN_CALL.fullmatch(function := name[1] or name[2] or ""):
-            return function
-    return ""
 
 
 def connect(path: str) -> duckdb.DuckDBPyConnection:

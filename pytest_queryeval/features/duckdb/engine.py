@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.shapes import FILE_NAME
-from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
+from pytest_queryeval.engines import Engine, EngineType, Settings, SourceFingerprint, WriteDriver, with_cells
 from pytest_queryeval.engines.bases import DatabaseFile, DatabaseInMemory, script_remedy
 from pytest_queryeval.engines.settings import (
     TABLES,
@@ -26,10 +26,12 @@ from pytest_queryeval.engines.settings import (
 from pytest_queryeval.sandbox.host import Host, Hosts, run_program
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
+WRITES_DRIVER = Path(__file__).with_name("duckdb_writes_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")
 PACKAGES = ("duckdb", "pytz")  # DuckDB needs pytz for times with a time zone
 # Three times what DuckDB may use for tables, sorts and joins: it does not count the texts and lists that a query makes.
 MEMORY_BYTES = 3 * 2**30
+FILE_BYTES = 9 * 2**30  # of one copy for write queries
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # By suffix, the functions that read such files. CSV files need a header row, and all rows decide on the types. Nothing
 # else of a CSV file is guessed: a guess may take rows for comments, or for lines before the table.
@@ -159,4 +161,16 @@ DUCKDB = EngineType(
     settings=SETTINGS,
     fingerprint=FINGERPRINT,
     build=build_duckdb,
+)
+
+
+def file_settings(_: Source, engine: Engine) -> Settings:
+    """Return the settings of write queries on a database."""
+    assert isinstance(engine, DuckDBFile)
+    return {"path": str(engine.path)}
+
+
+WRITES = WriteDriver(
+    host=partial(Host, "duckdb writes", WRITES_DRIVER, packages=PACKAGES, memory=MEMORY_BYTES, file_bytes=FILE_BYTES),
+    settings=file_settings,
 )
