@@ -13,7 +13,16 @@ import pytest
 pytestmark = [
     pytest.mark.process,
     pytest.mark.feature(
-        "abstention", "command_predictor", "conversations", "dbt", "duckdb", "json", "review", "sdmx", "sparql_endpoint"
+        "abstention",
+        "command_predictor",
+        "conversations",
+        "dbt",
+        "duckdb",
+        "json",
+        "review",
+        "sdmx",
+        "sparql_endpoint",
+        "writes",
     ),
 ]
 
@@ -91,13 +100,16 @@ def test_cases_in_tables_have_the_rows_of_a_spreadsheet(ran):
     }
 
 
-def test_agents_abstain_take_steps_converse_and_migrate(ran):
+def test_agents_abstain_take_steps_converse_migrate_and_write(ran):
     agents = [case for case in ran.report["cases"] if case["path"].startswith("agents/")]
 
     assert sum(case.get("answerable") is False for case in agents) == 10
     assert sum("steps" in case["prediction"] for case in agents if case["prediction"]) == 8
     assert len({case["turn"]["conversation"] for case in agents if "turn" in case}) == 4
     assert sum("gold_source" in case for case in agents) == 8
+    writes = [case for case in agents if case["path"].endswith("writes.queryeval.yaml")]
+    assert [case["outcome"] for case in writes] == ["passed"] * 4 + ["xfailed"] * 2
+    assert len(agents) == 40
 
 
 def test_decisions_on_golds_are_counted(ran):
