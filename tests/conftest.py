@@ -46,6 +46,10 @@ def pytest_itemcollected(item):
         item.add_marker("slow")
 
 
+def pytest_collection_finish():
+    gc.freeze()  # what thousands of tests and modules hold would be searched by each collection of garbage
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:

@@ -288,7 +288,7 @@ def ask(case):
 
 
 @pytest.mark.feature("page")
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_report_and_the_page_of_huge_steps_are_bounded():
     Path("agent.py").write_text(AGENT)
     cases = "".join(f"  - {{id: c{number}, question: q, gold: SELECT 1}}\n" for number in range(100))
