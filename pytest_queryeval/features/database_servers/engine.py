@@ -123,7 +123,7 @@ def check(settings: Settings) -> None:
     if backend_properties is POSTGRES and driver not in ("", "psycopg"):
         raise SettingError("url", "PostgreSQL is read through psycopg: write postgresql+psycopg://")
     module, install = DRIVERS.get(driver, backend_properties[1:])
-    extra = POSTGRES.install if backend_properties is POSTGRES else "pytest-queryeval[sqlalchemy]"
+    extra = install if install.startswith("pytest-queryeval[") else "pytest-queryeval[sqlalchemy]"
     for package, requirement in (("sqlalchemy", extra), (module, install)):
         if package and not _is_installed(package):
             problem = f"{backend} needs the package '{package}', which is not installed"

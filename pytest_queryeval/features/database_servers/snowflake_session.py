@@ -22,6 +22,8 @@ VERDICTS = {
     **dict.fromkeys((8, 3001), "unsafe"),  # several statements, insufficient privileges
     **dict.fromkeys((606, 90073), "fault"),  # no warehouse, or one that its resource monitor stops
 }
+# What the URL of a session lacks, by the number of an error. Snowflake recommends USE, which no query may run.
+MISSING_PLACES = {90105: ("database", "/DATABASE"), 90106: ("schema", "/DATABASE/SCHEMA")}
 # What a server says of a statement; all other errors are of the connection.
 STATEMENT_ERRORS = ("ProgrammingError", "IntegrityError", "DataError", "NotSupportedError")
 # Numbers of semi-structured types: VARIANT, OBJECT, ARRAY.
@@ -40,6 +42,9 @@ def snowflake_verdict(error: Any) -> tuple[str, str]:
     message = _PREFIX.sub("", str(getattr(error, "raw_msg", None) or error))
     if type(error).__name__ not in STATEMENT_ERRORS:
         return "rejected", message
+    if error.errno in MISSING_PLACES:
+        place, path = MISSING_PLACES[error.errno]
+        message = f"the session has no current {place}: write qualified names, or add {path} to the URL of the source"
     return VERDICTS.get(error.errno, "invalid"), message
 
 

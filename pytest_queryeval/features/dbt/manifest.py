@@ -94,7 +94,8 @@ class Manifest:
     def source(self, source: str, table: str) -> Relation:
         """Return what `source` names; raise ValueError with what is wrong."""
         if source not in self._by_source:
-            raise ValueError(f"no source '{source}'{did_you_mean(source, self._by_source)}")
+            is_model = f": {table} is a model, {{{{ ref('{table}') }}}}" if table in self._by_name else ""
+            raise ValueError(f"no source '{source}'{is_model or did_you_mean(source, self._by_source)}")
         tables = self._by_source[source]
         if table not in tables:
             raise ValueError(f"no table '{table}' in the source '{source}'{did_you_mean(table, tables)}")

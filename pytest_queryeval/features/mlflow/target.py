@@ -137,6 +137,10 @@ def _problem(error: Exception) -> str:
     """Return why a run could not be written, with a remedy if the server is not there."""
     if any(isinstance(cause, requests.ConnectionError) for cause in _causes(error)):
         return "no server answers there: start one with `mlflow server`, or correct the address"
+    if type(error).__name__ == "UnsupportedModelRegistryStoreURIException":  # without SQLAlchemy, also of databases
+        return "MLflow has no such store here: a server is http://…, and a store in a database needs pip install mlflow"
+    if "error code 404" in str(error):
+        return "the server there has none of MLflow's addresses: correct it to that of `mlflow server`"
     if isinstance(error, ModuleNotFoundError):
         return f"needs {error.name}, which comes with mlflow and not with mlflow-skinny: pip install mlflow"
     return f"the report was not exported: {one_line(str(error), REASON_CHARACTERS)}"

@@ -269,3 +269,12 @@ def test_number_and_type_of_an_error_tell_whose_it_is(name, number, kind):
     session = pytest.importorskip("pytest_queryeval.features.database_servers.snowflake_session")
 
     assert session.snowflake_verdict(driver_error(name, number, "what is wrong")) == (kind, "what is wrong")
+
+
+def test_a_query_without_a_schema_is_told_that_the_url_may_have_one(snowflake, hosts):
+    engine = ENGINES["sqlalchemy"].open(source(snowflake.url("music")), hosts)
+
+    error = engine.execute("SELECT * FROM hall", timeout=SECONDS, max_rows=10).error
+
+    remedy = "write qualified names, or add /DATABASE/SCHEMA to the URL of the source"
+    assert (error.kind, error.message) == ("invalid", f"the session has no current schema: {remedy}")

@@ -512,6 +512,8 @@ def test_wrong_settings_are_told_without_the_url(settings, problem):
     [
         ("trino://user@host/catalog", "trino", "trino[sqlalchemy]"),
         ("snowflake://user@account/db", "snowflake.sqlalchemy", "pytest-queryeval[snowflake]"),
+        ("snowflake://user@account/db", "sqlalchemy", "pytest-queryeval[snowflake]"),
+        ("trino://user@host/catalog", "sqlalchemy", "pytest-queryeval[sqlalchemy]"),
         ("bigquery://project", "sqlalchemy_bigquery", "sqlalchemy-bigquery"),
         ("mssql+pyodbc://host/db", "pyodbc", "pyodbc"),
         ("mysql+mysqldb://host/db", "MySQLdb", "mysqlclient"),

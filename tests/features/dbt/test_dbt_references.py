@@ -50,6 +50,7 @@ def test_several_references_are_replaced_where_they_stand(project):
         ("{{ ref('shop_ranking', v=3) }}", "'shop_ranking' has the versions 1, 2"),
         ("{{ ref('fct_sales', v=1) }}", "'fct_sales' has no versions"),
         ("{{ source('tills', 'payments') }}", "no source 'tills': did you mean 'till'?"),
+        ("{{ source('bakery', 'fct_sales') }}", "no source 'bakery': fct_sales is a model, {{ ref('fct_sales') }}"),
         ("{{ source('till', 'payment') }}", "no table 'payment' in the source 'till': did you mean 'payments'?"),
         ("{{ source('till') }}", "source needs the names of a source and of one of its tables"),
     ],

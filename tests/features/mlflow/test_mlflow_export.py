@@ -220,6 +220,21 @@ def test_a_server_that_is_not_of_mlflow_is_named(folder, capsys):
     assert text.count("\n") == 1
 
 
+def test_an_address_that_mlflow_does_not_serve_is_told(folder, capsys):
+    with serving(lambda _: Said("<html>Not Found</html>", 404, "text/html"), path="") as service:
+        text = problem(capsys, service.url)
+
+    remedy = "correct it to that of `mlflow server`"
+    assert text == f"mlflow:{service.url}: the server there has none of MLflow's addresses: {remedy}\n"
+
+
+def test_a_store_that_is_unknown_is_told_with_what_installs_databases(folder, capsys):
+    text = problem(capsys, "htp://localhost:5000")
+
+    assert text.startswith("mlflow:htp://localhost:5000: MLflow has no such store here: a server is http://…")
+    assert text.endswith("needs pip install mlflow\n")
+
+
 def test_what_a_server_refuses_is_told_in_its_words_without_secrets(folder, capsys, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "swordfish-swordfish")
     refusal = {"error_code": "PERMISSION_DENIED", "message": "swordfish-swordfish may not\nwrite"}

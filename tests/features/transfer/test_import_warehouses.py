@@ -150,8 +150,8 @@ def test_verified_query_that_cannot_be_read_is_skipped_with_its_reason(folder, c
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ({"name": "t"}, "the model's table 't' has no base_table.table"),
-        ({"name": "t", "base_table": {"database": "d"}}, "the model's table 't' has no base_table.table"),
+        ({"name": "t"}, "the model's table 't' has no `base_table: {table: …}`"),
+        ({"name": "t", "base_table": {"database": "d"}}, "the model's table 't' has no `base_table: {table: …}`"),
         ({"name": "t", "base_table": {"table": "x"}}, "the model's table 't' has no columns"),
         (
             {"name": "t", "base_table": {"table": "x"}, "facts": [{"name": "a", "expr": "((("}]},

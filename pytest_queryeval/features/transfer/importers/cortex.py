@@ -107,7 +107,7 @@ def _definition(table: Record) -> str:
     """Return the query of a logical table: the columns of the model, and those that its aggregates need."""
     name, base_table = table.text("name"), table.fields.get("base_table")
     if not isinstance(base_table, dict) or not base_table.get("table"):
-        raise RecordError(f"the model's table '{name}' has no base_table.table")
+        raise RecordError(f"the model's table '{name}' has no `base_table: {{table: …}}`")
     base_name = ".".join(str(base_table[part]) for part in BASE_TABLE if base_table.get(part))
     expressions: dict[str, str] = {}
     needed: dict[str, str] = {}
