@@ -18,7 +18,7 @@ from pytest_queryeval.features.transfer.importers.keys import (
     gold_value,
     metadata_fields,
 )
-from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.predictions import import_records
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
@@ -74,16 +74,12 @@ def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Impo
     databases = Databases(request, request.source)
     id_field = request.columns.get("id", "id")
     kind: dict[str, JsonValue] = {} if request.kind is None else {"kind": request.kind}
-    return Import(
-        name=request.source.stem,
+    return import_records(
+        request,
+        records,
+        lambda record: record.id(id_field),
+        lambda id_, record: ImportedCase(id=id_, keys=_case_keys(record, request, databases)),
         settings={**kind, **databases.settings},
-        cases=cases_of(
-            records,
-            lambda record: record.id(id_field),
-            lambda id_, record: ImportedCase(id=id_, keys=_case_keys(record, request, databases)),
-            read_predictions(request.predictions),
-        ),
-        has_predictions=request.predictions is not None,
     )
 
 

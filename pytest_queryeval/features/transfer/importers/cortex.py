@@ -15,7 +15,7 @@ from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import check_request, gold_value
-from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.predictions import import_records
 from pytest_queryeval.features.transfer.importers.records import (
     Record,
     RecordError,
@@ -53,17 +53,9 @@ def import_cortex(request: ImportRequest) -> Import:
             raise RecordError("it has no question")
         return ImportedCase(id=id_, keys={"question": question, "gold": physical_query(str(query), logical_tables)})
 
-    return Import(
-        name=request.source.stem,
-        settings={"kind": "sql", **databases.settings},
-        cases=cases_of(
-            numbered_records(queries, "query"),
-            lambda record: record.id("name"),
-            case_of,
-            read_predictions(request.predictions),
-        ),
-        has_predictions=request.predictions is not None,
-    )
+    records = numbered_records(queries, "query")
+    settings = {"kind": "sql", **databases.settings}
+    return import_records(request, records, lambda record: record.id("name"), case_of, settings=settings)
 
 
 def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:

@@ -13,7 +13,7 @@ from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import check_request, gold_value
-from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.predictions import import_records
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, numbered_records, read_json_file
 from pytest_queryeval.text.formatting import one_line
 
@@ -47,17 +47,9 @@ def import_genie(request: ImportRequest) -> Import:
             raise RecordError("it has no question")
         return ImportedCase(id=id_, keys={"question": question, "gold": gold_value(_answer(record), "sql")})
 
-    return Import(
-        name=request.source.stem,
-        settings={"kind": "sql", **databases.settings},
-        cases=cases_of(
-            numbered_records(questions, "question"),
-            lambda record: record.id("id"),
-            case_of,
-            read_predictions(request.predictions),
-        ),
-        has_predictions=request.predictions is not None,
-    )
+    records = numbered_records(questions, "question")
+    settings = {"kind": "sql", **databases.settings}
+    return import_records(request, records, lambda record: record.id("id"), case_of, settings=settings)
 
 
 def _answer(record: Record) -> str:

@@ -11,7 +11,7 @@ from pytest_queryeval.core.errors import QueryEvalError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Abstention
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.features.transfer.importers import ImportedCase, Skipped
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.predictors.file import check_file, columns_of, settings_of
 from pytest_queryeval.predictors.file.predictions import (
@@ -83,6 +83,30 @@ def read_predictions(path: Path | None) -> Predictions:
 def by_position(answers: Iterable[str]) -> Predictions:
     """Return predictions, each for the case at its position."""
     return Predictions("position", {str(number): [{"predicted": answer}] for number, answer in enumerate(answers)})
+
+
+def import_records(
+    request: ImportRequest,
+    records: Iterable[Source | Skipped],
+    id_of: Callable[[Source], str],
+    case_of: Callable[[str, Source], ImportedCase],
+    *,
+    settings: Mapping[str, JsonValue],
+    predictions: Predictions | None = None,
+    name: str = "",
+) -> Import:
+    """Return the import whose cases are those of `cases_of`.
+
+    The default predictions are those that the request names; the default name is that of its source.
+    """
+    if predictions is None:
+        predictions = read_predictions(request.predictions)
+    return Import(
+        name=name or request.source.stem,
+        settings=settings,
+        cases=cases_of(records, id_of, case_of, predictions),
+        has_predictions=request.predictions is not None,
+    )
 
 
 def cases_of(

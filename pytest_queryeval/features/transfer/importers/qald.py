@@ -17,7 +17,7 @@ from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import check_request
-from pytest_queryeval.features.transfer.importers.predictions import Predictions, cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.predictions import Predictions, import_records, read_predictions
 from pytest_queryeval.features.transfer.importers.records import (
     Record,
     RecordError,
@@ -55,17 +55,9 @@ def import_qald(request: ImportRequest) -> Import:
         name, content = _answer_file(record)
         return ImportedCase(id=id_, keys={"question": question, "gold_file": name}, files={name: content})
 
-    return Import(
-        name=request.source.stem,
-        settings={"kind": "sparql", **databases.settings},
-        cases=cases_of(
-            numbered_records(questions, "question"),
-            lambda record: record.id("id"),
-            case_of,
-            read_predictions(request.predictions),
-        ),
-        has_predictions=request.predictions is not None,
-    )
+    records = numbered_records(questions, "question")
+    settings = {"kind": "sparql", **databases.settings}
+    return import_records(request, records, lambda record: record.id("id"), case_of, settings=settings)
 
 
 def _answer_file(record: Record) -> tuple[str, bytes]:
@@ -119,12 +111,9 @@ def import_text2sparql(request: ImportRequest) -> Import:
             keys["compare"] = {"row_order": "strict"}
         return ImportedCase(id=id_, keys={**keys, "metadata": {"dataset": dataset.text("id")}})
 
-    return Import(
-        name=request.source.stem,
-        settings={"kind": "sparql", **databases.settings},
-        cases=cases_of(numbered_records(questions, "question"), id_of, case_of, _predictions(request.predictions)),
-        has_predictions=request.predictions is not None,
-    )
+    records, predictions = numbered_records(questions, "question"), _predictions(request.predictions)
+    settings = {"kind": "sparql", **databases.settings}
+    return import_records(request, records, id_of, case_of, settings=settings, predictions=predictions)
 
 
 def _predictions(path: Path | None) -> Predictions:

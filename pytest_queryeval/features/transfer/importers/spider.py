@@ -17,8 +17,8 @@ from pytest_queryeval.features.transfer.importers.keys import check_request, des
 from pytest_queryeval.features.transfer.importers.predictions import (
     Predictions,
     by_position,
-    cases_of,
     check_count,
+    import_records,
     read_predictions,
 )
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_records
@@ -71,8 +71,15 @@ def import_spider(request: ImportRequest) -> Import:
         keys |= databases.source_of(name) or {"metadata": {"db_id": name}}
         return ImportedCase(id=id_, keys=keys)
 
-    cases = cases_of(records, lambda record: str(record.position), case_of, predictions)
-    return Import(name=source.stem, settings=settings, cases=cases, has_predictions=request.predictions is not None)
+    return import_records(
+        request,
+        records,
+        lambda record: str(record.position),
+        case_of,
+        settings=settings,
+        predictions=predictions,
+        name=source.stem,
+    )
 
 
 def _gold_lines(path: Path) -> Iterator[dict[str, JsonValue]]:
@@ -119,12 +126,7 @@ def import_bird(request: ImportRequest) -> Import:
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)
 
-    return Import(
-        name=request.source.stem,
-        settings=settings,
-        cases=cases_of(records, id_of, case_of, predictions),
-        has_predictions=request.predictions is not None,
-    )
+    return import_records(request, records, id_of, case_of, settings=settings, predictions=predictions)
 
 
 def _predictions(path: Path, cases: int) -> Predictions:

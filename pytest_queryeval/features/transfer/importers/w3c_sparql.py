@@ -19,7 +19,7 @@ from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.keys import check_request
-from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.features.transfer.importers.predictions import import_records
 from pytest_queryeval.features.transfer.importers.records import RecordError
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
@@ -65,13 +65,9 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
             del keys["predicted"]
         return ImportedCase(id=id_, keys=keys, files=files)
 
-    predictions = read_predictions(request.predictions)
-    return Import(
-        name=root.name,
-        settings={"kind": "sparql", "metrics": ["execution_accuracy"]},
-        cases=cases_of(_tests(source, root), lambda test: test.id, case_of, predictions),
-        has_predictions=request.predictions is not None,
-    )
+    settings: dict[str, JsonValue] = {"kind": "sparql", "metrics": ["execution_accuracy"]}
+    tests = _tests(source, root)
+    return import_records(request, tests, lambda test: test.id, case_of, settings=settings, name=root.name)
 
 
 def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
