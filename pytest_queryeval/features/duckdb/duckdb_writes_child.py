@@ -7,6 +7,7 @@ have changed both count and hash their rows, by row id in chunks, and only chunk
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import marshal
 import os
@@ -142,6 +143,7 @@ class Driver(duckdb_child.Driver):
         super().__init__()
         self._copies: OrderedDict[str, Copy] = OrderedDict()
         self._folder = Path.cwd()
+        atexit.register(remove_folder, self._folder)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
@@ -233,6 +235,12 @@ class Driver(duckdb_child.Driver):
         super()._close_all()
         while self._copies:
             self._copies.popitem()[1].connection.close()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove the folder of this process, which is empty, if the parent has not done so."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def limit_files(size: int) -> None:
