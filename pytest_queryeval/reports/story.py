@@ -457,5 +457,5 @@ def _differences(difference: DifferenceReport, gold: QueryReport | None) -> Diff
         )
     )
     width = max((len(differing_row.row) for differing_row in rows), default=0)
-    names = (gold["columns"] if gold is not None else None) or []
+    names = difference.get("columns") or (gold["columns"] if gold is not None else None) or []
     return Differences(summary=difference["summary"], columns=[*names, *[""] * width][:width], rows=rows)
