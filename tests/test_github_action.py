@@ -202,6 +202,16 @@ def test_without_the_report_of_the_main_branch_a_pull_request_has_a_warning(proj
     assert [gate["ok"] for gate in report_of(project)["gates"]] == [True, None]
 
 
+@pytest.mark.parametrize(("suites", "status"), [("querys", 4), ("queries pytest.ini", 4), ("empty", 5)])
+def test_a_run_without_a_case_is_an_error_that_names_the_inputs(project, suites, status):
+    (project / "empty").mkdir()
+
+    result = run_step("Evaluate", project, suites=suites)
+
+    assert result.returncode == status
+    assert "\n::error title=Nothing was evaluated::" in result.stdout
+
+
 def test_inputs_are_arguments_whatever_they_say(project):
     hostile = "$(touch made) `touch made` ; touch made # \" '"
     (project / "queries").rename(project / hostile)
