@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 
@@ -14,7 +14,7 @@ from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Cons
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.store import ChallengeStore
-from pytest_queryeval.languages.sparql.query import read_query
+from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql.parsed_query import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
@@ -72,13 +72,19 @@ def _have_same_text(case: Case, gold: str, predicted: str) -> bool:
     if gold == predicted:
         return True
     if case.settings.kind == "sparql":
-        queries = [read_query(text) for text in (gold, predicted)]
-        texts = [(query.prefixes, [token.text for token in query.tokens]) for query in queries]
-        return texts[0] == texts[1]
+        return _words_of_sparql(gold) == _words_of_sparql(predicted)
     parsed_queries = [parse_query(text, case.settings.dialect) for text in (gold, predicted)]
     if any(query.whole_tree is None for query in parsed_queries):
         return False
     return _words(parsed_queries[0]) == _words(parsed_queries[1])
+
+
+def _words_of_sparql(text: str) -> tuple[Mapping[str, str], list[str]]:
+    """Return the prefixes of a SPARQL query, and its words, with those of the prologue if its BASE resolves IRIs."""
+    query = read_query(text)
+    words = tokens(query.text)
+    has_base = any(word.is_word("BASE") for word in words)
+    return query.prefixes, [word.text for word in (words if has_base else query.tokens)]
 
 
 def _words(query: ParsedQuery) -> list[str]:

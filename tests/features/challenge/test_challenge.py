@@ -357,9 +357,14 @@ def test_sparql_is_challenged_on_small_graphs(tmp_path):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [('SELECT ?x { ?x :name "a b" }', 'SELECT ?x { ?x :name "a  b" }'), ("ASK {} # c\nLIMIT 1", "ASK {} # c LIMIT 1")],
+    [
+        ('SELECT ?x { ?x :name "a b" }', 'SELECT ?x { ?x :name "a  b" }'),
+        ("ASK {} # c\nLIMIT 1", "ASK {} # c LIMIT 1"),
+        ("BASE <http://a.example/> ASK { ?x <name> ?y }", "BASE <http://b.example/> ASK { ?x <name> ?y }"),
+        ("BASE <http://a.example/> PREFIX : <x#> ASK { ?x :a ?y }", "PREFIX : <x#> ASK { ?x :a ?y }"),
+    ],
 )
-def test_layout_within_texts_and_comments_of_sparql_counts(first, second):
+def test_texts_comments_and_bases_of_sparql_count(first, second):
     from pytest_queryeval.features.challenge.challenger import _have_same_text
 
     case = make_case(kind="sparql")

@@ -578,6 +578,11 @@ WRONGLY_PROVED_IN_DUCKDB = [
         )
         for name in ("user", "current_schema", "current_role")
     ),
+    # A whole row of a table with that alias.
+    (
+        "SELECT id FROM singer WHERE EXISTS (SELECT 1 FROM concert age WHERE age IS NULL)",
+        "SELECT id FROM singer s WHERE EXISTS (SELECT 1 FROM concert c WHERE s.age IS NULL)",
+    ),
     ("SELECT DISTINCT id FROM indexed", "SELECT id FROM indexed"),
     # Constants have another type than columns with their values, and than arithmetic that makes them.
     (

@@ -289,7 +289,7 @@ class _Reader:
             raise UnprovableError("an ambiguous column")
         inner = self._columns.names_at(column)
         while inner is not None and inner is not names:
-            if not column.table and (name in inner.aliases or name in ROW_IDS):
+            if not column.table and (name in inner.aliases or name in inner.sources or name in ROW_IDS):
                 raise UnprovableError("a name of a column of a query around, and of something nearer")
             if isinstance(inner.select.find_ancestor(exp.From, exp.Join, exp.Select), exp.From | exp.Join):
                 raise UnprovableError("a query in FROM that may read what is beside it or a query around")
