@@ -8,9 +8,10 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.core.errors import SettingError, did_you_mean, nearest
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, with_cells
@@ -87,6 +88,8 @@ BUILT_IN_DRIVERS: Mapping[str, tuple[str, ...]] = {
     "sqlite": ("pysqlite",),
 }
 FILE_BACKENDS = ("sqlite", "duckdb")
+# Of Snowflake's URLs. Its driver ignores a misspelled one, so that a session has the rights of the user's default role.
+SESSION_PARAMETERS = ("role", "warehouse")
 REGISTRY = "sqlalchemy.dialects"
 _URL = re.compile(
     r"(?P<backend>[a-z]\w*)(?:\+(?P<driver>\w+))?://(?:[^:/]*(?::[^@]*)?@)?"
@@ -119,6 +122,8 @@ def check(settings: Settings) -> None:
     _check_scheme(backend, driver)
     if backend in FILE_BACKENDS and may_hold_credentials(settings["url"].partition("://")[2]):
         raise SettingError("url", f"'url' has another URL, or a connection string, where {backend} has a file")
+    if backend == "snowflake":
+        _check_session_parameters(settings["url"])
     backend_properties = BACKENDS.get(backend, Backend())
     if backend_properties is POSTGRES and driver not in ("", "psycopg"):
         raise SettingError("url", "PostgreSQL is read through psycopg: write postgresql+psycopg://")
@@ -128,6 +133,14 @@ def check(settings: Settings) -> None:
         if package and not _is_installed(package):
             problem = f"{backend} needs the package '{package}', which is not installed"
             raise SettingError("url", f"{problem}: pip install '{requirement}'")
+
+
+def _check_session_parameters(url: str) -> None:
+    """Raise `SettingError` for a misspelled parameter of a session."""
+    for name, _ in parse_qsl(url.partition("?")[2]):
+        if name not in SESSION_PARAMETERS and (parameter := nearest(name, SESSION_PARAMETERS)):
+            problem = f"a parameter of the URL resembles '{parameter}', and Snowflake would ignore it"
+            raise SettingError("url", f"{problem}: write {parameter}=")
 
 
 def _is_installed(module: str) -> bool:

@@ -242,6 +242,14 @@ def test_package_of_the_connector_alone_is_not_enough(monkeypatch):
         ENGINES["sqlalchemy"].check({"url": f"snowflake://reader@{HOST}/db"})
 
 
+@pytest.mark.parametrize(("parameter", "name"), [("rolle", "role"), ("Role", "role"), ("ware_house", "warehouse")])
+def test_a_misspelled_role_or_warehouse_is_refused(parameter, name):
+    with pytest.raises(SettingError, match=rf"resembles '{name}', and Snowflake would ignore it: write {name}=$"):
+        ENGINES["sqlalchemy"].check(
+            {"url": f"snowflake://reader@account/db/public?account=a&server_url=u&{parameter}=reader"}
+        )
+
+
 def driver_error(name, number, message):
     error_type = type(name, (Exception,), {"__module__": "snowflake.connector.errors"})
     error = error_type(f"{number:06d} (42000): {message} (request_id=1)")
