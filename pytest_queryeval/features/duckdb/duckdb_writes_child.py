@@ -62,15 +62,14 @@ SYSTEM = re.compile(r"system catalog|\"temp\" catalog|internal catalog entry", r
 NO_ROOM = re.compile(r"File too large|No space left")
 GENERATED = re.compile(r"\b(?:nextval|uuid|gen_random_uuid|uuidv4|uuidv7)\s*\(", re.IGNORECASE)
 RELATIONS = """
-    SELECT 'table', schema_name, table_name, table_name, '', table_oid, sql FROM duckdb_tables()
+    SELECT 'table', schema_name, table_name, table_name, table_oid, sql FROM duckdb_tables()
     WHERE database_name = current_database() AND NOT internal
     UNION ALL
-    SELECT 'view', schema_name, view_name, view_name, '', view_oid, sql FROM duckdb_views()
+    SELECT 'view', schema_name, view_name, view_name, 0, sql FROM duckdb_views()
     WHERE database_name = current_database() AND NOT internal
     UNION ALL
-    SELECT 'index', schema_name, index_name, table_name, if(is_unique, 'unique ', '') || 'index ('
-        || lower(trim(replace(replace(expressions, '"', ''), '''', ''), '[]')) || ')', index_oid, sql
-    FROM duckdb_indexes() WHERE database_name = current_database()
+    SELECT 'index', schema_name, index_name, table_name, 0, sql FROM duckdb_indexes()
+    WHERE database_name = current_database()
 """
 TEMPORARY = """
     SELECT 1 FROM duckdb_tables() WHERE database_name <> current_database() AND NOT internal
@@ -117,9 +116,8 @@ class Relation(NamedTuple):
     name: str
     table: str
     """That of an index, else its own name."""
-    definition: str
-    """What an index is, whatever its name."""
     oid: int
+    """The number of a table, which is another one once it is made again."""
     sql: str
 
     @property
@@ -358,10 +356,9 @@ def has_triggers(connection: Connection) -> bool:
 
 def index_changes(old: Relation | None, new: Relation | None) -> Iterator[Row]:
     """Yield the indexes that were added and removed."""
-    if old and not (new and (old.label, old.definition) == (new.label, new.definition)):
-        yield "removed index", old.label, (old.definition,)
-    if new and not (old and (old.label, old.definition) == (new.label, new.definition)):
-        yield "added index", new.label, (new.definition,)
+    yield from (
+        (part, index.label, (index.sql,)) for part, index in (("removed index", old), ("added index", new)) if index
+    )
 
 
 def redefined_rows(before: Connection, after: Connection, old: Relation | None, new: Relation | None) -> Iterator[Row]:

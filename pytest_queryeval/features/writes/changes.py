@@ -51,17 +51,17 @@ class TableChange:
     removed_indexes: tuple[str, ...] = ()
 
     def definitions(self) -> Iterator[tuple[str, bool]]:
-        """Yield what is defined otherwise than before, and whether it was added: columns, and indexes."""
-        columns = [None if names is None else ", ".join(sorted(names, key=str.casefold)) for names in self._columns]
-        if columns[0] != columns[1]:
-            sides = zip(columns, (False, True), strict=True)
-            yield from ((f"{self.table} ({names})", is_added) for names, is_added in sides if names is not None)
-        yield from ((f"{self.table}: {index}", False) for index in self.removed_indexes)
-        yield from ((f"{self.table}: {index}", True) for index in self.added_indexes)
+        """Yield what is defined otherwise than before, and whether it was added: columns, and indexes.
 
-    @property
-    def _columns(self) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-        return self.before, self.after
+        All names are in lower case.
+        """
+        table = self.table.lower()
+        before, after = (names and sorted(map(str.lower, names)) for names in (self.before, self.after))
+        if before != after:
+            sides = ((before, False), (after, True))
+            yield from ((f"{table} ({', '.join(names)})", is_added) for names, is_added in sides if names is not None)
+        yield from ((f"{table}: {index}", False) for index in self.removed_indexes)
+        yield from ((f"{table}: {index}", True) for index in self.added_indexes)
 
     def rows(self) -> Iterator[tuple[bool, tuple[str, ...], Row]]:
         """Yield the rows with their columns, and whether they were added."""

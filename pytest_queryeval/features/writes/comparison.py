@@ -41,6 +41,8 @@ class Placed(NamedTuple):
 
     table: str
     """Its name, or what is defined."""
+    name: str
+    """The same, so that equal ones are equal texts."""
     word: str
     """What is wrong if the other state lacks it: a value of WORDS."""
     cells: Mapping[str, Cell]
@@ -117,7 +119,7 @@ class Comparison:
         gold, predicted = (
             Table(
                 columns=columns,
-                rows=[(row.table.lower(), *(row.compared.get(name) for name in self._names)) for row in side],
+                rows=[(row.name, *(row.compared.get(name) for name in self._names)) for row in side],
             )
             for side in self._sides
         )
@@ -141,7 +143,7 @@ class Comparison:
         """Yield what was added and removed, and which of both."""
         name = table.table.lower()
         for text, is_added in table.definitions():
-            yield is_added, Placed(text, "", {}, {}, ())
+            yield is_added, Placed(text, text, "", {}, {}, ())
         ignored = {column for of, column in self._writes.ignore if of == name}
         keys = [column.lower() for column in table.key]
         renamed = {column: new_keys[name, column] for of, column in new_keys if of == name}
@@ -157,7 +159,10 @@ class Comparison:
                     for column, values in renamed.items()
                     if column in compared and cells[column] in values
                 }
-            yield is_added, Placed(table.table, "", cells, compared, tuple([cells.get(column) for column in keys]))
+            yield (
+                is_added,
+                Placed(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
+            )
 
     def _new_keys(self, state: Changes) -> NewKeys:
         """Return the keys that the database made for new rows, by column, each with the node in its place."""
@@ -220,10 +225,10 @@ def _by_key(
     by_key: defaultdict[tuple[str, tuple[Cell, ...]], list[Placed]] = defaultdict(list)
     for row in extra:
         if row.key:
-            by_key[row.table.lower(), row.key].append(row)
+            by_key[row.name, row.key].append(row)
     unpaired, changed, used = [], [], set[int]()
     for row in missing:
-        candidates = by_key.get((row.table.lower(), row.key))
+        candidates = by_key.get((row.name, row.key))
         if candidates:
             changed.append((row, candidates.pop()))
             used.add(id(changed[-1][1]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from pytest_queryeval.sandbox.host import Host, Hosts
 
 COPY_SECONDS = 600.0
 FILE_BYTES = 9 * 2**30  # of one file that the child writes
+TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\w+|\S""", re.DOTALL)
 
 
 def file_settings(_: Source, engine: Engine) -> Settings:
@@ -95,7 +98,7 @@ def state_change(table: Table, query: str, dialect: str) -> StateChange:
     These are a part, the name of a table, and the content of the part: `columns`, the names of the columns that were
     returned, and `returned`, a row of them; `table`, the columns of a table that changed, before and after, None if
     there is none, its key, generated columns, and references; `added` and `removed`, a row of the table before it;
-    `added index` and `removed index`, what it is.
+    `added index` and `removed index`, the statement that made it.
     """
     returned: Table | None = None
     parts: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -121,6 +124,21 @@ def _table_change(name: str, parts: Mapping[str, Sequence[Any]]) -> TableChange:
         references=tuple(Reference(*reference) for reference in references),
         added=added,
         removed=removed,
-        added_indexes=tuple(text for (text,) in parts["added index"]),
-        removed_indexes=tuple(text for (text,) in parts["removed index"]),
+        added_indexes=tuple(index_text(statement) for (statement,) in parts["added index"]),
+        removed_indexes=tuple(index_text(statement) for (statement,) in parts["removed index"]),
     )
+
+
+def index_text(statement: str) -> str:
+    r"""Return what an index is, whatever its name and however the statement that made it is written.
+
+    >>> index_text('CREATE UNIQUE INDEX i ON t("A" ASC,b  COLLATE NOCASE) WHERE c=\'X\'')
+    "unique index (a, b collate nocase) where c = 'X'"
+    """
+    tokens = [token for token in TOKEN.findall(statement.rstrip("; \n")) if not token.startswith(("--", "/*"))]
+    text = "unique index" if tokens[1].lower() == "unique" else "index"
+    for before, token in pairwise(tokens[tokens.index("(") - 1 :]):
+        name = token if token.startswith("'") else token.strip('"`[]').lower()
+        if token.lower() != "asc":
+            text += name if before == "(" or token in (")", ",") else f" {name}"
+    return text

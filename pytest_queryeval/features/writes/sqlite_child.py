@@ -286,9 +286,10 @@ class Driver(sqlite_child.Driver):
         redefined = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         for name in sorted((names | redefined) - self._write_guard.shadows.keys()):
             old, new = before.get(name), after.get(name)
-            if relation := new or old:  # else it was made and dropped
-                changes = index_changes if relation.kind == "index" else self._relation_changes
-                yield from changes(connection, old, new)
+            relation = new or old  # neither: it was made and dropped
+            if relation and (relation.kind != "view" or name in redefined):  # triggers write in place of others
+                is_index = relation.kind == "index"
+                yield from index_changes(old, new) if is_index else self._relation_changes(connection, old, new)
 
     def _relation_changes(
         self, connection: sqlite3.Connection, old: Relation | None, new: Relation | None
@@ -397,18 +398,13 @@ def shadow_tables(tables: Mapping[str, Relation]) -> dict[str, str]:
     }
 
 
-def index_changes(connection: sqlite3.Connection, old: Relation | None, new: Relation | None) -> Iterator[Row]:
-    """Yield the indexes that were added and removed, as they are defined but for their names."""
-    for part, schema, index in (("removed index", BEFORE, old), ("added index", AFTER, new)):
-        if index is None:
-            continue
-        columns = [
-            name for (name,) in connection.execute("SELECT name FROM pragma_index_info(?, ?)", [index.name, schema])
-        ]
-        tail = re.sub(r"\s+", " ", index.statement.partition("(")[2].rpartition(")")[0]).lower()
-        text = ", ".join(columns) if None not in columns and " where " not in index.statement.lower() else tail
-        unique = "unique " * bool(re.match(r"create\s+unique", index.statement, re.IGNORECASE))
-        yield part, index.table, (f"{unique}index ({text.lower()})",)
+def index_changes(old: Relation | None, new: Relation | None) -> Iterator[Row]:
+    """Yield the indexes that were added and removed."""
+    yield from (
+        (part, index.table, (index.statement,))
+        for part, index in (("removed index", old), ("added index", new))
+        if index
+    )
 
 
 def columns_of(connection: sqlite3.Connection, schema: str, relation: Relation | None) -> tuple[str, ...] | None:

@@ -29,6 +29,8 @@ SHOP = """
         parent INTEGER REFERENCES customer (id) DEFERRABLE INITIALLY DEFERRED, PRIMARY KEY (parent)
     ) WITHOUT ROWID;
     CREATE VIEW cities AS SELECT DISTINCT city FROM customer;
+    CREATE VIEW names AS SELECT name FROM customer;
+    CREATE TRIGGER named INSTEAD OF INSERT ON names BEGIN INSERT INTO customer (name) VALUES (new.name); END;
     CREATE VIRTUAL TABLE notes USING fts5(words);
     INSERT INTO notes VALUES ('a first note');
 """
@@ -87,6 +89,11 @@ def difference(shop, gold, predicted):
         ("INSERT INTO empty VALUES (1, 2)", "INSERT INTO empty (b, a) VALUES (2, 1)"),
         ("CREATE TABLE extra (a, b); INSERT INTO extra VALUES (1, 2)", "CREATE TABLE extra AS SELECT 2 AS b, 1 AS a"),
         ("CREATE INDEX one ON orders (total)", "CREATE INDEX another ON orders (total)"),
+        ("CREATE INDEX one ON orders (total)", 'create index one on "orders"("TOTAL" asc) -- all of them'),
+        ("CREATE INDEX one ON empty (a) WHERE b > 5", "CREATE INDEX one ON empty(a) where\nB>5;"),
+        ("DROP VIEW cities; CREATE VIEW cities AS SELECT DISTINCT city FROM customer", "DELETE FROM empty"),
+        ("INSERT INTO names VALUES ('Cid')", "INSERT INTO customer (name) VALUES ('Cid')"),
+        ("INSERT INTO customer (name) VALUES ('Cid')", "INSERT INTO names VALUES ('Cid')"),
         ("CREATE VIEW one AS SELECT city FROM customer", "CREATE VIEW one AS SELECT city FROM customer WHERE true"),
         ("DROP VIEW cities", "DROP VIEW IF EXISTS cities"),
         ("ALTER TABLE empty RENAME TO full", "DROP TABLE empty; CREATE TABLE full (a, b)"),
@@ -119,6 +126,12 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("CREATE TABLE extra (a)", "CREATE TABLE other (a)"),
         ("ALTER TABLE empty ADD COLUMN c", "UPDATE empty SET a = 1"),
         ("CREATE INDEX one ON orders (total)", "CREATE UNIQUE INDEX one ON orders (total)"),
+        ("CREATE INDEX one ON empty (a) WHERE b > 5", "CREATE INDEX one ON empty (a) WHERE b > 500"),
+        ("CREATE INDEX one ON empty (a)\nWHERE b > 5", "CREATE INDEX one ON empty (a)"),
+        ("CREATE INDEX one ON customer ((city = 'Graz'))", "CREATE INDEX one ON customer ((city = 'graz'))"),
+        ("CREATE INDEX one ON customer ((city = 'name'))", "CREATE INDEX one ON customer ((city = name))"),
+        ("CREATE INDEX one ON empty (a DESC)", "CREATE INDEX one ON empty (a)"),
+        ("CREATE UNIQUE INDEX one ON customer (city COLLATE NOCASE)", "CREATE UNIQUE INDEX one ON customer (city)"),
         ("CREATE VIEW one AS SELECT city FROM customer", "CREATE VIEW one AS SELECT name AS city FROM customer"),
         ("DROP TABLE empty", "DELETE FROM empty"),
         ("INSERT INTO notes VALUES ('another')", "INSERT INTO notes VALUES ('others')"),
