@@ -82,6 +82,12 @@ class Sql(QueryLanguage):
 
         check_dialect(options.get("dialect", ""))
 
+    def parses(self, query: str, dialect: str) -> bool:
+        """Return whether a text is a query, or statements of which the first one changes data."""
+        from pytest_queryeval.languages.sql.parsing import changes_data
+
+        return super().parses(query, dialect) or changes_data(parse_query(query, dialect).statements)
+
     def after_prose(self, answer: str, dialect: str) -> str:
         query = super().after_prose(answer, dialect)
         if not query:

@@ -100,6 +100,12 @@ def read_statements(text: str, dialect: str) -> Statements:
     return Statements(tokens, _statements_of(trees))
 
 
+def changes_data(statements: Statements) -> bool:
+    """Return whether a whole text was parsed, and its first statement changes data or tables."""
+    changing = (exp.DML, exp.DDL, exp.Alter, exp.Drop)
+    return statements.error is None and isinstance(next(iter(statements.trees), None), changing)
+
+
 def read_query(text: str, dialect: str, statements: Statements) -> Tree:
     """Return the tree of the one query in a text, or of what can be read of it."""
     trees, problem = statements.trees, ""
