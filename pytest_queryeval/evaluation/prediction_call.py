@@ -33,7 +33,7 @@ from pytest_queryeval.core.errors import (
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
 from pytest_queryeval.core.steps import bounded_steps
-from pytest_queryeval.evaluation.spend_limit import SpendLimit, SpendLimitReached
+from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.predictors import CaseView, view_of
 
 if TYPE_CHECKING:
@@ -234,11 +234,8 @@ class PredictionCall:
         """
         recorded_prediction = self.find_recorded()
         if recorded_prediction is None and self.spend is not None:
-            try:
-                self.spend.check()
-            except SpendLimitReached:
-                self.has_begun = False
-                raise
+            self.spend.check()
+        self.has_begun = True
         return recorded_prediction
 
     def record(self, prediction: object) -> Prediction:

@@ -283,7 +283,6 @@ class PredictorRunner:
         async with self._semaphore:
             if self._failure:
                 raise PredictorError(self._failure)
-            call.has_begun = True
             with self.progress.counted():
                 if call.needs_schema and not call.list_schema.is_listed:
                     with suppress(SourceError):  # raised again when the schema is read

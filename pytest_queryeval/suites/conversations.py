@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_queryeval.core.groups import as_marker
@@ -14,6 +15,8 @@ from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 CONVERSATION = "conversation"
 TARGET = "target"
+TURN_KEYS = ("role", "content", TARGET)
+ROLES = ("assistant", "developer", "system", "tool", "user")
 # Keys of conversations that describe them, and become metadata of their cases.
 DESCRIPTIVE = ("name", "comments")
 # What only a case with a conversation accepts: keys that describe it, and any words as tags, which become markers.
@@ -61,11 +64,26 @@ def read_messages(node: Node) -> tuple[Message, ...]:
 
 def _message(node: Node) -> Message:
     turn_entries = entries(node)
+    for name in GOLD_FORMS.keys() & turn_entries.keys():
+        raise turn_entries[name].problem(f"a turn has no '{name}': its gold is the `{TARGET}`")
+    for name, entry in turn_entries.items():
+        _check_spelling("key", name, TURN_KEYS, entry)
     content = _content(node)
     if missing_keys := ["role"] * ("role" not in turn_entries) + ["content"] * (content is None):
         raise node.problem(f"a turn needs a `role` and a `content`: add `{missing_keys[0]}`")
     assert content is not None  # or it would be among the missing keys
-    return Message(role=required_text(turn_entries["role"]), content=or_else("", whole_text)(content))
+    role = required_text(turn_entries["role"])
+    _check_spelling("role", role, ROLES, turn_entries["role"])
+    return Message(role=role, content=or_else("", whole_text)(content))
+
+
+def _check_spelling(what: str, word: str, names: Sequence[str], node: Node) -> None:
+    """Raise `CaseError` for a word that has the letters of a name, or one more or less; others are the suite's own."""
+    for name in names if word not in names else ():
+        letters = Counter(word.lower())
+        letters.subtract(name)
+        if sum(map(abs, letters.values())) <= 1:
+            raise node.problem(f"unknown {what} '{word}' of a turn: did you mean '{name}'?")
 
 
 def _content(turn: Node) -> Node | None:

@@ -121,7 +121,7 @@ def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | 
     if gold.query is None or gold.answer is None:
         return None
     try:
-        query = KINDS[case.settings.kind].translate(gold.query, case.settings.gold_dialect, case.settings.dialect)
+        query = KINDS[case.settings.kind].translate(gold.query, case.settings.of_golds.dialect, case.settings.dialect)
     except ValueError:
         return None
     translation = QueryOrAnswer(query=query)

@@ -315,11 +315,11 @@ NO_REGRESSION = NoRegression()
 MAX_REGRESSIONS = MaxRegressions()
 
 
-@shape({**mapping_shape({name: {"type": "number", "minimum": 0} for name in ("min", "max")}), "minProperties": 1})
+@shape({**mapping_shape(dict.fromkeys(("min", "max"), shape_of(number_from_zero))), "minProperties": 1})
 def _read_sum(node: Node) -> dict[str, float]:
     if isinstance(node.value, str):
         raise unexpected(node, "a mapping", ": write {max: NUMBER}")
-    return known_entries(node, {"min": number, "max": number})
+    return known_entries(node, dict.fromkeys(("min", "max"), number_from_zero))
 
 
 class Sum(GateRule):

@@ -215,11 +215,19 @@ def test_conversations_of_sparql_are_cases_as_well(bikes):
     ("turns", "problem"),
     [
         ("{role: user, target: SELECT 1}", "a turn needs a `role` and a `content`: add `content`"),
+        ("{role: assistant, gold: SELECT 1}", "a turn has no 'gold': its gold is the `target`"),
+        (
+            "{role: user, content: q}, {role: assistant, content: a, targte: SELECT 1}",
+            "unknown key 'targte' of a turn: did you mean 'target'?",
+        ),
+        ("{role: user, contents: q}", "unknown key 'contents' of a turn: did you mean 'content'?"),
+        ("{role: usr, content: q}", "unknown role 'usr' of a turn: did you mean 'user'?"),
+        ("{role: User, content: q}", "unknown role 'User' of a turn: did you mean 'user'?"),
         ("{target: SELECT 1}", "a turn needs a `role` and a `content`: add `role`"),
         ("{role: user, content: q}, {role: assistant}", "a turn needs a `role` and a `content`: add `content`"),
     ],
 )
-def test_a_turn_of_the_user_needs_a_content(bikes, turns, problem):
+def test_what_a_turn_lacks_or_misspells_is_told(bikes, turns, problem):
     write_turns(turns)
 
     with pytest.raises(SuiteError) as error:
