@@ -77,7 +77,10 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
 
 
 def gold_empty(gold: GoldRun) -> Iterator[str]:
-    """Find golds without rows: any query that returns nothing passes."""
+    """Find golds without rows, or without changes: any query that returns or changes nothing passes."""
+    if gold.change is not None and not gold.change.as_table().rows and not gold.case.allow_empty:
+        remedy = "fix it, or write `allow_empty: true`"
+        yield f"gold changes and returns nothing, so any statement that does neither passes: {remedy}"
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
         remedy = f"{TO_YAML}, and write" if gold.case.row else "write"
         yield f"gold has no rows, so any query that returns nothing passes: fix it, or {remedy} `allow_empty: true`"
@@ -95,7 +98,7 @@ def gold_slow(gold: GoldRun) -> Iterator[str]:
 
 def gold_unstable(gold: GoldRun) -> Iterator[str]:
     """Find golds that answer differently when they run again, so that the right query may fail."""
-    if gold.compared is None or gold.query is None:
+    if gold.query is None or (gold.compared is None and gold.change is None):
         return
     again = gold.session.execute(gold.content, gold.case)
     remedy = "remove what depends on time or chance"

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.core.errors import Location, QueryEvalError
-from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.model import AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -77,6 +77,12 @@ class GoldRun:
     def table(self) -> Table | None:
         """The answer, if it is a table."""
         return None if self.execution is None else self.execution.table
+
+    @property
+    def change(self) -> AddedAnswer | None:
+        """The answer, if it is what statements changed."""
+        answer = None if self.execution is None else self.execution.answer
+        return answer if self.writes and isinstance(answer, AddedAnswer) else None
 
     @property
     def compared(self) -> Table | None:

@@ -394,6 +394,20 @@ def test_values_of_other_kinds_are_not_taken_for_queries(check):
     assert check(suite, folder="kind: json\n") == (0, [])
 
 
+@pytest.mark.feature("writes")
+def test_golds_that_change_nothing_or_by_chance_are_told(check):
+    suite = cases(
+        "gold: DELETE FROM product WHERE price > 9",
+        "gold: UPDATE product SET price = random()",
+        "gold: UPDATE product SET price = 1",
+        "gold: DELETE FROM product WHERE price > 9, allow_empty: true",
+    )
+
+    findings = check(suite, folder=ONE + "writes: true\n")[1]
+    assert rules(findings) == [("gold-empty", "c0"), ("gold-unstable", "c1")]
+    assert findings[0]["message"].startswith("gold changes and returns nothing")
+
+
 def test_stored_answers_are_examined_without_a_run(check):
     suite = cases("gold_table: {columns: [a], rows: []}", "gold_table: {columns: [a], rows: [[1]]}")
 
