@@ -200,6 +200,7 @@ def test_wrong_thresholds_are_reported():
     assert problem("thresholds: 0.9") == f"thresholds: expected {{METRIC: minimum}}, found '0.9': {named}"
     assert problem("thresholds: [arity_f1]") == f"thresholds: expected {{METRIC: minimum}}, found a list: {named}"
     assert problem("thresholds: {arity_f1: 1e999}") == "a number of 5 characters is too large"
+    assert problem("thresholds: {queries: 5}") == "lower is better for 'queries': write {max: 5}"
     assert problem("thresholds: {arity_f1: {}}") == "'arity_f1' needs min or max, such as {min: 0.8}"
     assert problem("thresholds: {arity_f1: {min: 1, mx: 2}}") == "unknown key 'mx': did you mean 'max'?"
     assert problem("thresholds: {arity_f1: {min: 1, max: 0.5}}") == "min 1 of 'arity_f1' is above its max 0.5"

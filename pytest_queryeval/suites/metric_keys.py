@@ -183,7 +183,7 @@ def read_metrics(node: Node) -> tuple[str, ...]:
 
 @shape(lambda: _by_metric(_threshold_shape))
 def read_thresholds(node: Node) -> dict[str, Threshold]:
-    """Read `{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
+    """Read `{METRIC: minimum}`, where higher is better, or `{METRIC: {min:, max:}}`."""
     if node.empty:
         raise node.problem("thresholds are missing: write {} to require nothing")
     if node.form != "mapping":
@@ -199,7 +199,10 @@ def _threshold(node: Node, name: str) -> Threshold:
         return number(value, expectation)
 
     if node.form != "mapping":
-        return read_limits(node, name, limit(node), None)
+        minimum = limit(node)
+        if METRICS[name].better == "lower":
+            raise node.problem(f"lower is better for '{name}': write {{max: {minimum:g}}}")
+        return read_limits(node, name, minimum, None)
     limits = known_entries(node, {"min": limit, "max": limit})
     return read_limits(node, name, limits.get("min"), limits.get("max"))
 
