@@ -22,7 +22,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Cell, Difference, Row, Table
 from pytest_queryeval.features.writes.changes import HEAD, Changes, TableChange
 from pytest_queryeval.features.writes.setting import Writes
-from pytest_queryeval.features.writes.stated_keys import ColumnName, stated_columns
+from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, stated_columns
 from pytest_queryeval.text.formatting import pluralize
 
 # What is wrong with a row that one state has and the other has not, by the side that has it and who changed it.
@@ -166,7 +166,9 @@ class Comparison:
 
     def _new_keys(self, state: Changes) -> NewKeys:
         """Return the keys that the database made for new rows, by column, each with the node in its place."""
-        columns = tuple((table.table, table.after or ()) for table in (*self._gold.tables, *self._predicted.tables))
+        columns = tuple(
+            (table.table, table.after or table.before or ()) for table in (*self._gold.tables, *self._predicted.tables)
+        )
         stated = stated_columns(self._gold.query, self._gold.dialect, columns)
         new_keys: NewKeys = {}
         if stated is None:
@@ -174,7 +176,7 @@ class Comparison:
         for table in state.tables:
             for column in table.generated:
                 name = table.table.lower(), column.lower()
-                if name in stated or name in self._writes.keys:
+                if name in self._writes.keys or not stated.isdisjoint((name, (name[0], EVERY))):
                     continue
                 before, after = (
                     {row[names.index(column)] for row in rows} if names and column in names else set()

@@ -11,6 +11,7 @@ from sqlglot import exp
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 ColumnName: TypeAlias = tuple[str, str]  # table and column in lower case
+EVERY = "*"
 GENERATORS = frozenset(("nextval", "uuid", "gen_random_uuid", "generate_uuid", "uuidv4", "uuidv7", "newid"))
 
 
@@ -21,41 +22,88 @@ def stated_columns(
     """Return the columns that the statements of `query` set to values of their own; None if they cannot be read.
 
     `tables` are the names of tables and columns. NULL, DEFAULT and functions such as `nextval` leave a value of an
-    INSERT to the database.
+    INSERT to the database. The column EVERY stands for all columns of a table.
     """
+    columns_of = {name.lower(): columns for name, columns in tables}
+    stated: set[ColumnName] = set()
+    for statement in read_statements(query, dialect):
+        if isinstance(statement, exp.Command) and statement.name.upper() != "ALTER":
+            return None
+        for node in statement.find_all(exp.Create, exp.Insert, exp.Merge, exp.Update):
+            stated.update(_stated(node, columns_of))
+        if isinstance(statement, exp.Alter):
+            stated.update([*_renamed(statement, stated, columns_of)])
+    return frozenset(stated)
+
+
+def read_statements(query: str, dialect: str) -> list[exp.Expr]:
+    """Return the trees of statements; a `Command` is one that cannot be read, as a text without other trees is."""
     _, statements, error = parse_query(query, dialect).statements
     if error is not None:
-        return None
-    columns_of = {name.lower(): columns for name, columns in tables}
-    return frozenset(
-        (table, column.lower())
-        for tree in statements
-        for node in tree.find_all(exp.Insert, exp.Update, exp.Merge)
-        for table, column in _stated(node, columns_of)
-    )
+        return [exp.Command(this="")]
+    return [
+        tree
+        for statement in statements
+        for tree in (
+            read_statements(f"INSERT {statement.expression.name}", dialect)
+            if isinstance(statement, exp.Command) and statement.name.upper() == "REPLACE"
+            else [statement]
+        )
+    ]
+
+
+def _label(table: exp.Table, columns_of: Mapping[str, Sequence[str]], schema: str = "") -> str:
+    """Return the name of a table as in `columns_of`."""
+    label = f"{table.db or schema}.{table.name}".lower()
+    return label if label in columns_of else table.name.lower()
 
 
 def _stated(node: exp.Expr, columns_of: Mapping[str, Sequence[str]]) -> Iterator[ColumnName]:
     target = node.find_ancestor(exp.Merge) or node
-    table = target.find(exp.Table)
+    table = target.this and target.this.find(exp.Table)
     if table is None:
         return
-    name = table.name.lower()
-    for assignment in node.args.get("expressions") or () if isinstance(node, exp.Update) else ():
+    name = _label(table, columns_of)
+    match node:
+        case exp.Create(args={"kind": "TABLE", "expression": exp.Expr()}):
+            yield name, EVERY
+        case exp.Update():
+            yield from ((name, column) for column in _assigned(node))
+        case exp.Insert():
+            yield from ((name, column) for column in _inserted(node, columns_of.get(name)))
+            if conflict := node.args.get("conflict"):
+                yield from ((name, column) for column in _assigned(conflict))
+
+
+def _assigned(node: exp.Expr) -> Iterator[str]:
+    """Yield the columns that SET gives values to, one by one or in rows."""
+    for assignment in node.expressions:
         if isinstance(assignment, exp.EQ):
-            yield name, assignment.this.name
-    if not isinstance(node, exp.Insert):
+            yield from (column.name.lower() for column in assignment.this.find_all(exp.Column))
+
+
+def _inserted(node: exp.Insert, columns_of_table: Sequence[str] | None) -> Iterator[str]:
+    if node.args.get("default"):
         return
-    listed = node.this.expressions if isinstance(node.this, exp.Schema | exp.Tuple) else ()
-    columns = [column.name for column in listed] or columns_of.get(name, ())
-    rows = _value_rows(node.args.get("expression"))
-    for place, column in enumerate(columns):
-        if any(place >= len(row) or not _is_generated(row[place]) for row in rows):
-            yield name, column
-    conflict = node.args.get("conflict")
-    for assignment in (conflict.args.get("expressions") or ()) if conflict else ():
-        if isinstance(assignment, exp.EQ):
-            yield name, assignment.this.name
+    values = node.args.get("expression")
+    columns = [column.name for column in node.this.expressions] if isinstance(node.this, exp.Schema | exp.Tuple) else []
+    if node.args.get("by_name") and isinstance(values, exp.Query):
+        columns = values.named_selects
+    rows = _value_rows(values)
+    for place, column in enumerate(columns or columns_of_table or (EVERY,)):
+        if column == EVERY or any(place >= len(row) or not _is_generated(row[place]) for row in rows):
+            yield column.lower()
+
+
+def _renamed(node: exp.Alter, stated: set[ColumnName], columns_of: Mapping[str, Sequence[str]]) -> Iterator[ColumnName]:
+    """Yield the stated columns of a table by the name that the table, or one of them, has from now on."""
+    name = _label(node.this, columns_of)
+    for action in node.args.get("actions") or ():
+        if isinstance(action, exp.AlterRename):
+            new_name = _label(action.this, columns_of, node.this.db)
+            yield from ((new_name, column) for table, column in stated if table == name)
+        elif isinstance(action, exp.RenameColumn) and (name, action.name.lower()) in stated:
+            yield name, action.args["to"].name.lower()
 
 
 def _value_rows(values: exp.Expr | None) -> list[list[exp.Expr]]:
@@ -63,6 +111,8 @@ def _value_rows(values: exp.Expr | None) -> list[list[exp.Expr]]:
         return [values.expressions]
     if isinstance(values, exp.Values):
         return [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
+    if isinstance(values, exp.SetOperation):
+        return [*_value_rows(values.left.unnest()), *_value_rows(values.right.unnest())]
     if isinstance(values, exp.Select):
         return [[]] if values.is_star else [values.selects]
     return [[]]

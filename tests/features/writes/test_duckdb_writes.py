@@ -39,6 +39,8 @@ SHOP = """
     CREATE VIEW cities AS SELECT DISTINCT city FROM customer;
     CREATE SCHEMA archive;
     CREATE TABLE archive.customer (id INTEGER, "a""b" TEXT);
+    CREATE SEQUENCE archive.bill_id;
+    CREATE TABLE archive.bill (id INTEGER DEFAULT nextval('archive.bill_id'), what TEXT);
 """
 NEW_ORDER = "INSERT INTO orders (customer, total) VALUES (1, 5)"
 
@@ -169,6 +171,32 @@ def test_what_refers_to_a_generated_key_may_have_another_value_as_long_as_it_is_
 
     assert score(shop, gold, same) == 1.0
     assert score(shop, gold, same.replace("WHERE name = 'Cid'", "WHERE name = 'Dan'")) == 0.0
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "INSERT INTO customer BY NAME SELECT 7 AS id, 'Cid' AS name",
+        "INSERT INTO archive.bill VALUES (7, 'x')",
+        "INSERT INTO archive.bill (what) VALUES ('x'); UPDATE archive.bill SET id = 7",
+    ],
+)
+def test_a_key_that_gold_states_counts(shop, gold):
+    assert score(shop, gold, gold + " ") == 1.0
+    assert score(shop, gold, gold.replace("7", "8")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        ("INSERT INTO customer BY NAME SELECT 'Cid' AS name", "INSERT INTO customer VALUES (50, 'Cid', NULL)"),
+        ("INSERT INTO customer DEFAULT VALUES", "INSERT INTO customer (id) VALUES (50)"),
+        ("INSERT INTO archive.bill (what) VALUES ('x')", "INSERT INTO archive.bill VALUES (50, 'x')"),
+    ],
+)
+def test_a_key_that_gold_leaves_to_the_database_does_not_count(shop, gold, predicted):
+    assert score(shop, gold, predicted) == 1.0
+    assert score(shop, gold, predicted, writes="{keys: [customer.id, archive.bill.id]}") == 0.0
 
 
 def test_columns_that_are_ignored_do_not_count(shop):

@@ -158,6 +158,46 @@ def test_columns_that_are_ignored_do_not_count(shop):
     assert score(shop, NEW_ORDER, NEW_ORDER.replace("5", "6"), writes="{ignore: [orders.created_at]}") == 0.0
 
 
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "REPLACE INTO log VALUES (7, 'x')",
+        "replace into log (what, id) VALUES ('x', 7)",
+        "WITH new AS (SELECT 7) REPLACE INTO log (id) SELECT * FROM new",
+        "INSERT INTO log (what) VALUES ('x'); UPDATE log SET (id, what) = (7, 'y')",
+        """CREATE UNIQUE INDEX u ON log (what);
+        INSERT INTO log (what) VALUES ('x'), ('x') ON CONFLICT (what) DO UPDATE SET (id, what) = (7, 'y')""",
+        "INSERT INTO main.log VALUES (7, 'x'); ALTER TABLE log RENAME TO notice",
+        "INSERT INTO log VALUES (7, 'x'); ALTER TABLE log RENAME id TO number",
+        "CREATE TABLE n (id INTEGER PRIMARY KEY); INSERT INTO n SELECT 7; ALTER TABLE n RENAME TO m",
+        "CREATE TABLE n AS SELECT 7 AS id",
+    ],
+)
+def test_a_key_that_gold_states_counts(shop, gold):
+    replaced = gold.replace("CREATE TABLE n AS", "CREATE TABLE n (id INTEGER PRIMARY KEY); INSERT INTO n")
+
+    assert score(shop, gold, replaced + " ") == 1.0
+    assert score(shop, gold, replaced.replace("7", "8")) == 0.0
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "INSERT INTO customer DEFAULT VALUES",
+        "INSERT INTO customer SELECT NULL, 'Cid', NULL UNION ALL SELECT NULL, 'Dan', NULL",
+        "REPLACE INTO customer (name) VALUES ('Cid')",
+        "INSERT INTO customer (name) VALUES ('Cid'); ALTER TABLE empty ADD COLUMN c",
+        "INSERT INTO customer (name) VALUES ('Cid'); ALTER TABLE customer RENAME TO person",
+    ],
+)
+def test_a_key_that_gold_leaves_to_the_database_does_not_count(shop, gold):
+    table = "person" if "person" in gold else "customer"
+    spaced = f"INSERT INTO customer (id) VALUES (50); {gold}; DELETE FROM {table} WHERE id = 50"
+
+    assert score(shop, gold, spaced) == 1.0
+    assert score(shop, gold, spaced, writes="{keys: [customer.id, person.id]}") == 0.0
+
+
 def test_generated_keys_count_where_the_suite_says_so(shop):
     gold = "INSERT INTO customer (name) VALUES ('Cid')"
     predicted = "INSERT INTO customer (id, name) VALUES (50, 'Cid')"
