@@ -87,16 +87,19 @@ LIST_COLUMNS = """
 
 STATEMENTS = """
     WITH made AS (
-        SELECT schema_name, table_name AS name, sql FROM duckdb_tables()
+        SELECT schema_name, table_name AS name, sql, 0 AS place FROM duckdb_tables()
         WHERE database_name = current_database() AND NOT internal AND NOT temporary
         UNION ALL
-        SELECT schema_name, view_name, sql FROM duckdb_views()
+        SELECT schema_name, view_name, sql, 0 FROM duckdb_views()
         WHERE database_name = current_database() AND NOT internal AND NOT temporary
         UNION ALL
-        SELECT schema_name, '', 'CREATE SCHEMA "' || replace(schema_name, '"', '""') || '"' FROM duckdb_schemas()
+        SELECT schema_name, '', 'CREATE SCHEMA "' || replace(schema_name, '"', '""') || '"', 0 FROM duckdb_schemas()
         WHERE database_name = current_database() AND NOT internal AND schema_name <> 'main'
+        UNION ALL
+        SELECT schema_name, index_name, sql, 1 FROM duckdb_indexes()
+        WHERE database_name = current_database() AND is_unique
     )
-    SELECT sql FROM made ORDER BY schema_name <> 'main', schema_name, lower(name), name
+    SELECT sql FROM made ORDER BY place, schema_name <> 'main', schema_name, lower(name), name
 """
 
 State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the file and of its write-ahead log
@@ -132,7 +135,10 @@ class Driver(driver.TableDriver):
         return self._start(self._new_session(settings), LIST_COLUMNS)
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements of all schemas, tables and views, those of the schema main first; raises like `run`."""
+        """List the statements of all schemas, tables and views, those of the schema main first, then of unique indexes.
+
+        Raises like `run`.
+        """
         return self._start(self._new_session(settings), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:

@@ -385,6 +385,22 @@ def test_duckdb_is_challenged(challenge):
     assert answers == [result.refutation.gold.rows, result.refutation.predicted.rows]
 
 
+@pytest.mark.feature("duckdb")
+def test_counterexamples_keep_the_unique_indexes_of_duckdb(challenge, tmp_path):
+    pytest.importorskip("duckdb")
+    (tmp_path / "names.sql").write_text(SCRIPT + "CREATE UNIQUE INDEX i ON singer (name);", encoding="utf-8")
+    pair = "SELECT name FROM singer", "SELECT DISTINCT name FROM singer"
+
+    assert challenge(*pair, engine="duckdb")[0].verdict == "refuted"
+    assert challenge(*pair, engine="duckdb", script="names.sql")[0].verdict == "proved"
+
+
+def test_tables_without_rowid_are_challenged(challenge, tmp_path):
+    (tmp_path / "short.sql").write_text(SCRIPT.replace("born DATE)", "born DATE) WITHOUT ROWID"), encoding="utf-8")
+
+    assert challenge(OLD, NOT_YOUNG, script="short.sql")[0].verdict == "refuted"
+
+
 def test_reports_have_the_challenge_and_count_the_verdicts(make):
     cases = [
         make(OLD, NOT_YOUNG, id="refuted"),

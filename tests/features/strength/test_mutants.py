@@ -374,6 +374,14 @@ def test_unique_indexes_are_read():
     assert changes('SELECT k FROM "A b"', "distinct", ddl=ddl) == {"DISTINCT added": True}
 
 
+@pytest.mark.parametrize("tail", ["WITHOUT ROWID", "STRICT, without  rowid", "\nWITHOUT ROWID, STRICT"])
+def test_tables_without_rowid_are_read(tail):
+    tables = read_tables(f"CREATE TABLE t (k INTEGER PRIMARY KEY, x TEXT) {tail}; CREATE TABLE u (y TEXT);", "sqlite")
+
+    assert [[column.name for column in table.columns] for table in tables.values()] == [["k", "x"], ["y"]]
+    assert (tables["t"].primary_key, tables["t"].nullable_key) == (("k",), ())
+
+
 @pytest.fixture(scope="module")
 def running():
     """A function that returns whether a mutant of a gold is right on a database of a seed."""

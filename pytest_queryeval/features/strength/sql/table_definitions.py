@@ -22,6 +22,8 @@ _INTEGER = re.compile(
 # Columns, those of SQLite without a type among them, and what else is declared beside them there.
 _COLUMNS = (exp.ColumnDef, exp.Identifier, exp.Literal)
 _CONSTRAINTS = (exp.Constraint, exp.ColumnConstraintKind, exp.PrimaryKey, exp.ForeignKey)
+# What the parser does not know after the columns of a table.
+_WITHOUT_ROWID = re.compile(r"(?<=\))\s*(?:STRICT\s*,\s*)?WITHOUT\s+ROWID\b(?:\s*,\s*STRICT\b)?", re.IGNORECASE)
 _STRING = re.compile(r"""["`\]]?\s*STR(?:ING)?\b""", re.IGNORECASE)
 
 
@@ -37,6 +39,8 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     >>> table.primary_key, table.unique, table.columns[0]
     (('id',), (('name',),), ColumnDefinition(name='id', type='INT', not_null=True, is_collated=False))
     """
+    if dialect == "sqlite":
+        ddl = _WITHOUT_ROWID.sub(lambda match: " " * len(match[0]), ddl)
     try:
         with without_warnings():
             statements = sqlglot.parse(ddl, dialect=dialect, error_level=ErrorLevel.IGNORE)
