@@ -1,4 +1,4 @@
-"""What statements that change data changed, table by table, and what they returned: as data, as a table, as JSON."""
+"""How statements changed a table, as data and as JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.answer_json import (
     Entry,
-    decode_answer,
     decode_cell,
     decode_text,
     encode,
-    encode_answer,
 )
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table import Row
 
 HEAD = ("table", "change")
 
@@ -69,53 +67,8 @@ class TableChange:
         yield from ((True, self.after or (), row) for row in self.added)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Changes:
-    """What statements changed and returned."""
-
-    query: str
-    """The statements."""
-    dialect: str
-    """What sqlglot calls their language."""
-    tables: tuple[TableChange, ...]
-    """The tables that are not what they were, by name."""
-    returned: Table | None = None
-    """What the last statement that returns rows returned."""
-
-    def as_table(self) -> Table:
-        """Return all changes as rows of one table, in which tables share columns of one name; then what returned."""
-        changes = [
-            (table.table, "added" if is_added else "removed", dict(zip(columns, row, strict=True)))
-            for table in self.tables
-            for is_added, columns, row in table.rows()
-        ]
-        changes += [
-            (text, "added" if is_added else "removed", {})
-            for table in self.tables
-            for text, is_added in table.definitions()
-        ]
-        if not changes and self.returned is not None:
-            return self.returned
-        names = tuple(dict.fromkeys(name for _, _, cells in changes for name in cells))
-        rows: list[Row] = [(table, change, *map(cells.get, names)) for table, change, cells in changes]
-        if self.returned is None:
-            return Table(columns=(*HEAD, *names), rows=rows)
-        width, blank = len(self.returned.columns), (None,) * len(names)
-        rows = [(*row, *(None,) * width) for row in rows]
-        rows += [(None, "returned", *blank, *row) for row in self.returned.rows]
-        return Table(columns=(*HEAD, *names, *self.returned.columns), rows=rows)
-
-    def encode(self) -> dict[str, JsonValue]:
-        """Return the answer as recordings hold it."""
-        return {
-            "query": encode(self.query),
-            "dialect": self.dialect,
-            "tables": [_encode_table(table) for table in self.tables],
-            "returned": encode_answer(self.returned),
-        }
-
-
-def _encode_table(table: TableChange) -> JsonValue:
+def encode_table(table: TableChange) -> JsonValue:
+    """Return how a table changed as recordings hold it."""
     return {
         "table": encode(table.table),
         "before": encode([*table.before]) if table.before is not None else None,
@@ -130,20 +83,8 @@ def _encode_table(table: TableChange) -> JsonValue:
     }
 
 
-def decoded_fields(entry: Entry) -> dict[str, Any]:
-    """Return the fields of what was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
-    returned = decode_answer(entry["returned"])
-    if not isinstance(returned, Table | None):
-        raise ValueError("what returned is not a table")
-    return {
-        "query": decode_text(entry["query"]),
-        "dialect": decode_text(entry["dialect"]),
-        "tables": tuple(map(_decode_table, entry["tables"])),
-        "returned": returned,
-    }
-
-
-def _decode_table(entry: Entry) -> TableChange:
+def decode_table(entry: Entry) -> TableChange:
+    """Return what was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
     return TableChange(
         table=decode_text(entry["table"]),
         before=None if entry["before"] is None else _decode_names(entry["before"]),

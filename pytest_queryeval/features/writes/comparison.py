@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.comparison.equality import equal_tables, project
@@ -20,10 +20,13 @@ from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Cell, Difference, Row, Table
-from pytest_queryeval.features.writes.changes import HEAD, Changes, TableChange
+from pytest_queryeval.features.writes.changes import HEAD, TableChange
 from pytest_queryeval.features.writes.setting import Writes
 from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, stated_columns
 from pytest_queryeval.text.formatting import pluralize
+
+if TYPE_CHECKING:
+    from pytest_queryeval.features.writes.state_change import StateChange
 
 # What is wrong with a row that one state has and the other has not, by the side that has it and who changed it.
 WORDS = {
@@ -55,7 +58,7 @@ class Placed(NamedTuple):
 class Comparison:
     """Compares what gold changed with what predicted changed, by the settings of a case."""
 
-    def __init__(self, gold: Changes, predicted: Changes, case: Case) -> None:
+    def __init__(self, gold: StateChange, predicted: StateChange, case: Case) -> None:
         self._gold, self._predicted = gold, predicted
         setting = case.extra.get("writes")
         self._writes = setting if isinstance(setting, Writes) else Writes()
@@ -164,7 +167,7 @@ class Comparison:
                 Placed(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
             )
 
-    def _new_keys(self, state: Changes) -> NewKeys:
+    def _new_keys(self, state: StateChange) -> NewKeys:
         """Return the keys that the database made for new rows, by column, each with the node in its place."""
         columns = tuple(
             (table.table, table.after or table.before or ()) for table in (*self._gold.tables, *self._predicted.tables)
@@ -195,7 +198,7 @@ class Comparison:
         assert predicted is not None
         return equal_tables(project(gold, self._policy.gold_columns), predicted, self._policy)
 
-    def _returned(self, state: Changes) -> Table | None:
+    def _returned(self, state: StateChange) -> Table | None:
         """Return what a state returned, with nodes in place of the keys that the database made, by column."""
         table = state.returned
         if table is None:
