@@ -159,3 +159,5 @@ class _Trials:
             raise SourceError(f"no small database with these tables can be built: {self._refusal}")
         if self.ran and self._has_built_rows and not self._ran_on_rows:
             raise SourceError("the queries run in no small database but an empty one")
+        if self._databases.constraints.tables and not self._has_built_rows:
+            raise SourceError("no rows are known that keep the constraints of these tables")

@@ -401,6 +401,37 @@ def test_tables_without_rowid_are_challenged(challenge, tmp_path):
     assert challenge(OLD, NOT_YOUNG, script="short.sql")[0].verdict == "refuted"
 
 
+def test_rows_that_refer_to_a_row_of_their_own_table_are_made_without_null(challenge, tmp_path):
+    script = """
+        CREATE TABLE staff (id INTEGER PRIMARY KEY, boss INTEGER NOT NULL REFERENCES staff (id), pay INTEGER);
+        INSERT INTO staff VALUES (1, 1, 9), (2, 1, 5);
+    """
+    (tmp_path / "staff.sql").write_text(script, encoding="utf-8")
+
+    result, _ = challenge(
+        "SELECT id FROM staff WHERE pay > 7", "SELECT id FROM staff WHERE pay > 8", script="staff.sql"
+    )
+
+    assert result.verdict == "refuted"
+    assert answers_of(result.refutation.script, "PRAGMA foreign_key_check") == [[]]
+
+
+def test_tables_of_which_no_rows_can_be_made_are_not_challenged(challenge, tmp_path):
+    script = """
+        CREATE TABLE a (id INTEGER PRIMARY KEY, b INTEGER NOT NULL REFERENCES b (id));
+        CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER NOT NULL REFERENCES a (id));
+        PRAGMA foreign_keys = OFF; INSERT INTO a VALUES (1, 1); INSERT INTO b VALUES (1, 1);
+    """
+    (tmp_path / "cycle.sql").write_text(script, encoding="utf-8")
+
+    result, _ = challenge("SELECT id FROM a", "SELECT id FROM a WHERE b > 0", script="cycle.sql")
+
+    assert (result.verdict, result.reason) == (
+        "unchallenged",
+        "no rows are known that keep the constraints of these tables",
+    )
+
+
 def test_reports_have_the_challenge_and_count_the_verdicts(make):
     cases = [
         make(OLD, NOT_YOUNG, id="refuted"),

@@ -232,11 +232,16 @@ class RowGenerator:
         keys: list[tuple[Callable[[Row], Cell | Row], set[Cell | Row]]] = [
             (itemgetter(*key), set()) for key in constraints.keys
         ]
+        not_null = constraints.not_null_references
         references = [
-            _Reference(columns, places, rows if table == name else earlier_rows.get(table, ()))
+            _Reference(
+                columns,
+                places,
+                rows if table == name else earlier_rows.get(table, ()),
+                may_be_own=table == name and not not_null.isdisjoint(columns),
+            )
             for columns, table, places in constraints.references
         ]
-        not_null = constraints.not_null_references
         for row in self._resembling(name, list(zip(*columns, strict=True)), repeated, random):
             for reference in references:
                 row = reference.match(row, random)
@@ -302,10 +307,13 @@ class RowGenerator:
 
 
 class _Reference:
-    """A foreign key: columns of a table, and places in the rows that it refers to, which may become more."""
+    """A foreign key: columns of a table, and places in the rows that it refers to, which may become more.
 
-    def __init__(self, columns: Sequence[int], places: Sequence[int], rows: Sequence[Row]) -> None:
-        self._columns, self._places, self._rows = columns, places, rows
+    Where it `may_be_own`, the first row of the table refers to itself.
+    """
+
+    def __init__(self, columns: Sequence[int], places: Sequence[int], rows: Sequence[Row], *, may_be_own: bool) -> None:
+        self._columns, self._places, self._rows, self._may_be_own = columns, places, rows, may_be_own
         self._key_of, self._referred_key_of = itemgetter(*columns), itemgetter(*places)
         self._keys: set[Cell | Row] = {None}  # NULL refers to no row
         self._seen = 0  # rows whose keys are known
@@ -318,7 +326,7 @@ class _Reference:
         key = self._key_of(row)
         if key in self._keys or (len(self._columns) > 1 and None in key):
             return row
-        referred_row = random.choice(self._rows) if self._rows else None
+        referred_row = random.choice(self._rows) if self._rows else row if self._may_be_own else None
         cells = list(row)
         for at, place in zip(self._columns, self._places, strict=True):
             cells[at] = None if referred_row is None else referred_row[place]
