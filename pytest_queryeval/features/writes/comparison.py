@@ -22,7 +22,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Cell, Difference, Row, Table
 from pytest_queryeval.features.writes.changes import HEAD, TableChange
 from pytest_queryeval.features.writes.setting import Writes
-from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, stated_columns
+from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, returned_columns, stated_columns
 from pytest_queryeval.text.formatting import pluralize
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ WORDS = {
     ("predicted", "gold"): "not removed",
 }
 CHANGED = "changed"
-NewKeys: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
+Nodes: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
 
 
 class Placed(NamedTuple):
@@ -135,24 +135,21 @@ class Comparison:
         states = {"gold": self._gold, "predicted": self._predicted}
         for changer, opposite in (("gold", "predicted"), ("predicted", "gold")):
             state = states[changer]
-            new_keys = self._new_keys(state)
+            nodes = self._nodes(state)
             for table in state.tables:
-                for is_added, row in self._placed(table, new_keys):
+                for is_added, row in self._placed(table, nodes):
                     side = changer if is_added else opposite
                     sides[side].append(row._replace(word=WORDS[side, changer]))
         return sides["gold"], sides["predicted"]
 
-    def _placed(self, table: TableChange, new_keys: NewKeys) -> Iterator[tuple[bool, Placed]]:
+    def _placed(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, Placed]]:
         """Yield what was added and removed, and which of both."""
         name = table.table.lower()
         for text, is_added in table.definitions():
             yield is_added, Placed(text, text, "", {}, {}, ())
         ignored = {column for of, column in self._writes.ignore if of == name}
         keys = [column.lower() for column in table.key]
-        renamed = {column: new_keys[name, column] for of, column in new_keys if of == name}
-        for reference in table.references:
-            if values := new_keys.get((reference.table.lower(), reference.to.lower())):
-                renamed.setdefault(reference.column.lower(), values)
+        renamed = {column: values for (of, column), values in nodes.items() if of == name}
         for is_added, columns, row in table.rows():
             cells = dict(zip(map(str.lower, columns), row, strict=True))
             compared = {column: cell for column, cell in cells.items() if column not in ignored}
@@ -167,13 +164,22 @@ class Comparison:
                 Placed(table.table, name, "", cells, compared, tuple([cells.get(column) for column in keys])),
             )
 
-    def _new_keys(self, state: StateChange) -> NewKeys:
+    def _nodes(self, state: StateChange) -> Nodes:
+        """Return keys that the database made for new rows, by column, also by those that refer to them, with nodes."""
+        nodes = self._new_keys(state)
+        for table in state.tables:
+            for reference in table.references:
+                if values := nodes.get((reference.table.lower(), reference.to.lower())):
+                    nodes.setdefault((table.table.lower(), reference.column.lower()), values)
+        return nodes
+
+    def _new_keys(self, state: StateChange) -> Nodes:
         """Return the keys that the database made for new rows, by column, each with the node in its place."""
         columns = tuple(
             (table.table, table.after or table.before or ()) for table in (*self._gold.tables, *self._predicted.tables)
         )
         stated = stated_columns(self._gold.query, self._gold.dialect, columns)
-        new_keys: NewKeys = {}
+        new_keys: Nodes = {}
         if stated is None:
             return new_keys
         for table in state.tables:
@@ -190,23 +196,47 @@ class Comparison:
 
     @cached_property
     def _returns_the_same(self) -> bool:
-        tables = [self._returned(state) for state in (self._gold, self._predicted)]
-        if None in tables:
-            return tables == [None, None]
-        gold, predicted = tables
-        assert gold is not None
-        assert predicted is not None
-        return equal_tables(project(gold, self._policy.gold_columns), predicted, self._policy)
+        """Whether predicted returns what gold does; where gold returns nothing, anything does."""
+        gold, predicted = self._returned
+        return gold is None or (
+            predicted is not None
+            and equal_tables(gold, predicted, self._policy)
+            and self._returns_keys_of_the_same_rows(gold, predicted)
+        )
 
-    def _returned(self, state: StateChange) -> Table | None:
-        """Return what a state returned, with nodes in place of the keys that the database made, by column."""
+    def _returns_keys_of_the_same_rows(self, gold: Table, predicted: Table) -> bool:
+        """Return whether equal answers are so as well if nodes stand for the same keys in them and in the states."""
+        alignment = pair(gold, predicted, self._policy).alignment if gold.rows else None
+        if alignment is None or not any(isinstance(cell, BlankNode) for row in gold.rows for cell in row):
+            return True
+        in_order = self._policy.row_order == "strict" and self._policy.duplicates == "count"
+        sides = (gold, range(len(gold.columns))), (predicted, alignment.columns)
+        tables = []
+        for state, (returned, columns) in zip(self._tables, sides, strict=True):
+            blank = (None,) * len(state.columns)
+            rows = [(*row, *(None,) * (1 + len(columns))) for row in state.rows]
+            rows += [
+                (*blank, at if in_order else -1, *(row[column] for column in columns))
+                for at, row in enumerate(returned.rows)
+            ]
+            tables.append(Table(columns=(*state.columns, "", *gold.columns), rows=rows))
+        return equal_tables(tables[0], tables[1], replace(self._state_policy, duplicates=self._policy.duplicates))
+
+    @cached_property
+    def _returned(self) -> tuple[Table | None, Table | None]:
+        """What both return, with nodes in place of the keys that the database made."""
+        gold, predicted = (self._with_nodes(state) for state in (self._gold, self._predicted))
+        return gold and project(gold, self._policy.gold_columns), predicted
+
+    def _with_nodes(self, state: StateChange) -> Table | None:
         table = state.returned
         if table is None:
             return None
-        nodes: defaultdict[str, dict[Cell, BlankNode]] = defaultdict(dict)
-        for (_, column), values in self._new_keys(state).items():
-            nodes[column] |= values
-        of_columns = [nodes.get(name.lower(), {}) for name in table.columns]
+        origins: Sequence[ColumnName] = returned_columns(state.query, state.dialect)
+        if len(origins) != len(table.columns):
+            origins = [("", name.lower()) for name in table.columns]
+        nodes = self._nodes(state)
+        of_columns = [_nodes_of(origin, nodes) for origin in origins]
         rows = [
             tuple([values.get(cell, cell) if values else cell for cell, values in zip(row, of_columns, strict=True)])
             for row in table.rows
@@ -214,13 +244,27 @@ class Comparison:
         return replace(table, rows=rows)
 
     def _returned_difference(self, limit: int) -> Difference:
-        gold, predicted = self._gold.returned, self._predicted.returned
+        gold, predicted = self._returned
         if gold is None or predicted is None:
-            return Difference(
-                summary="returned: nothing" + " in gold" * (gold is None) + ", gold has rows" * (gold is not None)
-            )
-        returned = difference(project(gold, self._policy.gold_columns), predicted, self._policy, limit=limit)
+            return Difference(summary="returned: nothing, gold has rows")
+        if equal_tables(gold, predicted, self._policy):
+            return Difference(summary="returned: the keys of other new rows")
+        assert self._gold.returned is not None
+        assert self._predicted.returned is not None
+        gold, predicted = project(self._gold.returned, self._policy.gold_columns), self._predicted.returned
+        returned = difference(gold, predicted, self._policy, limit=limit)
         return replace(returned, summary=f"returned: {returned.summary}")
+
+
+def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
+    """Return the nodes of the keys in a column; where it may be in several tables, one of its own for a common key."""
+    values: dict[Cell, BlankNode] = {}
+    for (table, column), keys in nodes.items():
+        if origin[0] in ("", table.rpartition(".")[2]) and origin[1] in (EVERY, column):
+            for key, node in keys.items():
+                if values.setdefault(key, node) != node:
+                    values[key] = BlankNode(f"{key!r}")
+    return values
 
 
 def _by_key(

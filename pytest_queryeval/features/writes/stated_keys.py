@@ -1,4 +1,4 @@
-"""The columns to which statements give values: of these a generated key counts, of all others it does not."""
+"""The columns to which statements give values, whose generated keys count, and the columns that they return."""
 
 from __future__ import annotations
 
@@ -50,6 +50,37 @@ def read_statements(query: str, dialect: str) -> list[exp.Expr]:
             else [statement]
         )
     ]
+
+
+@lru_cache(maxsize=256)
+def returned_columns(query: str, dialect: str) -> tuple[ColumnName, ...]:
+    """Return the table and the column of each value that the last statement with an answer returns; () if unknown.
+
+    The table is empty where it may be any one of several. The column EVERY is a key of any name.
+    """
+    for statement in reversed(read_statements(query, dialect)):
+        if returning := statement.args.get("returning"):
+            return _origins(returning.expressions, [statement.this.find(exp.Table)])
+        if isinstance(statement, exp.Query):
+            return _origins(statement.selects, [*statement.find_all(exp.Table)])
+    return ()
+
+
+def _origins(selects: Sequence[exp.Expr], tables: Sequence[exp.Table]) -> tuple[ColumnName, ...]:
+    if any(select.is_star for select in selects):
+        return ()
+    names = {table.alias_or_name.lower(): table.name.lower() for table in tables}
+    any_table = next(iter(names.values())) if len(names) == 1 else ""
+    origins = []
+    for select in selects:
+        value = select.unalias()
+        value = value.this if isinstance(value, exp.Max | exp.Min) else value
+        if isinstance(value, exp.Column):
+            origins.append((names.get(value.table.lower(), any_table), value.name.lower()))
+        else:
+            is_key = value.name.lower() == "last_insert_rowid"
+            origins.append(("", EVERY if is_key else select.output_name.lower()))
+    return tuple(origins)
 
 
 def _label(table: exp.Table, columns_of: Mapping[str, Sequence[str]], schema: str = "") -> str:

@@ -89,7 +89,7 @@ def difference(shop, gold, predicted):
             "INSERT INTO customer (name) VALUES ('Cid')",
         ),
         (
-            "INSERT INTO customer (name) VALUES ('Cid') RETURNING id",
+            "INSERT INTO customer (name) VALUES ('Cid') RETURNING id AS key",
             "INSERT INTO customer VALUES (9, 'Cid', NULL) RETURNING id",
         ),
         ("UPDATE orders SET total = total * 2", "UPDATE orders SET total = total * 2.00000000001"),
@@ -157,7 +157,7 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("INSERT INTO archive.customer VALUES (1, 'x')", "INSERT INTO customer VALUES (1000, 'x')"),
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3"),
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3 RETURNING total"),
-        ("DELETE FROM orders WHERE id > 9", 'SELECT 0 AS "Count"'),
+        ('SELECT 0 AS "Count"', "DELETE FROM orders WHERE id > 9"),
     ],
 )
 def test_scripts_that_lead_to_different_states_differ(shop, gold, predicted):

@@ -105,6 +105,8 @@ def difference(shop, gold, predicted):
         ("SELECT name FROM customer", "SELECT name FROM customer WHERE id > 0"),
         ("INSERT INTO child VALUES (9); DELETE FROM child", "DELETE FROM child"),
         ("UPDATE customer SET city = 'x' RETURNING name", "UPDATE customer SET city = 'x' RETURNING name AS who"),
+        ("UPDATE customer SET city = 'x'", "UPDATE customer SET city = 'x' RETURNING name"),
+        ("UPDATE customer SET city = 'x'", "UPDATE customer SET city = 'x'; SELECT 'done'"),
     ],
 )
 def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
@@ -150,6 +152,44 @@ def test_what_refers_to_a_generated_key_may_have_another_value_as_long_as_it_is_
 
     assert score(shop, gold, same) == 1.0
     assert score(shop, gold, same.replace("WHERE name = 'Cid'", "WHERE name = 'Dan'")) == 0.0
+
+
+CID_AND_DAN = "INSERT INTO customer (name) VALUES ('Cid'), ('Dan');"
+DAN_AND_CID = "INSERT INTO customer (name) VALUES ('Dan'), ('Cid');"
+
+
+@pytest.mark.parametrize(
+    ("gold", "same", "different"),
+    [
+        (
+            "SELECT id FROM customer WHERE name = 'Cid'",
+            "SELECT id AS key FROM customer WHERE name = 'Cid'",
+            "SELECT id FROM customer WHERE name = 'Dan'",
+        ),
+        (
+            "SELECT last_insert_rowid()",
+            "SELECT min(c.id) FROM customer AS c WHERE id > 2",
+            "SELECT max(id) FROM customer",
+        ),
+        ("SELECT max(id) AS id FROM customer", "SELECT id - 1 AS id FROM customer WHERE id = 4", "SELECT 4 AS id"),
+        (
+            "SELECT id, id + 0 AS id FROM customer ORDER BY name",
+            "SELECT id + 0 AS id, id FROM customer ORDER BY name",
+            "SELECT id, 7 - id AS id FROM customer WHERE id > 2 UNION ALL SELECT 1, 1 UNION ALL SELECT 2, 2",
+        ),
+        (
+            "INSERT INTO orders SELECT NULL, id, NULL, '' FROM customer WHERE name = 'Cid' RETURNING id, customer",
+            "INSERT INTO orders SELECT 9, id, NULL, '' FROM customer WHERE name = 'Cid' RETURNING id, customer",
+            "INSERT INTO orders SELECT 9, id, NULL, '' FROM customer WHERE name = 'Cid' RETURNING id, 7 - customer",
+        ),
+    ],
+)
+@pytest.mark.parametrize("settings", ["", "compare: {row_order: strict}", "compare: {duplicates: ignore}"])
+def test_a_generated_key_that_is_returned_has_to_be_that_of_the_same_row(shop, gold, same, different, settings):
+    gold = CID_AND_DAN + gold
+
+    assert score(shop, gold, DAN_AND_CID + same, settings=settings) == 1.0
+    assert score(shop, gold, DAN_AND_CID + different, settings=settings) == 0.0
 
 
 def test_columns_that_are_ignored_do_not_count(shop):
