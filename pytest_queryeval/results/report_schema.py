@@ -79,8 +79,10 @@ def checked_types() -> Mapping[str, Any]:
     return types
 
 
-def problem_in(value: object, type_name: str) -> str:
-    """Return where a value is not of a type of `core.report`, and what was expected there; empty if it is.
+def problem_in(value: object, type_: Any) -> str:
+    """Return where a value is not of a type, and what was expected there; empty if it is.
+
+    The type is a TypedDict, or the name of one of `core.report`.
 
     Exceptions of signal handlers are not lost: msgspec runs no Python code while it checks a value. Raise ValueError
     if half of a surrogate pair is in a key of the type, or where only certain texts are allowed.
@@ -88,7 +90,7 @@ def problem_in(value: object, type_name: str) -> str:
     >>> problem_in({"sources": ["inline", 5]}, "PredictorReport")
     'sources[1]: expected a text'
     """
-    type_ = checked_types()[type_name]
+    type_ = checked_types()[type_] if isinstance(type_, str) else type_
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as error:

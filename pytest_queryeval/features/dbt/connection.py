@@ -51,7 +51,7 @@ def _postgres(target: Target) -> Connection:
     # Names without a schema are those of the target's schema, as predictors see them; dbt always writes the schema.
     parameters["options"] = "-csearch_path=" + (path or f"{_quote_schema(schema)},public").replace(" ", "\\ ")
     database = target.require("dbname", "database")
-    url = _url("postgresql", target, database, parameters, user=target.require("user"))
+    url = _url("postgresql", target, _database(database), parameters, user=target.require("user"))
     return _by_url(url, database, "" if path else schema)
 
 
@@ -59,9 +59,15 @@ def _quote_schema(name: str) -> str:
     return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
 
 
+def _database(name: str) -> str:
+    """Return the name of a database in a URL: SQLAlchemy reads escapes there from 2.1 on, and each text before `?`."""
+    return name.replace("%", "%25").replace("?", "%3F")
+
+
 def _redshift(target: Target) -> Connection:
     database = target.require("dbname", "database")
-    return _by_url(_url("redshift+psycopg2", target, database, {}, user=target.require("user")), database, "public")
+    url = _url("redshift+psycopg2", target, _database(database), {}, user=target.require("user"))
+    return _by_url(url, database, "public")
 
 
 def _snowflake(target: Target) -> Connection:
@@ -96,7 +102,7 @@ def _databricks(target: Target) -> Connection:
 
 def _mysql(target: Target) -> Connection:
     schema = target.require("schema")
-    url = _url("mysql+pymysql", target, quote(schema), {}, user=target.require("username", "user"))
+    url = _url("mysql+pymysql", target, _database(schema), {}, user=target.require("username", "user"))
     return _by_url(url, "", schema)
 
 

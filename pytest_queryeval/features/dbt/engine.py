@@ -10,12 +10,13 @@ from pytest_queryeval.core.errors import CaseError, SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.shapes import FILE_NAME, STRING, SettingValidator, is_text
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.documents.values import entries, items, scalar, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES, Engine, EngineType, Settings
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, VERSION, absolute, check_settings
 from pytest_queryeval.features.dbt.connection import DUCKDB_SCHEMA, connection_of
-from pytest_queryeval.features.dbt.profile import read_target
+from pytest_queryeval.features.dbt.manifest import is_within
+from pytest_queryeval.features.dbt.profile import SCHEMAS, read_target
 from pytest_queryeval.features.dbt.project import DbtProject
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -53,7 +54,7 @@ def resolve(source: Source) -> Source:
     project = {} if root is None else entries(root)
     if "profile" not in source.settings and "profile" not in project:
         raise file.problem("names no profile: add `profile`, or name one in the source")
-    profile = source.settings.get("profile") or text(project["profile"])
+    profile = source.settings.get("profile") or _text(project["profile"])
     target = read_target(folder, profile, source.settings.get("target"), source.folder)
     connection = connection_of(target, folder)
     settings = {
@@ -62,7 +63,7 @@ def resolve(source: Source) -> Source:
     }
     ENGINES[connection.engine].check(settings)
     is_file = connection.engine == "duckdb"
-    target_folder = text(project[TARGET_PATH]) if TARGET_PATH in project else "target"
+    target_folder = _text(project[TARGET_PATH]) if TARGET_PATH in project else "target"
     rewriter = DbtProject(
         folder=folder,
         manifest=folder / target_folder / "manifest.json",
@@ -70,16 +71,32 @@ def resolve(source: Source) -> Source:
         adapter=target.settings["type"],
         database=connection.database,
         schema=connection.schema,
-        target_schema=target.settings.get("schema", DUCKDB_SCHEMA) if is_file else target.require("schema", "dataset"),
+        target_schema=target.settings.get("schema", DUCKDB_SCHEMA) if is_file else target.require(*SCHEMAS),
         file=Path(connection.settings["path"]) if is_file else None,
-        folders=tuple(_folders(project)),
+        folders=tuple(_folders(project, folder)),
+        other_schemas=target.other_schemas,
     )
     return replace(source, engine=connection.engine, settings=settings, rewriter=rewriter)
 
 
-def _folders(project: Mapping[str, Node]) -> Iterator[str]:
+def _folders(project: Mapping[str, Node], place: Path) -> Iterator[str]:
+    """Yield the folders of a project at a place; raise `CaseError` for one outside, which could be the whole disk."""
     for key, default in FOLDERS.items():
-        yield from map(text, items(project[key])) if key in project else (default,)
+        for node in items(project[key]) if key in project else ():
+            name = _text(node)
+            if not is_within(place / name, place):
+                raise node.problem(f"{key}: '{name}' is outside the project: name a folder in it")
+            yield name
+        if key not in project:
+            yield default
+
+
+def _text(node: Node) -> str:
+    """Read a text, and no number, which dbt would refuse."""
+    value = scalar(node)
+    if not isinstance(value, str) or not value.strip():
+        raise unexpected(node, "a text")
+    return value
 
 
 def open_dbt(source: Source, hosts: Hosts) -> Engine:

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import SourceError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, SourceError, did_you_mean
+from pytest_queryeval.documents.document import MEBIBYTE, file_at, modification_time
+from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
+from pytest_queryeval.features.dbt.manifest_types import ManifestDocument, RelationNode, RelationNodes
+from pytest_queryeval.results.report_schema import problem_in
+from pytest_queryeval.text.formatting import one_line
 
-REFERENCED = ("model", "seed", "snapshot")
+RELATIONS = ("model", "seed", "snapshot", "source")
 CODE_SUFFIXES = (".sql", ".py")
+SCHEMA_MACRO = "generate_schema_name"
+MAX_BYTES = 512 * MEBIBYTE
+_JSON = StrictJson(read_object=None, allow_nan=True)  # as dbt may write it
 _PART = re.compile(r'"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|[^.]+')
 
 
@@ -62,6 +70,8 @@ class Manifest:
     relations: tuple[Relation, ...]
     disabled: frozenset[str]
     """The names of models that the project turns off."""
+    has_schema_macro: bool
+    """Whether the project itself names the schemas of its models, by its macro `generate_schema_name`."""
 
     @cached_property
     def _by_name(self) -> dict[str, list[Relation]]:
@@ -119,8 +129,8 @@ class Manifest:
         dbt leaves what it compiled of files that are gone.
         """
         of_code = {relation.code.strip(): relation for relation in self.relations if relation.code}
-        for path in (self.path.parent / "compiled").rglob("*.sql"):
-            if path.stem == name and (relation := of_code.get(_text(path).strip())):
+        for path in _files_below(self.path.parent / "compiled"):
+            if path.name == f"{name}.sql" and (relation := of_code.get(_text(path))):
                 return relation
         return None
 
@@ -130,19 +140,23 @@ class Manifest:
         `folders` are those of models, seeds and snapshots. What counts is the content of files, not the time of their
         last change alone, which a checkout changes.
         """
-        made_at = self.path.stat().st_mtime_ns
+        made_at = modification_time(self.path)
         relations = {item.file: item for item in self.relations if item.group == self.package and item.file}
-        missing = {item.checksum: item for file, item in relations.items() if not (self.folder / file).exists()}
+        for file in relations:
+            if not is_within(self.folder / file, self.folder):
+                return f"has {file}, which is outside the project"
+        missing = {item.checksum: item for file, item in relations.items() if not (self.folder / file).is_file()}
         new_files = list(self._new_files(folders, relations))
         for file in new_files:
             if renamed := next((missing[digest] for digest in self._digests(file) if digest in missing), None):
                 return f"is older than {file}: the {renamed.kind} '{renamed.name}' is now called '{Path(file).stem}'"
-        if missing:
-            return f"has {next(iter(missing.values())).file}, which is gone"
+        for relation in missing.values():
+            is_there = (self.folder / relation.file).exists()
+            return f"has {relation.file}, which is {'not a regular file' if is_there else 'gone'}"
         changed_files = (
             file
             for file in (*relations, *new_files)
-            if (self.folder / file).stat().st_mtime_ns > made_at
+            if modification_time(self.folder / file) > made_at
             and (file in new_files or relations[file].checksum not in ("", *self._digests(file)))
         )
         return f"is older than {file}" if (file := next(changed_files, "")) else ""
@@ -151,66 +165,110 @@ class Manifest:
         """Yield the files that are models by their folder, and that the manifest does not have."""
         if (self.folder / ".dbtignore").exists():  # not all files of the folders are read
             return
-        for path in chain.from_iterable(sorted((self.folder / folder).rglob("*")) for folder in folders):
+        for path in chain.from_iterable(_files_below(self.folder / folder) for folder in folders):
             file = path.relative_to(self.folder).as_posix()
             is_code = path.suffix in CODE_SUFFIXES and path.stem not in self.disabled and file not in known_files
-            if is_code and _text(path).strip():
+            if is_code and is_within(path, self.folder) and _text(path):
                 yield file
 
     def _digests(self, file: str) -> tuple[str, ...]:
         """Return the digests that dbt may have computed of a file: without outer blanks, and as it is."""
-        data = (self.folder / file).read_bytes()
+        data = _content(self.folder / file)
         return tuple(hashlib.sha256(content).hexdigest() for content in (data.strip(), data))
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Return whether a path leads into a folder, also by symbolic links."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except ValueError:  # a NUL character
+        return False
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the regular files below a folder, in their order."""
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (path for name in sorted(names) if (path := Path(place, name)).is_file())
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a regular file; nothing for one that cannot be read, as after it was removed."""
+    try:
+        return file_at(path).data(MAX_BYTES)
+    except CaseError:
+        return b""
+
+
+def _text(path: Path) -> str:
+    return _content(path).decode(errors="replace").strip()
 
 
 def read_manifest(folder: Path, path: Path) -> Manifest:
     """Read the manifest of the project in `folder`; raise `SourceError` if it cannot be read."""
     try:
-        document = json.loads(path.read_bytes())
-        metadata = document["metadata"]
-        nodes = [*document["nodes"].values(), *document["sources"].values()]
-        return Manifest(
-            folder=folder,
-            path=path,
-            package=str(metadata["project_name"]),
-            adapter=str(metadata["adapter_type"]),
-            relations=tuple(_relation(node) for node in nodes if node["resource_type"] in (*REFERENCED, "source")),
-            disabled=frozenset(str(node["name"]) for node in chain.from_iterable(document["disabled"].values())),
-        )
-    except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SourceError(f"is not the manifest of a dbt project ({type(error).__name__}: {error})") from error
-
-
-def _relation(node: Mapping[str, Any]) -> Relation:
-    config, checksum = node.get("config") or {}, node.get("checksum") or {}
-    is_source = node["resource_type"] == "source"
-    version, file = node.get("version"), str(node["original_file_path"])
-    return Relation(
-        name=str(node["name"]),
-        group=str(node["source_name"] if is_source else node["package_name"]),
-        kind=str(node["resource_type"]),
-        version="" if version is None else str(version),
-        is_latest=version is None or str(version) == str(node.get("latest_version")),
-        database=str(node.get("database") or ""),
-        schema=str(node.get("schema") or ""),
-        parts=tuple(_PART.findall(node.get("relation_name") or "")),
-        has_target_schema=not is_source and config.get("schema") is None and node["resource_type"] != "snapshot",
-        is_view=config.get("materialized") == "view",
-        description=" ".join(str(node.get("description") or "").split()),
-        columns={
-            str(name): " ".join(str(column["description"]).split())
-            for name, column in node["columns"].items()
-            if column.get("description")
-        },
-        file=file if Path(file).suffix in (*CODE_SUFFIXES, ".csv") else "",
-        checksum=str(checksum["checksum"]) if checksum.get("name") == "sha256" else "",
-        code=str(node.get("compiled_code") or ""),
+        document = _JSON.read(file_at(path).text(MAX_BYTES))
+        problem = _problem(document)
+    except CaseError as error:
+        raise SourceError(f"cannot be read: {error.problem.removeprefix('cannot be read: ')}") from error
+    except ValueError as error:
+        problem = syntax_problem(error) if isinstance(error, json.JSONDecodeError) else str(error)
+    if problem:
+        raise SourceError(f"is not the manifest of a dbt project: {one_line(problem)}")
+    nodes, package = (
+        chain(document["nodes"].values(), document["sources"].values()),
+        document["metadata"]["project_name"],
+    )
+    return Manifest(
+        folder=folder,
+        path=path,
+        package=package,
+        adapter=document["metadata"]["adapter_type"],
+        relations=tuple(_relation(node) for node in nodes if node["resource_type"] in RELATIONS),
+        disabled=frozenset(node["name"] for node in chain.from_iterable(document["disabled"].values())),
+        has_schema_macro=any(
+            name.startswith(f"macro.{package}.") and name.endswith(SCHEMA_MACRO) for name in document.get("macros", {})
+        ),
     )
 
 
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace")
-    return ""
+def _problem(document: Any) -> str:
+    """Return what is wrong with the first wrong value that is read; empty if nothing is."""
+    return problem_in(document, ManifestDocument) or problem_in(
+        {
+            group: {name: node for name, node in document[group].items() if node["resource_type"] in RELATIONS}
+            for group in ("nodes", "sources")
+        },
+        RelationNodes,
+    )
+
+
+def _relation(node: RelationNode) -> Relation:
+    config, checksum = node.get("config") or {}, node.get("checksum") or {}
+    is_source = node["resource_type"] == "source"
+    version, file = node.get("version"), node["original_file_path"]
+    return Relation(
+        name=node["name"],
+        group=node.get("source_name") or node["package_name"],
+        kind=node["resource_type"],
+        version="" if version is None else str(version),
+        is_latest=version is None or str(version) == str(node.get("latest_version")),
+        database=node.get("database") or "",
+        schema=node.get("schema") or "",
+        parts=tuple(_PART.findall(node.get("relation_name") or "")),
+        has_target_schema=not is_source and config.get("schema") is None and node["resource_type"] != "snapshot",
+        is_view=config.get("materialized") == "view",
+        description=_one_line(node.get("description")),
+        columns={
+            name: _one_line(column["description"])
+            for name, column in (node.get("columns") or {}).items()
+            if column.get("description")
+        },
+        file=file if Path(file).suffix in (*CODE_SUFFIXES, ".csv") else "",
+        checksum=(checksum.get("checksum") or "") if checksum.get("name") == "sha256" else "",
+        code=node.get("compiled_code") or "",
+    )
+
+
+def _one_line(description: str | None) -> str:
+    return " ".join((description or "").split())

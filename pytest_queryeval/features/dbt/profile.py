@@ -18,6 +18,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 PROFILES = "profiles.yml"
 PROFILES_DIR = "DBT_PROFILES_DIR"
+SCHEMAS = ("schema", "dataset")
 _QUOTED = r"""(?:'[^'\n]*'|"[^"\n]*")"""
 _ENV_VAR = re.compile(
     rf"\{{\{{-?\s*env_var\(\s*(?P<name>{_QUOTED})\s*(?:,\s*(?P<default>{_QUOTED}|[\w.]+)\s*)?\)\s*"
@@ -33,6 +34,8 @@ class Target:
     name: str
     node: Node = field(repr=False)
     settings: dict[str, str] = field(repr=False)
+    other_schemas: frozenset[str] = frozenset()
+    """The schemas of the profile's other targets in lower case, as they are written."""
 
     def require(self, *names: str) -> str:
         """Return the first of these settings that the target has; raise `CaseError` if it has none."""
@@ -74,7 +77,9 @@ def read_target(project: Path, profile: str, target: str | None, variables_folde
         if isinstance(value.value, str) and not value.empty
     }
     register_secrets(settings)
-    return Target(name, outputs[name], settings)
+    other_targets = [node.value for key, node in outputs.items() if key != name and isinstance(node.value, dict)]
+    schemas = {str(output[key].value).lower() for output in other_targets for key in SCHEMAS if key in output}
+    return Target(name, outputs[name], settings, frozenset(schemas))
 
 
 def _expand(node: Node, variables_folder: Path) -> str:

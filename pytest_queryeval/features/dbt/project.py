@@ -40,6 +40,8 @@ class DbtProject:
     """The file of the database; None for a server."""
     folders: tuple[str, ...]
     """The folders of models, seeds and snapshots."""
+    other_schemas: frozenset[str] = frozenset()
+    """The schemas of the profile's other targets."""
 
     def rewrite(self, query: str) -> str:
         """Return a query with the names of tables in place of `ref` and `source`; nothing else is expanded.
@@ -65,7 +67,7 @@ class DbtProject:
                 if relation.description:
                     yield _comment("VIEW" if relation.is_view else "TABLE", name, relation.description)
                 for column, description in relation.columns.items():
-                    yield _comment("COLUMN", f"{name}.{column}", description)
+                    yield _comment("COLUMN", f"{name}.{_quoted(column, relation.parts[-1])}", description)
 
     def _name(self, relation: Relation, expression: str) -> str:
         """Return the name of a relation without the parts that a query may leave out."""
@@ -115,7 +117,10 @@ def _mismatch(project: DbtProject, manifest: Manifest) -> str:
         return f"is for {manifest.adapter}, and the target '{project.target}' is of the type {project.adapter}"
     relations = [item for item in manifest.relations if item.has_target_schema and item.group == manifest.package]
     schemas = {relation.schema for relation in relations}
-    if relations and project.target_schema.lower() not in {schema.lower() for schema in schemas}:
+    names_in_lower_case = {schema.lower() for schema in schemas}
+    is_expected = not relations or project.target_schema.lower() in names_in_lower_case
+    # A macro of the project may name the schemas in its own way.
+    if not is_expected and not (manifest.has_schema_macro and names_in_lower_case.isdisjoint(project.other_schemas)):
         names = f"{', '.join(sorted(schemas))}, and those of '{project.target}' in {project.target_schema}"
         return f"is that of another target: its models are in the schema {names}"
     return ""
@@ -140,6 +145,13 @@ def _without_jinja(text: str) -> str:
         allowed = "{{ ref('model') }} and {{ source('source', 'table') }}"
         raise ValueError(f"{one_line(match[0], SHOWN)} is not expanded: only {allowed} are")
     return text
+
+
+def _quoted(column: str, table: str) -> str:
+    """Return the name of a column as dbt quotes that of its table; where it does not, only if it is no plain name."""
+    quote = table[0] if table[0] in '"`' else '"'
+    is_plain = table[0] != quote and column.isidentifier()
+    return column if is_plain else f"{quote}{column.replace(quote, quote * 2)}{quote}"
 
 
 def _comment(kind: str, name: str, description: str) -> str:

@@ -234,6 +234,34 @@ def test_folders_of_a_project_may_have_other_names(bakery):
     assert rewriter.manifest == bakery / "made/manifest.json"
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("model-paths: ['/']", "model-paths: '/' is outside the project: name a folder in it"),
+        ("model-paths: [models, ../other]", "model-paths: '../other' is outside the project: name a folder in it"),
+        ("seed-paths: [link]", "seed-paths: 'link' is outside the project: name a folder in it"),
+        ('model-paths: ["a\\0b"]', None),
+        ("model-paths: [5]", "item of model-paths: expected a text, found '5'"),
+        ("model-paths: [models, null]", "item of model-paths: expected a text, found nothing"),
+        ("snapshot-paths: 5", "snapshot-paths: expected a list, found '5': write [5]"),
+        ("target-path: 5", "target-path: expected a text, found '5'"),
+        ("target-path: [made]", "target-path: expected text, found a list"),
+    ],
+)
+def test_what_is_wrong_with_the_folders_of_a_project_is_told_at_its_line(bakery, line, message):
+    (bakery.parent / "other").mkdir()
+    (bakery / "link").symlink_to(bakery.parent / "other")
+    (bakery / "dbt_project.yml").write_text(f"name: bakery\nprofile: bakery\n{line}\n")
+
+    assert problem().startswith(f"bakery/dbt_project.yml:3: {message}" if message else "bakery/dbt_project.yml:3:")
+
+
+def test_the_schemas_of_other_targets_are_those_of_the_profile(bakery):
+    write_profiles(bakery, POSTGRES.replace("schema: prod", "schema: Prod"))
+
+    assert source().rewriter.other_schemas == {"prod"}
+
+
 def test_a_source_that_no_suite_states_opens_the_database(built_example, hosts, tmp_path):
     settings = {"project": "bakery"}
     engine = ENGINES["dbt"].open(Source(name="b", engine="dbt", settings=settings, folder=built_example), hosts)
@@ -263,6 +291,16 @@ LOGIN = {"user": "me", "password": "a b/c", "host": "db.example", "schema": "dev
             {**LOGIN, "type": "redshift", "dbname": "shop", "port": "5439"},
             "redshift+psycopg2://me:a%20b%2Fc@db.example:5439/shop",
             ("shop", "public"),
+        ),
+        (
+            {**LOGIN, "type": "postgres", "dbname": "a b?c%20", "search_path": "a"},
+            "postgresql://me:a%20b%2Fc@db.example/a b%3Fc%2520?options=-csearch_path%3Da",
+            ("a b?c%20", ""),
+        ),
+        (
+            {**LOGIN, "type": "redshift", "dbname": "a?b"},
+            "redshift+psycopg2://me:a%20b%2Fc@db.example/a%3Fb",
+            ("a?b", "public"),
         ),
         (
             {**LOGIN, "type": "snowflake", "account": "ab-12", "database": "SHOP", "warehouse": "wh", "role": "r"},
@@ -295,4 +333,6 @@ def test_each_database_has_the_url_of_its_sqlalchemy_dialect(settings, url, name
 
     assert (connection.settings["url"], (connection.database, connection.schema)) == (url, names)
     assert sqlalchemy.make_url(url).password == settings.get("password", settings.get("token"))
+    if "dbname" in settings:
+        assert sqlalchemy.make_url(url).database == settings["dbname"]
     assert settings["type"] in DATABASES

@@ -149,8 +149,27 @@ def test_descriptions_are_comments_behind_the_tables(project):
 
     assert schema.startswith("CREATE TABLE dim_shops (shop_id INTEGER);\n\nCOMMENT ON ")
     assert "COMMENT ON VIEW \"stg_payments\" IS 'Payments in euros.';" in schema
-    assert "COMMENT ON COLUMN \"dim_shops\".opened_on IS 'Day on which the shop''s doors opened.';" in schema
-    assert "COMMENT ON COLUMN \"raw_payments\".method IS 'How it was paid: card or cash.';" in schema
+    assert "COMMENT ON COLUMN \"dim_shops\".\"opened_on\" IS 'Day on which the shop''s doors opened.';" in schema
+    assert 'COMMENT ON COLUMN "raw_payments"."method" IS \'How it was paid: card or cash.\';' in schema
     assert "COMMENT ON TABLE \"shop_ranking_v1\" IS 'By pieces.';" in schema
     assert '"main_reporting"."daily_revenue"' in schema
     assert "int_priced_sales" not in schema
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "comment"),
+    [
+        ('"bakery"."main"."fct_sales"', "order", 'COLUMN "fct_sales"."order" IS'),
+        ('"bakery"."main"."fct_sales"', 'a"; DROP', 'COLUMN "fct_sales"."a""; DROP" IS'),
+        ("`bakery`.`main`.`fct_sales`", "a`b", "COLUMN `fct_sales`.`a``b` IS"),
+        ("bakery.main.fct_sales", "kind", "COLUMN fct_sales.kind IS"),
+        ("bakery.main.fct_sales", "Unit Price", 'COLUMN fct_sales."Unit Price" IS'),
+    ],
+)
+def test_columns_in_comments_are_quoted_as_their_tables_are(bakery, table, column, comment):
+    manifest = manifest_of(bakery)
+    node = manifest["nodes"]["model.bakery.fct_sales"]
+    node |= {"relation_name": table, "columns": {column: {"description": "It's here."}}}
+    write_manifest(bakery, manifest)
+
+    assert f"COMMENT ON {comment} 'It''s here.';" in project_in(bakery).describe("")
