@@ -66,13 +66,6 @@ SOURCE = Group(
     preposition="on",
     shown=frozenset({"csv", "workbook", "comparison"}),
 )
-REVIEW = Group(
-    values=lambda case, _: (case.review.decision,) if case.review is not None else (),
-    heading="review",
-    plural="decisions",
-    preposition="decided",
-    shown=frozenset({"filters", "csv", "workbook", "failure"}),
-)
 FILE = Group(
     values=lambda _, path: (path,),
     heading="file",
@@ -94,19 +87,18 @@ GROUPS: Registry[Group] = Registry(
         "feature": "pytest_queryeval.languages:FEATURE",
         "source": SOURCE,
         "file": FILE,
-        "review": REVIEW,
     },
 )
 
 
 def groups_shown(surface: Surface) -> dict[str, Group]:
     """Return the groups that a surface shows, by name."""
-    return {name: group for name, group in GROUPS.items() if surface in group.shown}
+    return {name: GROUPS[name] for name in GROUPS.available() if surface in GROUPS[name].shown}
 
 
 def in_order_of_words(names: Iterable[str]) -> list[str]:
     """Return the names of groups in the order in which their values stand in a sentence; unknown ones come last."""
-    order = sorted(GROUPS.names(), key=lambda name: POSITIONS.index(GROUPS[name].position))
+    order = sorted(GROUPS.available(), key=lambda name: POSITIONS.index(GROUPS[name].position))
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
@@ -140,7 +132,7 @@ def values_of(case: Case, path: str, group: str) -> Sequence[str]:
 
 def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
     """Return the values of a case by group, without removing secrets."""
-    return {name: list(values) for name in GROUPS.names() if (values := GROUPS[name].values(case, path))}
+    return {name: list(values) for name in GROUPS.available() if (values := GROUPS[name].values(case, path))}
 
 
 def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

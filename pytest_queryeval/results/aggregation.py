@@ -196,7 +196,7 @@ class CaseCounts:
         self.has_spider = self.has_review = False
         self.decided_trials: Decision = {"after": 0, "of": 0}
         self._outcomes: list[TotalName] = []
-        self._members: dict[str, list[Sequence[str]]] = {group: [] for group in GROUPS.names()}
+        self._members: dict[str, list[Sequence[str]]] = {group: [] for group in GROUPS.available()}
         self._columns: dict[Counted, defaultdict[str, Column]] = {
             kind: defaultdict(Column.empty) for kind in get_args(Counted)
         }

@@ -264,7 +264,7 @@ def _path(node: Node) -> str:
 
 
 def _where_readers() -> dict[str, Reader[Any]]:
-    groups: dict[str, Reader[Any]] = dict.fromkeys(GROUPS.names(), required_text)
+    groups: dict[str, Reader[Any]] = dict.fromkeys(GROUPS.available(), required_text)
     return {**groups, "not": mapping_of(groups)}
 
 
