@@ -247,6 +247,7 @@ CHECK_RULES: Mapping[str, FindingLevel] = {
     "duplicate-gold": "warning",
     "unused-source": "warning",
     "review-conflict": "warning",
+    "review-future": "warning",
     "review-stale": "warning",
 }
 

@@ -155,7 +155,8 @@ def load_suite(
     suite = Suite(path=file.path, cases=tuple(cases), folders=chain, values=values)
     for name in values if is_changed else ():
         if (change := KEYS[name].change) is not None:
-            suite = change(values[name], suite)
+            suite = problems.attempt(change, values[name], suite) or suite
+    problems.raise_any()
     return suite
 
 

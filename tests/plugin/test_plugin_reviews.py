@@ -116,3 +116,28 @@ def test_the_closest_of_several_right_answers_has_no_name_of_the_suite(suite, de
     decide(bad={"decision": "right", "answers": [{"query": "SELECT name FROM singer"}]})
 
     run().stdout.fnmatch_lines(["*golds      2, of which right answer * is the closest"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("5", "reviews.jsonl:1: expected an object, found '5'"),
+        (
+            (
+                '{"suite": "a.queryeval.yaml", "case": "good", "decision": "right", "answers": [{"value": 2}], '
+                '"reviewer": "anna", "at": "2026-11-23T10:00:00Z"}'
+            ),
+            "reviews.jsonl:1: a right answer of the kind 'sql' stands under `query` or `table`",
+        ),
+    ],
+    ids=["no object", "no answer of the kind"],
+)
+def test_a_damaged_line_is_one_line_and_no_traceback(suite, write, run, line, message):
+    suite(case("good"), reviews="reviews.jsonl")
+    write("reviews.jsonl", line)
+
+    result = run()
+
+    result.stdout.fnmatch_lines([message])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*.py*")

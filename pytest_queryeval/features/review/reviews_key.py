@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
 from pytest_queryeval.text.formatting import one_line
 
+CLOCK_DIFFERENCE = timedelta(minutes=5)  # of two machines
 MAX_CHARACTERS = 200  # of the name of a case in a message
 
 
@@ -167,9 +168,16 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
         for decision in reviews.without_case(suite)
     ]
     cases: list[Case] = []
+    latest_time = datetime.now(UTC) + CLOCK_DIFFERENCE
     for case in suite.cases:
         digest = gold_digest(case)
         decisions = reviews.of_case(CaseName(suite.path, case.id), digest)
+        for decision in decisions:
+            if decision.at > latest_time:
+                message = (
+                    f"{_shown_decision(decision)} in the future, so that no decision of today replaces it: correct `at`"
+                )
+                findings.append(case_finding("review-future", case, message))
         current, stale = current_decisions(decisions, digest)
         for decision in stale:
             message = f"question or gold has changed since {_shown_decision(decision)}: review it again"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -264,6 +265,19 @@ def test_a_decision_on_a_case_that_does_not_exist_names_the_nearest_one():
     message = "the decision is not applied, s.queryeval.yaml::cheapst does not exist: did you mean 'cheapest'?"
     assert findings(only) == [("review-stale", None, message)]
     assert str(only.findings[0].location) == "reviews.jsonl:1"
+
+
+def test_a_decision_of_the_future_is_told_for_it_beats_those_of_today():
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+    only = loaded(line("right", query("SELECT 1"), at="9999-12-31T23:59:59Z"), line("wrong", reviewer="ben", at=soon))
+
+    decision = "anna decided 'right' (reviews.jsonl:1) in the future"
+    assert findings(only)[0] == (
+        "review-future",
+        "a",
+        f"{decision}, so that no decision of today replaces it: correct `at`",
+    )
+    assert [rule for rule, *_ in findings(only)] == ["review-future", "review-conflict"]
 
 
 FORMATS = {
