@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean, nearest
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.shapes import SettingValidator, is_text, pattern_shape
+from pytest_queryeval.core.shapes import TRUE_OR_FALSE, SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
@@ -109,7 +109,8 @@ SETTINGS = {
         lambda value: is_text(value) and bool(_URL.fullmatch(value)),
         "a URL such as postgresql://user:password@host/database (in a password, @ is %40 and / is %2F)",
         shape=pattern_shape("^[A-Za-z]\\w*([+]\\w+)?://"),
-    )
+    ),
+    "scratch": TRUE_OR_FALSE,
 }
 
 
@@ -173,15 +174,25 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     url = source.settings["url"]
     register_secrets(source.settings)
     backend, _ = _parts(url)
-    if BACKENDS.get(backend) is POSTGRES:
+    if is_postgres(source.settings):
         host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
-        return SQLAlchemyEngine(source.name, host, {"url": f"postgresql+psycopg{url[url.index('://') :]}"})
+        return SQLAlchemyEngine(source.name, host, {"url": psycopg_url(url)})
     name, grace = ("snowflake", SNOWFLAKE_GRACE) if backend == "snowflake" else ("sqlalchemy", GRACE_SECONDS)
     host = hosts.shared(
         Host(name, SQLALCHEMY_DRIVER, packages=SQLALCHEMY_PACKAGES, memory=SQLALCHEMY_MEMORY, grace=grace)
     )
     child_settings = {"url": url, "folder": str(source.folder.absolute())}
     return SQLAlchemyEngine(source.name, host, child_settings, guarded_dialect=dialect(source.settings))
+
+
+def is_postgres(settings: Settings) -> bool:
+    """Return whether a URL is of a PostgreSQL database."""
+    return BACKENDS.get(_parts(str(settings.get("url")))[0]) is POSTGRES
+
+
+def psycopg_url(url: str) -> str:
+    """Return a URL of PostgreSQL with the driver that reads it."""
+    return f"postgresql+psycopg{url[url.index('://') :]}"
 
 
 class SQLAlchemyEngine:

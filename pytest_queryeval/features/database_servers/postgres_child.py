@@ -117,6 +117,8 @@ MISPLACED_WRITE_STATES = ("42601", "0A000")  # syntax_error, feature_not_support
 class Session:
     """One connection and its transaction; `refused_names` are the functions and views that a query must not name."""
 
+    access = "READ ONLY"
+
     def __init__(self, url: str) -> None:
         parsed_url = sqlalchemy.make_url(url)
         words, options = parsed_url.get_dialect()().create_connect_args(parsed_url)
@@ -139,7 +141,7 @@ class Session:
             self.end()
         limit, idle = (max(1, round(1000 * time)) for time in (seconds, IDLE_SECONDS))
         self.connection.execute(
-            f"BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {limit};"
+            f"BEGIN TRANSACTION {self.access}; SET LOCAL statement_timeout = {limit};"
             f"SET LOCAL idle_in_transaction_session_timeout = {idle}".encode()
         )
 
@@ -164,6 +166,8 @@ class Session:
 
 class Driver(driver.TableDriver):
     """Keeps the last 8 connections; `settings` of a request is `{"url": a URL of postgresql+psycopg}`."""
+
+    session_type: type[Session] = Session
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
@@ -209,7 +213,7 @@ class Driver(driver.TableDriver):
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
         is_cut = self._alarm.clear() > 1
-        kind, text = ("timeout", "") if is_cut else verdict(error, self._query)
+        kind, text = ("timeout", "") if is_cut else self._verdict(error)
         if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "rejected", f"the query was ended from elsewhere: {text}"
         text = "" if kind == "timeout" else redact(text, secrets_of(self._url))
@@ -220,6 +224,9 @@ class Driver(driver.TableDriver):
             except psycopg.Error:
                 self._drop()
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
+
+    def _verdict(self, error: Exception) -> tuple[str, str]:
+        return verdict(error, self._query)
 
     def _inspect(self, url: str, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._url = url
@@ -238,7 +245,7 @@ class Driver(driver.TableDriver):
                     self._sessions.move_to_end(self._url)
                     return self._sessions[self._url]
                 self._drop()
-            self._sessions[self._url] = Session(self._url)
+            self._sessions[self._url] = self.session_type(self._url)
             self._sessions[self._url].begin(seconds)
         except (psycopg.Error, SQLAlchemyError) as error:
             raise Fault(f"{error} {CHECK_URL}") from error
@@ -253,11 +260,16 @@ class Driver(driver.TableDriver):
 
 def refuse(query: str, functions: frozenset[str]) -> None:
     """Raise `Refused` for commands and for functions that do more than read, ValueError for a NUL character."""
-    if "\0" in query:
-        raise ValueError("the text holds a NUL character")
     word = first_word(query)
     if word in COMMANDS:
         raise Refused(word.upper())
+    refuse_names(query, functions)
+
+
+def refuse_names(query: str, functions: frozenset[str]) -> None:
+    """Raise `Refused` for functions that do more than read, ValueError for a NUL character."""
+    if "\0" in query:
+        raise ValueError("the text holds a NUL character")
     lower = query.lower()
     # Names count anywhere, also in a text, which another function may run. U& writes names by the codes of letters.
     refused_names = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)

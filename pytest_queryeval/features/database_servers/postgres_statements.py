@@ -1,0 +1,82 @@
+"""The statements of a text for PostgreSQL that may change data, as far as sqlglot can tell from the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from sqlglot import Token, TokenType, exp
+
+from pytest_queryeval.core.model import Failure
+from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.sandbox.driver import COMMANDS
+from pytest_queryeval.text.formatting import one_line
+
+REFUSED = "only statements that change or read tables are allowed"
+CHANGING = frozenset(("delete", "insert", "merge", "select", "table", "update", "values", "with"))
+DEFINITION = re.compile(
+    r"(?:create\s+(?:or\s+replace\s+)?(?:unique\s+)?|alter\s+|drop\s+)(?:table|view|index)\b", re.IGNORECASE
+)
+ALLOWED = (
+    exp.Query,
+    exp.Values,
+    exp.Table,
+    exp.Insert,
+    exp.Update,
+    exp.Delete,
+    exp.Merge,
+    exp.Create,
+    exp.Alter,
+    exp.Drop,
+)
+SYSTEM_SCHEMAS = ("information_schema", "pg_catalog", "pg_toast")
+
+
+def read_statements(query: str) -> list[str] | Failure:
+    """Return the statements of a text, each from its first word on, or why it is not sent to the server.
+
+    A statement that begins with one of these words ends no transaction, whatever follows.
+    """
+    tokens, trees, error = parse_query(query, "postgres").statements
+    statements = list(_statements(query, tokens or []))
+    for statement in statements:
+        word = re.match(r"\w*", statement.lstrip("( \n\t"))
+        name = word[0].lower() if word else ""
+        if name in CHANGING or DEFINITION.match(statement):
+            continue
+        if name in COMMANDS:
+            return _unsafe(" ".join(statement.split()[:2]).upper())
+        return Failure(kind="invalid", message=f"no statement starts with '{one_line(name or statement[:20])}'")
+    if error is not None:
+        return _unsafe(f"this cannot be read: {one_line(str(error).splitlines()[0] if str(error) else '')}")
+    if not statements:
+        return Failure(kind="invalid", message="the text holds no statement")
+    for tree in trees:
+        if refused := _refused(tree):
+            return _unsafe(refused)
+    return statements
+
+
+def _statements(query: str, tokens: list[Token]) -> Iterator[str]:
+    for is_end, group in groupby(tokens, key=lambda token: token.token_type is TokenType.SEMICOLON):
+        if not is_end:
+            statement_tokens = list(group)
+            yield query[statement_tokens[0].start : statement_tokens[-1].end + 1]
+
+
+def _refused(tree: exp.Expr) -> str:
+    """Return what of a statement is not allowed, or nothing."""
+    if not isinstance(tree, ALLOWED):
+        return tree.key.upper()
+    for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Alter, exp.Drop):
+        target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+        if isinstance(target, exp.Table) and (target.db.lower() in SYSTEM_SCHEMAS or target.name.lower()[:3] == "pg_"):
+            return f"{node.key.upper()} {target.name}"
+        if isinstance(target, exp.Table) and target.db.lower().startswith("pg_temp"):
+            return "temporary tables"
+    return "" if tree.find(exp.Command) is None else "a command"
+
+
+def _unsafe(construct: str) -> Failure:
+    return Failure(kind="unsafe", message=f"{REFUSED}: {construct}")
