@@ -15,7 +15,7 @@ from suites import write
 import pytest_queryeval
 from pytest_queryeval.core.errors import CaseError, SuiteError
 from pytest_queryeval.core.metric import Metric, describe_metric
-from pytest_queryeval.core.shapes import NON_BLANK, mapping_shape, shape_of
+from pytest_queryeval.core.shapes import NON_BLANK, VARIABLE, mapping_shape, shape_of
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.engines import ENGINES, EngineType
@@ -408,7 +408,8 @@ def _of_type(type_, shape, definitions):
     if type_ == "string" and "pattern" in shape:
         if shape["pattern"] == NON_BLANK:
             return SCALARS["string"].filter(str.strip)
-        return st.from_regex(shape["pattern"].replace("$", r"\Z"), alphabet=ASCII)
+        pattern = shape["pattern"].removesuffix(f"|{VARIABLE['pattern']}")  # which is unset
+        return st.from_regex(pattern.replace("$", r"\Z"), alphabet=ASCII)
     if type_ == "number":
         low, high = shape.get("minimum", shape.get("exclusiveMinimum", -2) + 0.001), shape.get("maximum", 2000)
         return st.floats(low, high).map(lambda number: round(number, 3))
