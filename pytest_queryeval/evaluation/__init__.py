@@ -21,6 +21,7 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.model import (
     Abstention,
+    AddedAnswer,
     Case,
     CaseResult,
     Execution,
@@ -205,7 +206,9 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
         raise located_error from error
     progress.gold, progress.gold_index = golds[0], 0
     in_order = case.settings.policy.row_order == "strict"
-    progress.gold_answers = answer_digest([gold.answer for gold in golds if gold.answer is not None], in_order=in_order)
+    answers = [gold.answer for gold in golds if gold.answer is not None]
+    stable_parts = [answer.stable_part(case) if isinstance(answer, AddedAnswer) else answer for answer in answers]
+    progress.gold_answers = answer_digest(stable_parts, in_order=in_order)
     return golds
 
 

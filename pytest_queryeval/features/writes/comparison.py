@@ -91,6 +91,18 @@ class Comparison:
             summary="; ".join(summaries),
         )
 
+    def stable_part(self) -> Table:
+        """Return what gold changed and returned, as far as its values count."""
+        nodes, returned = self._nodes(self._gold), self._with_nodes(self._gold)
+        rows: list[Row] = [
+            (row.name, is_added, *map(row.compared.get, self._names))
+            for table in self._gold.tables
+            for is_added, row in self._placed(table, nodes)
+        ]
+        rows += [(None, None, *row) for row in (returned.rows if returned else ())]
+        width = max(map(len, rows), default=0)
+        return Table(columns=("",) * width, rows=[(*row, *(None,) * (width - len(row))) for row in rows])
+
     def _displayed(self, row: Placed, word: str) -> Row:
         return (row.table, word, *(row.cells.get(name) for name in self._names))
 

@@ -58,6 +58,10 @@ class StateChange(AddedAnswer):
         rows += [(None, "returned", *blank, *row) for row in self.returned.rows]
         return Table(columns=(*HEAD, *names, *self.returned.columns), rows=rows)
 
+    def stable_part(self, case: Case) -> Table:
+        """Return all changes and what returned without columns that do not count, and nodes for generated keys."""
+        return Comparison(self, self, case).stable_part()
+
     def encode(self) -> dict[str, JsonValue]:
         """Return the answer as recordings hold it."""
         return {

@@ -1,6 +1,7 @@
 """Cases whose queries change data: what is compared, what is told, and what stays as it was."""
 
 import sqlite3
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from pytest_queryeval import load_cases
 from pytest_queryeval.core.answer_json import decode_answer, encode_answer
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.model import Prediction, QueryOrAnswer
-from pytest_queryeval.evaluation import score_prediction
+from pytest_queryeval.evaluation import evaluate_case, score_prediction
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 
@@ -236,6 +237,22 @@ def test_a_key_that_gold_leaves_to_the_database_does_not_count(shop, gold):
 
     assert score(shop, gold, spaced) == 1.0
     assert score(shop, gold, spaced, writes="{keys: [customer.id, person.id]}") == 0.0
+
+
+def test_the_digest_of_a_gold_changes_with_what_counts_alone(shop):
+    def digest(gold, writes="{ignore: [orders.created_at]}"):
+        case, _ = shop(gold, gold, writes=writes)
+        with Session() as session:
+            return evaluate_case(replace(case, predicted=case.golds[0]), session).gold_answers
+
+    gold = "INSERT INTO orders (customer, total) VALUES (1, 5) RETURNING id, total"
+    stated = "INSERT INTO orders (id, customer, total) VALUES (77, 1, 5) RETURNING id, total"
+    changed = [gold.replace("5", "6"), gold.replace("id, total", "id, 6"), stated]
+    later = f"INSERT INTO orders (total) VALUES (9); {gold}; DELETE FROM orders WHERE total = 9; DELETE FROM log"
+
+    assert digest(gold) == digest(f"DELETE FROM empty; {gold.lower()}") == digest(later)
+    assert digest(gold) != digest(gold, writes="true")
+    assert len({digest(query) for query in (gold, *changed)}) == 4
 
 
 def test_generated_keys_count_where_the_suite_says_so(shop):
