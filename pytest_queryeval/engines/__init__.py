@@ -222,7 +222,7 @@ class EngineType:
             self.check(source.settings)
         except SettingError as error:
             raise SourceError(f"source '{source.name}': {error}") from error
-        return WRITE_ENGINES[DEFAULT_WRITE_ENGINE](source, hosts) if source.writes else self.opener(source, hosts)
+        return WRITE_ENGINES["transactions"](source, hosts) if source.writes else self.opener(source, hosts)
 
 
 class EngineRegistry(Registry[EngineType]):
@@ -253,10 +253,6 @@ class WriteDriver(NamedTuple):
     """Raise `SettingError` for a source on which write queries may not run."""
 
 
-WRITE_DRIVERS: Registry[WriteDriver] = Registry(
-    "driver of write queries", group="pytest_queryeval.write_drivers", used_by_workers=True, members={}
-)
-DEFAULT_WRITE_ENGINE = "transactions"
 WRITE_ENGINES: Registry[Opener] = Registry(
     "engine of write queries", group="pytest_queryeval.write_engines", used_by_workers=True, members={}
 )

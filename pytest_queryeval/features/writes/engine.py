@@ -16,7 +16,6 @@ from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import (
     ENGINES,
-    WRITE_DRIVERS,
     Engine,
     Settings,
     SupportsDDL,
@@ -26,6 +25,7 @@ from pytest_queryeval.engines import (
 )
 from pytest_queryeval.engines.bases import DatabaseFile
 from pytest_queryeval.features.writes.changes import Reference, TableChange
+from pytest_queryeval.features.writes.setting import WRITE_DRIVERS
 from pytest_queryeval.features.writes.state_change import StateChange
 from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Host, Hosts

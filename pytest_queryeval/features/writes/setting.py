@@ -8,11 +8,16 @@ from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import either, pattern_shape, shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import Reader, flag, known_entries, list_of, mapping_of, required_text
-from pytest_queryeval.engines import WRITE_DRIVERS
+from pytest_queryeval.engines import WriteDriver
 from pytest_queryeval.suites.keys import Key
+
+WRITE_DRIVERS: Registry[WriteDriver] = Registry(
+    "driver of write queries", group="pytest_queryeval.write_drivers", used_by_workers=True, members={}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
