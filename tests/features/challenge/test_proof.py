@@ -584,6 +584,8 @@ WRONGLY_PROVED_IN_DUCKDB = [
         "SELECT id FROM singer s WHERE EXISTS (SELECT 1 FROM concert c WHERE s.age IS NULL)",
     ),
     ("SELECT DISTINCT id FROM indexed", "SELECT id FROM indexed"),
+    # Of gold in parentheses it is not known which rows tie.
+    ("(SELECT name FROM singer ORDER BY age LIMIT 2)", "SELECT name FROM singer s ORDER BY s.age LIMIT 2"),
     # Constants have another type than columns with their values, and than arithmetic that makes them.
     (
         "SELECT coalesce(d.x, s.day) FROM spans s, (SELECT '2020-01-01' AS x FROM singer) d",

@@ -84,7 +84,10 @@ def read(text: str, dialect: str, tables: Tables, used: dict[str, None]) -> Quer
     )
     columns.replace_texts(tree)
     require_one_meaning(shared_tree, text, dialect)
-    return _Reader(tables, columns, used, dialect).query(tree)
+    query = _Reader(tables, columns, used, dialect).query(tree)
+    if isinstance(tree, exp.Subquery) and isinstance(query, Block) and query.limit is not None:
+        raise UnprovableError("LIMIT in parentheses, of which it is not known which rows tie")
+    return query
 
 
 class _Reader:
