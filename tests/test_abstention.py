@@ -168,7 +168,7 @@ ABSTAINS = {"source": "file:p.jsonl", "seconds": 0.0, "metadata": {}, "abstained
         ("p.json", '{"a": "SELECT 1", "b": {"abstained": true, "reason": "why"}}'),
         ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,,\nb,,true,why\n"),
         ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,FALSE,\nb,,TRUE,why\n"),
-        ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,no,\nb,SELECT 2,1,why\n"),
+        ("p.csv", "id,predicted,abstained,reason\na,SELECT 1,no,\nb,,1,why\n"),
     ],
 )
 def test_a_predictions_file_states_abstentions(name, text):

@@ -60,6 +60,7 @@ SCORE_TOLERANCE = 1e-9  # of comparisons of scores with limits: 0.1 + 0.2 is at 
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 PREDICTOR_TIMEOUT = 120.0
 MAX_SECONDS = 1e9  # that an answer or a step may have taken
+SECONDS_RULE = f"a number from 0 to {MAX_SECONDS:,.0f}"
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
 ChallengeVerdict: TypeAlias = Literal["same", "proved", "refuted", "stands", "unchallenged"]
 StepKind: TypeAlias = Literal["query", "tool", "message"]
@@ -376,7 +377,7 @@ class Step:
             f"`kind` is {self.kind!r:.80}, not {', '.join(kinds[:-1])} or {kinds[-1]}": self.kind not in kinds,
             f"`name` is {type(self.name).__name__}, not text": not isinstance(self.name, str),
             f"`error` is {type(self.error).__name__}, not text": not isinstance(self.error, str | None),
-            f"`seconds` is {self.seconds!r:.80}, not a number from 0 to {MAX_SECONDS:,.0f}": not (
+            f"`seconds` is {self.seconds!r:.80}, not {SECONDS_RULE}": not (
                 self.seconds is None or is_seconds(self.seconds)
             ),
             f"`metadata` is {type(self.metadata).__name__}, not a mapping": not isinstance(self.metadata, Mapping),

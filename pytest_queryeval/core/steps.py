@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, cast
 
 from pytest_queryeval.core.case_report import StepReport
@@ -15,7 +17,7 @@ from pytest_queryeval.core.errors import PredictorError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue, report_cell, to_jsonable
 from pytest_queryeval.core.model import Step
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.text.formatting import AHEAD, even_limit, one_line, truncate
+from pytest_queryeval.text.formatting import AHEAD, CELL_CHARACTERS, even_limit, one_line, truncate
 
 MAX_STEPS = 1_000  # of a prediction
 STEPS_CHARACTERS = 64_000  # of the contents of all steps of a prediction
@@ -61,6 +63,26 @@ def _read_step(value: object, place: str) -> Step:
         raise PredictorError(f"{place}: {error}") from error
 
 
+def bounded_metadata(metadata: Mapping[str, Any], *, by: str) -> dict[str, Any]:
+    """Return the metadata of a prediction as plain JSON with all of its names; the longest values are cut as of steps.
+
+    Numbers of any type stay numbers. Raise `PredictorError` for a value that cannot be read.
+    """
+    plain_metadata = {}
+    for name, value in metadata.items():
+        place = f"{by}: metadata['{one_line(str(name), 40)}']"
+        plain_value = _read(value, place, lambda value: to_jsonable(plain_number(value), text=str))
+        plain_metadata[truncate(str(name), CELL_CHARACTERS)] = plain_value
+    return _bounded([plain_metadata], STEPS_CHARACTERS)[0]
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of any type, such as a Decimal, as an int or a float; any other value as it is."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHARACTERS) -> tuple[Step, ...]:
     """Return the steps with plain JSON as contents, which have at most so many characters together.
 
@@ -72,17 +94,24 @@ def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHA
     if len(steps) > MAX_STEPS:
         remedy = "leave out those that nobody will read, such as messages"
         raise PredictorError(f"{by} took {len(steps):,} steps, and a prediction may have {MAX_STEPS:,}: {remedy}")
-    contents = [{name: _plain(getattr(step, name)) for name in CONTENTS} for step in steps]
-    sizes = [_size(content) for contents_of_step in contents for content in contents_of_step.values()]
-    limit = max(min(even_limit(sizes, characters), CONTENT_CHARACTERS), 1)
+    contents = [
+        {name: _read(getattr(step, name), f"{by}: steps[{place}].{name}", _plain) for name in CONTENTS}
+        for place, step in enumerate(steps)
+    ]
     return tuple(
-        replace(
-            step,
-            name=one_line(step.name),
-            **{name: _cut(content, limit, name, truncate) for name, content in contents_of_step.items()},
-        )
-        for step, contents_of_step in zip(steps, contents, strict=True)
+        replace(step, name=one_line(step.name), **contents_of_step)
+        for step, contents_of_step in zip(steps, _bounded(contents, characters), strict=True)
     )
+
+
+def _bounded(contents: Sequence[Mapping[str, Any]], characters: int) -> list[dict[str, Any]]:
+    """Return contents by their names, the longest ones cut to have at most so many characters together."""
+    sizes = [_size(content) for named_contents in contents for content in named_contents.values()]
+    limit = max(min(even_limit(sizes, characters), CONTENT_CHARACTERS), 1)
+    return [
+        {name: _cut(content, limit, name, truncate) for name, content in named_contents.items()}
+        for named_contents in contents
+    ]
 
 
 def shorten_step(step: StepReport, limit: int, shorten: Callable[[str, int], str]) -> StepReport:
@@ -102,6 +131,14 @@ def count_steps(steps: Iterable[StepReport]) -> dict[str, int]:
     """Return the number of steps, of queries, and of queries that failed."""
     counted_steps = list(steps)
     return {name: sum(map(is_counted, counted_steps)) for name, is_counted in STEP_MEASURES.items()}
+
+
+def _read(content: Any, place: str, reader: Callable[[Any], Any]) -> Any:
+    """Return a content as plain JSON; raise `PredictorError` if that fails, as on types of the user's own."""
+    try:
+        return reader(content)
+    except Exception as error:
+        raise PredictorError(f"{place} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _plain(content: Any) -> Any:
@@ -148,7 +185,7 @@ def _json(content: Any) -> str:
 
 def _cut(content: Any, limit: int, name: str, cut_text: Callable[[str, int], str]) -> Any:
     """Return the content of a step with at most `limit` characters."""
-    if _size(content) <= limit:
+    if isinstance(content, int | float) or _size(content) <= limit:
         return content
     match content:
         case dict() if name == "metadata":

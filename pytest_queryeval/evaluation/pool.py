@@ -16,7 +16,7 @@ from pytest_queryeval.evaluation.prediction_call import (
     PredictionCall,
     SchemaTexts,
     progress_line,
-    with_bounded_steps,
+    with_plain_contents,
 )
 from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.predictors import PREDICTORS, CaseView, Predictor, RegistersCases, StoredPredictions
@@ -70,7 +70,7 @@ class PredictorPool:
         spec = _spec_of(case)
         if not PREDICTORS[spec.kind].calls:
             with wrap_predictor_errors(PREDICTOR):
-                return with_bounded_steps(self._stored_predictions(spec).predict(case, trial))
+                return with_plain_contents(self._stored_predictions(spec).predict(case, trial))
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
         call = self._call(case, trial)

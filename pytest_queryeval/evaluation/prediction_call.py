@@ -32,9 +32,11 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
-from pytest_queryeval.core.steps import bounded_steps
+from pytest_queryeval.core.steps import bounded_metadata, bounded_steps
 from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.predictors import CaseView, view_of
+from pytest_queryeval.predictors.answer import check_fields, wrap_predictor_errors
+from pytest_queryeval.text.formatting import one_line
 
 if TYPE_CHECKING:
     import asyncio
@@ -239,15 +241,18 @@ class PredictionCall:
         return recorded_prediction
 
     def record(self, prediction: object) -> Prediction:
-        """Return the prediction that was made with bounded steps, and save it in a recording.
+        """Return the prediction that was made with plain contents, and save it in a recording.
 
-        It counts towards the spend limit. Raises `PredictorError` for other objects, and for too many steps.
+        It counts towards the spend limit. Raises `PredictorError` for other objects, and for contents that are not
+        plain.
         """
         if not isinstance(prediction, Prediction):
             raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
-        if self.spend is not None:
-            self.spend.add(prediction)
-        prediction = with_bounded_steps(prediction)
+        check_fields(prediction, by=PREDICTOR)
+        with wrap_predictor_errors(PREDICTOR):
+            if self.spend is not None:
+                self.spend.add(prediction)
+            prediction = with_plain_contents(prediction)
         return prediction if self.recorded is None else self.recorded.save(prediction)
 
     def timed_out(self) -> PredictorError:
@@ -256,11 +261,14 @@ class PredictionCall:
         return PredictorError(f"no answer within {self.spec.timeout:g} s: {remedy}", temporary=True)
 
 
-def with_bounded_steps(prediction: Prediction) -> Prediction:
-    """Return a prediction whose steps have a size that can be kept; raises `PredictorError` if they are too many."""
-    if prediction.steps is None:
-        return prediction
-    return replace(prediction, steps=bounded_steps(prediction.steps, by=PREDICTOR))
+def with_plain_contents(prediction: Prediction) -> Prediction:
+    """Return a prediction whose metadata and steps are plain JSON of a size that can be kept.
+
+    Raise `PredictorError` for values that cannot be read, and for too many steps.
+    """
+    by = f"{PREDICTOR} '{one_line(prediction.predictor)}'"
+    steps = None if prediction.steps is None else bounded_steps(prediction.steps, by=by)
+    return replace(prediction, metadata=bounded_metadata(prediction.metadata, by=by), steps=steps)
 
 
 def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:

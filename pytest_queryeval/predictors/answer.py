@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, without_advice
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Abstention, Answer, Prediction, QueryOrAnswer, Step
+from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Prediction, QueryOrAnswer, Step, is_seconds
 from pytest_queryeval.core.process import is_interruption
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
@@ -53,6 +53,8 @@ def read_abstention(fields: Mapping[str, JsonValue], *, by: str) -> Abstention |
         raise PredictorError(f"{by} has an `{ABSTAINED}` that is neither true nor false")
     if not is_abstention:
         return None
+    if fields.get(PREDICTED) not in (None, ""):
+        raise PredictorError(f"{by} has `{PREDICTED}` and `{ABSTAINED}`: true, which stands in place of it")
     if stated_reason is not None and not isinstance(stated_reason, str):
         raise PredictorError(f"{by} has a `{REASON}` to abstain that is not text")
     return Abstention(stated_reason or "")
@@ -102,9 +104,9 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     if isinstance(answer, Abstention):
         answer = Prediction(content=answer, predictor=predictor, seconds=seconds)
     if isinstance(answer, Prediction):
-        if fault := _type_fault(answer):
-            raise PredictorError(f"{by} returned a Prediction whose {fault}")
-        return answer if answer.seconds else replace(answer, seconds=seconds)
+        answer = answer if answer.seconds else replace(answer, seconds=seconds)
+        check_fields(answer, by=by)
+        return answer
     try:
         content = read_answer(answer, kind, by=by)
     except PredictorError as error:
@@ -153,31 +155,25 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
     raise PredictorError(f"{by} returned {type(answer).__name__}: {instead}")
 
 
-def _type_fault(prediction: Prediction) -> str:
-    """Return which field of a user's `Prediction` has a wrong type, which Python does not check; empty if none has."""
+def check_fields(prediction: Prediction, *, by: str) -> None:
+    """Raise `PredictorError` for a field of a user's `Prediction` that is wrong, which Python does not check."""
     content: Any = prediction.content
-    fields: list[tuple[str, object, type | UnionType, str]] = [
+    answer = getattr(content, "answer", None)
+    remedy = "a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)"
+    fields: tuple[tuple[str, object, type | UnionType, str], ...] = (
         ("predictor", prediction.predictor, str, "text"),
         ("metadata", prediction.metadata, Mapping, "a mapping"),
         ("steps", prediction.steps, list | tuple | None, "a list of Step"),
-    ]
-    if isinstance(content, Abstention):
-        fields.append(("content.reason", content.reason, str, "text"))
-    elif not isinstance(content, QueryOrAnswer):
-        remedy = "a QueryOrAnswer or an Abstention: write content=QueryOrAnswer(query=…)"
-        fields.append(("content", content, QueryOrAnswer | Abstention, remedy))
-    elif content.answer is None:
-        fields.append(("content.query", content.query, str, "text"))
-    else:
-        fields.append(("content.answer", content.answer, Answer, "an answer such as a Table"))
-    return next(
-        (
-            f"`{name}` is {type(value).__name__}, not {expected}"
-            for name, value, types, expected in fields
-            if not isinstance(value, types)
-        ),
-        "",
+        ("content", content, QueryOrAnswer | Abstention, remedy),
+        ("content.reason", getattr(content, "reason", ""), str, "text"),
+        ("content.query", getattr(content, "query", "") if answer is None else "", str, "text"),
+        ("content.answer", answer, Answer | None, "an answer such as a Table"),
     )
+    for name, value, types, expected in fields:
+        if not isinstance(value, types):
+            raise PredictorError(f"{by} returned a Prediction whose `{name}` is {type(value).__name__}, not {expected}")
+    if not is_seconds(prediction.seconds):
+        raise PredictorError(f"{by} returned a Prediction whose `seconds` is not {SECONDS_RULE}")
 
 
 def _invalid_part(answer: object) -> str:

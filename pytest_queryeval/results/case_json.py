@@ -21,7 +21,6 @@ from pytest_queryeval.core.case_report import (
 )
 from pytest_queryeval.core.groups import groups_of, redacted_groups, stored_groups
 from pytest_queryeval.core.json_value import report_cell, to_jsonable
-from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import (
     Abstention,
     AddedAnswer,
@@ -270,7 +269,7 @@ def _trials(result: CaseResult) -> list[TrialReport]:
             "predicted": {
                 "query": _query(trial.predicted, result.case),
                 "error": _failure(trial.predicted),
-                "seconds": _seconds(trial.predicted.seconds),
+                "seconds": float(trial.predicted.seconds),
             },
             "prediction": _prediction(trial.prediction, characters),
         }
@@ -297,7 +296,7 @@ def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> P
     """Return the call of a predictor; the contents of its steps have at most so many characters."""
     prediction_report: PredictionReport = {
         "source": prediction.predictor,
-        "seconds": _seconds(prediction.seconds),
+        "seconds": float(prediction.seconds),
         "metadata": to_jsonable(prediction.metadata, text=str),
     }
     if isinstance(prediction.content, Abstention):
@@ -330,7 +329,7 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
         "columns": list(table.columns) if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
         "sample": [_row(row, labels) for row in table.rows[: case.settings.report_rows]] if table is not None else [],
-        "seconds": _seconds(execution.seconds),
+        "seconds": float(execution.seconds),
     }
 
 
@@ -390,14 +389,6 @@ def _challenge(challenge: Challenge, case: Case) -> ChallengeReport:
     if challenge.reason:
         challenge_report["reason"] = one_line(challenge.reason, MESSAGE_CHARACTERS)
     return challenge_report
-
-
-def _seconds(seconds: float) -> float:
-    """Return a time, 0 if a user's predictor gave no number."""
-    try:
-        return float(seconds) if 0.0 <= seconds < LARGEST else 0.0
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
 
 
 def _row(row: Row, labels: ShortLabels) -> case_report.Row:

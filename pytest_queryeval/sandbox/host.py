@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import marshal
 import os
+import re
 import select
 import signal
 import sys
@@ -48,6 +49,7 @@ GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a 
 _LOOP = Path(__file__).with_name("host_child.py")
 _DRIVER = Path(__file__).with_name("pattern_child.py")
 PATTERN_SECONDS = 5.0
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def child_command(program: Path, packages: Sequence[str], *arguments: str) -> list[str]:
@@ -416,6 +418,8 @@ def text_refusal(query: str) -> Failure | None:
     if len(query) > QUERY_CHARACTERS:
         length = f"{len(query):,} characters, more than {QUERY_CHARACTERS:,}"
         return Failure(kind="invalid", message=f"the query is too long: {length}")
+    if _SURROGATE.search(query):
+        return Failure(kind="invalid", message="the query holds half of a surrogate pair, which is not a character")
     return None
 
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
-from pytest_queryeval.core.model import Prediction, QueryOrAnswer, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Prediction, QueryOrAnswer, is_seconds
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import CaseView
-from pytest_queryeval.predictors.answer import JSON, PREDICTED, find_prediction, is_prediction, read_fields
+from pytest_queryeval.predictors.answer import ABSTAINED, JSON, PREDICTED, find_prediction, is_prediction, read_fields
 from pytest_queryeval.text.formatting import one_line, truncate
 from pytest_queryeval.text.redaction import redact
 
@@ -104,9 +104,13 @@ def make_prediction(
     Its other members are metadata, without those that only repeat the question. Raises `PredictorError` for an invalid
     answer or step.
     """
+    if entry.get(ABSTAINED) is not True and entry.get(PREDICTED) is None:
+        raise PredictorError(f'{by} printed `{PREDICTED}`: null, which is not an answer: an empty one is ""')
     content, steps, other_fields = read_fields(entry, case.kind, by=by)
     reserved_names = {key for key, value in question.items() if key in entry and entry[key] == value}
-    if is_seconds(stated_seconds := entry.get("seconds")):
+    if (stated_seconds := entry.get("seconds")) is not None:
+        if not is_seconds(stated_seconds):
+            raise PredictorError(f"{by} printed `seconds` that are not {SECONDS_RULE}")
         seconds = float(stated_seconds)
         reserved_names.add("seconds")
     metadata = {key: value for key, value in other_fields.items() if key not in reserved_names}

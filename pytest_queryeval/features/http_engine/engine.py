@@ -25,7 +25,6 @@ PATHS = ("columns", "cells", "error", "truncated", "next")
 UNPARSED = ("refuse", "allow")
 UNSUPPORTED = ("invalid", "rejected", "unsafe")  # failures of a query that the service need not support
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _PATH = SettingValidator(
     lambda value: is_text(value) and value.startswith("$") and "://" not in value,
     "a JSONPath, such as $.rows",
@@ -140,8 +139,6 @@ class HTTPEngine:
         """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
-        if _SURROGATE.search(query):
-            return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
         if self._dialect == "clickhouse" and _FORMAT.search(query):
             return Failure(kind="invalid", message="the source sets the format of answers, not the query: FORMAT")
         from pytest_queryeval.engines.readonly import UNREADABLE, refusal

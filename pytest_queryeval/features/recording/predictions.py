@@ -20,7 +20,7 @@ from pytest_queryeval.core.answer_json import (
 )
 from pytest_queryeval.core.errors import PredictorError, SourceError
 from pytest_queryeval.core.json_value import to_jsonable
-from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer, Step
+from pytest_queryeval.core.model import Abstention, Case, Prediction, PredictorSpec, QueryOrAnswer, Step, is_seconds
 from pytest_queryeval.core.steps import step_json
 from pytest_queryeval.features.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.features.recording.store import RECORD, EntryIndex, EntryKey, EntryType, Facts, digest
@@ -198,10 +198,11 @@ def decode_prediction(entry: Entry) -> Prediction:
     metadata = decode(entry["metadata"])
     if not isinstance(metadata, dict):
         raise ValueError("metadata that is not an object")
+    seconds = float(decode(entry["seconds"]))
     return Prediction(
         content=content,
         predictor=decode_lines(entry["predictor"]),
-        seconds=float(decode(entry["seconds"])),
+        seconds=seconds if is_seconds(seconds) else 0.0,  # earlier versions recorded what a system stated
         metadata=metadata,
         steps=[Step(**step) for step in decode(entry["steps"])] if "steps" in entry else None,
     )

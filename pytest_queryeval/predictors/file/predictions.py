@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import MAX_SECONDS, Abstention, Step, is_seconds
+from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Step, is_seconds
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.strict_json import syntax_problem
@@ -115,9 +115,15 @@ def comparable(key: str, key_name: str) -> str:
 
 
 def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, columns: Columns) -> Entry:
-    answer = columns.name(PREDICTED)
-    abstention = _abstention(row, file, line, columns)
-    if abstention is None and row.get(answer) is None:
+    fields = {field: row[columns.name(field)] for field in FIELDS if columns.name(field) in row}
+    try:
+        abstention = read_abstention(fields, by="the prediction")
+        steps = read_steps(fields.get(STEPS), by="the prediction")
+    except PredictorError as error:
+        raise file.problem(str(error), line) from error
+    content = abstention or fields.get(PREDICTED)
+    if content is None:
+        answer = columns.name(PREDICTED)
         if answer in row:
             problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
         else:
@@ -125,33 +131,19 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, c
             near = did_you_mean(answer, [one_line(key, 40) for key in row])
             problem = f"a prediction needs `{answer}`{hint}{near}"
         raise file.problem(problem, line)
-    seconds = row.get(columns.name("seconds"), 0.0)
+    seconds = fields.get("seconds", 0.0)
     if not is_seconds(seconds):
-        raise file.problem(f"`{columns.name('seconds')}` is a number from 0 to {MAX_SECONDS:,.0f}", line)
-    trial = row.get(columns.name("trial"), 0)
-    if type(trial) is not int or (columns.name("trial") in row and trial < 1):
+        raise file.problem(f"`{columns.name('seconds')}` is {SECONDS_RULE}", line)
+    trial = fields.get("trial", 0)
+    if type(trial) is not int or ("trial" in fields and trial < 1):
         raise file.problem(f"`{columns.name('trial')}` is a whole number from 1 on", line)
     of_answers_only = "question" if key_name == "id" else "", REASON if abstention is None else ""
-    fields = {columns.name(of) for of in FIELDS if of not in of_answers_only}
-    metadata = {name: value for name, value in row.items() if name not in fields}
-    content = abstention or row[answer]
+    names = {columns.name(of) for of in FIELDS if of not in of_answers_only}
+    metadata = {name: value for name, value in row.items() if name not in names}
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
     key = _key(row, file, line, key_name, columns.name(key_name))
-    try:
-        steps = read_steps(row.get(columns.name(STEPS)), by="the prediction")
-    except PredictorError as error:
-        raise file.problem(str(error), line) from error
     return Entry(file.location(line), key, trial, content, float(seconds), metadata, steps)
-
-
-def _abstention(row: Mapping[str, JsonValue], file: File, line: int, columns: Columns) -> Abstention | None:
-    names = {field: columns.name(field) for field in (ABSTAINED, REASON)}
-    fields = {field: row[name] for field, name in names.items() if name in row}
-    try:
-        return read_abstention(fields, by="the prediction")
-    except PredictorError as error:
-        raise file.problem(str(error), line) from error
 
 
 def _key(row: Mapping[str, JsonValue], file: File, line: int, key_name: str, name: str) -> str:

@@ -196,10 +196,21 @@ def test_an_object_with_predicted_tells_the_answer_and_metadata(tmp_path):
     assert (found.content, found.metadata, found.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
 
 
-def test_seconds_that_are_no_number_are_metadata(tmp_path):
-    found = answer(program(tmp_path, 'print(\'{"predicted": "x", "seconds": "two"}\')'))
+@pytest.mark.parametrize(
+    ("printed", "problem"),
+    [
+        ('"predicted": "x", "seconds": "two"', "printed `seconds` that are not a number from 0 to 1,000,000,000"),
+        ('"predicted": "x", "seconds": -1', "printed `seconds` that are not a number from 0 to 1,000,000,000"),
+        ('"predicted": "x", "seconds": NaN', "printed `seconds` that are not a number from 0 to 1,000,000,000"),
+        ('"predicted": null', 'printed `predicted`: null, which is not an answer: an empty one is ""'),
+        ('"predicted": "x", "abstained": true', "has `predicted` and `abstained`: true, which stands in place of it"),
+    ],
+)
+def test_an_object_that_cannot_be_a_prediction_is_an_error_that_says_why(tmp_path, printed, problem):
+    with pytest.raises(PredictorError) as error:
+        answer(program(tmp_path, f"print({'{' + printed + '}'!r})"))
 
-    assert found.metadata == {"seconds": "two"}
+    assert str(error.value) == f"python ask.py {problem}"
 
 
 def test_what_only_repeats_the_case_is_no_metadata(tmp_path):
@@ -220,10 +231,6 @@ def test_a_value_under_predicted_is_json_where_answers_are_values(tmp_path):
 
     assert answer(program(tmp_path, code), kind="json").content == query('{"a": [1]}')
     assert "ask.py returned dict, not text" in str(fault(program(tmp_path, code)))
-
-
-def test_null_under_predicted_is_no_answer(tmp_path):
-    assert "returned nothing" in str(fault(program(tmp_path, "print('{\"predicted\": null}')")))
 
 
 def test_predicted_that_stands_twice_is_refused(tmp_path):
