@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,14 +83,11 @@ def _term(term: RDFTerm) -> str:
         case BlankNode(label=text):
             return f"_:{text}"
         case TripleTerm():
-            return f"<<( {' '.join(map(_part, term.parts))} )>>"
+            parts = (_term(part) if isinstance(part, RDFTerm) else str(part) for part in term.parts)
+            return f"<<( {' '.join(parts)} )>>"
         case Literal(lexical=text, language=language) if language:
             return f'"{text}"@{language}'
         case Literal(lexical=text, datatype=datatype):
             if datatype and not datatype.startswith(XSD):
                 return f'"{text}"^^<{datatype}>'
             return f'"{text}"' if not datatype and _LOOKS_TYPED.fullmatch(text) else text
-
-
-def _part(cell: Hashable) -> str:
-    return _term(cell) if isinstance(cell, RDFTerm) else str(cell)

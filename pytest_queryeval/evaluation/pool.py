@@ -140,9 +140,9 @@ class PredictorPool:
             with suppress(QueryEvalError):  # raised again for each case
                 if self._is_called(spec):
                     calls = (
-                        self._call(case, trial)
+                        self._call(case, trial + 1)
                         for case in predictor_cases
-                        for trial in range(1, _trials_ahead(case, all_trials) + 1)
+                        for trial in range(case.settings.trials if all_trials or not case.settings.stops_trials else 1)
                     )
                     self._runner(spec).prefetch(calls, by_batch=by_batch, on_answer=on_answer)
 
@@ -249,11 +249,6 @@ def _spec_of(case: Case) -> PredictorSpec:
     if case.settings.predictor is None or (case.predicted is not None and case.settings.predictor.kind == "inline"):
         return _INLINE
     return case.settings.predictor
-
-
-def _trials_ahead(case: Case, all_trials: bool) -> int:
-    """Return how many trials to prefetch: only the first if they may stop early, unless all are needed."""
-    return case.settings.trials if all_trials or not case.settings.stops_trials else 1
 
 
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:

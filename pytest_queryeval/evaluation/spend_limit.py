@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.model import Prediction
+from pytest_queryeval.core.steps import plain_number
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.report import SpendReport
@@ -49,17 +50,13 @@ class SpendLimit:
 
     def add(self, prediction: Prediction) -> None:
         """Count the answer of a call that this run has made."""
-        amount = self._amount(prediction)
+        stated = {SECONDS: prediction.seconds} if self._name == SECONDS else prediction.metadata
+        amount = plain_number(stated.get(self._name))
+        is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_AMOUNT
         with self._lock:
             self._calls += 1
-            self._unstated += amount is None
-            self._sum += amount or 0.0
-
-    def _amount(self, prediction: Prediction) -> float | None:
-        amount = prediction.seconds if self._name == SECONDS else prediction.metadata.get(self._name)
-        if not isinstance(amount, int | float) or isinstance(amount, bool) or not 0 <= amount < MAX_AMOUNT:
-            return None
-        return float(amount)
+            self._unstated += not is_amount
+            self._sum += float(amount) if is_amount else 0.0
 
     def report(self) -> SpendReport:
         """Return the limit, and what was spent."""

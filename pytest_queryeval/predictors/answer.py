@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
@@ -176,29 +176,18 @@ def check_fields(prediction: Prediction, *, by: str) -> None:
         raise PredictorError(f"{by} returned a Prediction whose `seconds` is not {SECONDS_RULE}")
 
 
-def _invalid_part(answer: object) -> str:
+def _invalid_part(answer: object, path: str = "", levels: int = MAX_LEVELS) -> str:
     """Return the path and the type of the first value in an answer that JSON cannot hold, for a message."""
-    path = ""
-    for _ in range(MAX_LEVELS):
-        items: list[tuple[str, object]] = []
-        if type(answer) is dict:
-            items = [(f".{one_line(str(key), 40)}", value) for key, value in answer.items()]
-        elif type(answer) is list:
-            items = [(f"[{index}]", value) for index, value in enumerate(answer)]
-        invalid_item = next(((step, value) for step, value in items if not _is_json(value)), None)
-        if invalid_item is None:
-            break
-        path += invalid_item[0]
-        answer = invalid_item[1]
-    return f" at ${path} ({type(answer).__name__})" if path else ""
-
-
-def _is_json(value: object) -> bool:
-    try:
-        json.dumps(value)
-    except Exception:  # noqa: BLE001 - values of types of the user's own may raise anything
-        return False
-    return True
+    with suppress(Exception):  # values of types of the user's own may raise anything
+        json.dumps(answer)
+        return ""
+    items: Iterable[tuple[str, object]] = ()
+    if type(answer) is dict and levels:
+        items = ((f".{one_line(str(key), 40)}", value) for key, value in answer.items())
+    elif type(answer) is list and levels:
+        items = ((f"[{index}]", value) for index, value in enumerate(answer))
+    parts = (_invalid_part(value, path + step, levels - 1) for step, value in items)
+    return next(filter(None, parts), f" at ${path} ({type(answer).__name__})" if path else "")
 
 
 def find_prediction(text: str) -> dict[str, JsonValue] | None:
