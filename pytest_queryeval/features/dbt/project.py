@@ -13,6 +13,7 @@ from pytest_queryeval.documents.document import file_at, modification_time
 from pytest_queryeval.features.dbt.manifest import Manifest, Relation, read_manifest
 from pytest_queryeval.text.formatting import one_line
 
+DIALECTS = {"mariadb": "mysql"}  # of adapters that sqlglot calls otherwise
 SHOWN = 100  # characters of an expression
 _QUOTED = r"""'[^'\n]*'|"[^"\n]*\""""
 _EXPRESSION = re.compile(
@@ -61,13 +62,16 @@ class DbtProject:
         return "\n\n".join(filter(None, [ddl, "\n".join(self._comments())]))
 
     def _comments(self) -> Iterator[str]:
+        from pytest_queryeval.languages.sql.dialects import quote_in  # sqlglot takes long to import
+
+        quote = quote_in(DIALECTS.get(self.adapter, self.adapter))
         for relation in sorted(self._manifest().relations, key=lambda relation: relation.parts):
             if relation.parts:
                 name = self._name(relation, "")
                 if relation.description:
                     yield _comment("VIEW" if relation.is_view else "TABLE", name, relation.description)
                 for column, description in relation.columns.items():
-                    yield _comment("COLUMN", f"{name}.{_quoted(column, relation.parts[-1])}", description)
+                    yield _comment("COLUMN", f"{name}.{quote(column)}", description)
 
     def _name(self, relation: Relation, expression: str) -> str:
         """Return the name of a relation without the parts that a query may leave out."""
@@ -145,13 +149,6 @@ def _without_jinja(text: str) -> str:
         allowed = "{{ ref('model') }} and {{ source('source', 'table') }}"
         raise ValueError(f"{one_line(match[0], SHOWN)} is not expanded: only {allowed} are")
     return text
-
-
-def _quoted(column: str, table: str) -> str:
-    """Return the name of a column as dbt quotes that of its table; where it does not, only if it is no plain name."""
-    quote = table[0] if table[0] in '"`' else '"'
-    is_plain = table[0] != quote and column.isidentifier()
-    return column if is_plain else f"{quote}{column.replace(quote, quote * 2)}{quote}"
 
 
 def _comment(kind: str, name: str, description: str) -> str:

@@ -88,7 +88,7 @@ def test_a_profile_of_postgres_is_read_by_its_engine(project, cluster):
         schema = session.schema_text(project[0])
 
     assert "shop_id INTEGER" in schema
-    assert 'COMMENT ON COLUMN "dim_shops"."shop_id" IS \'Number of the shop.\';' in schema
+    assert "COMMENT ON COLUMN \"dim_shops\".shop_id IS 'Number of the shop.';" in schema
     assert 'COMMENT ON TABLE "marts"."daily_revenue"' in schema
 
 

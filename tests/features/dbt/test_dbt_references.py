@@ -5,6 +5,10 @@ from bakery import manifest_of, project_in, write_manifest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_queryeval.features.dbt.connection import DATABASES
+from pytest_queryeval.features.dbt.project import DIALECTS
+from pytest_queryeval.languages.sql.dialects import quote_in
+
 SALES = '"fct_sales"'
 
 
@@ -149,27 +153,33 @@ def test_descriptions_are_comments_behind_the_tables(project):
 
     assert schema.startswith("CREATE TABLE dim_shops (shop_id INTEGER);\n\nCOMMENT ON ")
     assert "COMMENT ON VIEW \"stg_payments\" IS 'Payments in euros.';" in schema
-    assert "COMMENT ON COLUMN \"dim_shops\".\"opened_on\" IS 'Day on which the shop''s doors opened.';" in schema
-    assert 'COMMENT ON COLUMN "raw_payments"."method" IS \'How it was paid: card or cash.\';' in schema
+    assert "COMMENT ON COLUMN \"dim_shops\".opened_on IS 'Day on which the shop''s doors opened.';" in schema
+    assert "COMMENT ON COLUMN \"raw_payments\".method IS 'How it was paid: card or cash.';" in schema
     assert "COMMENT ON TABLE \"shop_ranking_v1\" IS 'By pieces.';" in schema
     assert '"main_reporting"."daily_revenue"' in schema
     assert "int_priced_sales" not in schema
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "comment"),
+    ("adapter", "column", "name"),
     [
-        ('"bakery"."main"."fct_sales"', "order", 'COLUMN "fct_sales"."order" IS'),
-        ('"bakery"."main"."fct_sales"', 'a"; DROP', 'COLUMN "fct_sales"."a""; DROP" IS'),
-        ("`bakery`.`main`.`fct_sales`", "a`b", "COLUMN `fct_sales`.`a``b` IS"),
-        ("bakery.main.fct_sales", "kind", "COLUMN fct_sales.kind IS"),
-        ("bakery.main.fct_sales", "Unit Price", 'COLUMN fct_sales."Unit Price" IS'),
+        ("duckdb", "order", '"order"'),
+        ("duckdb", 'a"; DROP', '"a""; DROP"'),
+        ("duckdb", "kind", "kind"),
+        ("snowflake", "Unit Price", '"Unit Price"'),
+        ("mariadb", "a`b", "`a``b`"),
     ],
 )
-def test_columns_in_comments_are_quoted_as_their_tables_are(bakery, table, column, comment):
+def test_columns_in_comments_are_quoted_where_their_database_needs_it(bakery, adapter, column, name):
     manifest = manifest_of(bakery)
-    node = manifest["nodes"]["model.bakery.fct_sales"]
-    node |= {"relation_name": table, "columns": {column: {"description": "It's here."}}}
+    manifest["metadata"]["adapter_type"] = adapter
+    manifest["nodes"]["model.bakery.fct_sales"]["columns"] = {column: {"description": "It's here."}}
     write_manifest(bakery, manifest)
 
-    assert f"COMMENT ON {comment} 'It''s here.';" in project_in(bakery).describe("")
+    comments = project_in(bakery, adapter=adapter).describe("")
+
+    assert f"COMMENT ON COLUMN \"fct_sales\".{name} IS 'It''s here.';" in comments
+
+
+def test_every_adapter_has_a_dialect_that_quotes_its_columns():
+    assert all(quote_in(DIALECTS.get(adapter, adapter))("order") for adapter in DATABASES)

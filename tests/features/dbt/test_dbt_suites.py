@@ -189,7 +189,7 @@ def test_systems_are_given_the_tables_with_their_descriptions(here):
 
     assert "CREATE TABLE dim_shops(" in schema
     assert "COMMENT ON TABLE \"fct_sales\" IS 'One row for each sale, with its product and its payment.';" in schema
-    assert 'COMMENT ON COLUMN "fct_sales"."kind" IS \'bread, pastry or cake\';' in schema
+    assert "COMMENT ON COLUMN \"fct_sales\".kind IS 'bread, pastry or cake';" in schema
 
 
 def test_a_recording_has_the_answers_of_the_queries_that_ran(here):

@@ -86,6 +86,16 @@ def answers(query):
         ("SELECT SUM(amt) FROM __sales -- of the aggregate", [(38,)]),
         ("SELECT d_state FROM main.sd_data WHERE cst > 8", [("IL",)]),
         ("WITH sales AS (SELECT 1 AS x) SELECT x FROM sales", [(1,)]),
+        ("WITH sales AS (SELECT * FROM sales) SELECT state FROM sales WHERE profit = 6", [("CA",)]),
+        ("WITH sales AS (SELECT sales.state FROM sales WHERE sales.profit < 0) SELECT state FROM sales", [("IL",)]),
+        ("WITH sales AS (SELECT s.state FROM \"SALES\" AS s WHERE s.profit = 15) SELECT state FROM sales", [("CA",)]),
+        ("WITH a AS (SELECT profit FROM sales), sales AS (SELECT MAX(profit) AS m FROM a) SELECT m FROM sales",
+         [(15,)]),
+        ("WITH __sales AS (SELECT state FROM __sales) SELECT COUNT(*) FROM __sales", [(3,)]),
+        ("SELECT t.x, COUNT(*) FROM (WITH sales AS (SELECT 1 AS x) SELECT x FROM sales) t JOIN sales s ON s.profit < 9",
+         [(1, 2)]),
+        ("WITH recursive sales AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM sales WHERE i < 2) SELECT i FROM sales",
+         [(1,), (2,)]),
         ("-- first\nSELECT '__sales' AS x, state FROM __sales WHERE profit = 6", [("__sales", "CA")]),
         ("SELECT state FROM __sales WHERE profit = 6 UNION SELECT state FROM __states WHERE name = 'Illinois';",
          [("CA",), ("IL",)]),
@@ -99,6 +109,58 @@ def test_logical_tables_become_queries_on_base_tables(folder, capsys, query, row
     assert skipped == {}
     assert answers(cases["q"].golds[0].query) == rows
     assert cases["q"].golds[0].query.endswith(query[-15:])
+
+
+ODD_NAMES = {
+    "name": "m",
+    "tables": [
+        {
+            "name": "Sales Data",
+            "base_table": {"schema": "main", "table": "my-data"},
+            "dimensions": [{"name": "Order Date"}, {"name": "order", "expr": '"Sales Data".nr'}],
+            "metrics": [
+                {"name": "total", "expr": "SUM(amount)"},
+                {"name": "mean", "expr": '"total" / COUNT(nr)'},
+                {"name": "mean of shops", "expr": "total / shops.total"},
+            ],
+        },
+        {"name": "order", "base_table": {"table": "order"}, "facts": [{"name": '"a b"'}]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ('SELECT "Order Date", "ORDER" FROM "__Sales Data"', [("today", 7)]),
+        ('SELECT SUM(amount) / COUNT(nr) FROM "Sales Data"', [(2.5,)]),
+        ('SELECT "a b" FROM __order', [(1,)]),
+    ],
+)
+def test_names_of_a_model_are_quoted_where_they_need_it(folder, capsys, query, rows):
+    with closing(sqlite3.connect("shop.db")) as connection:
+        connection.execute('CREATE TABLE "my-data" ("Order Date", nr, amount)')
+        connection.execute("INSERT INTO \"my-data\" VALUES ('today', 7, 2.5)")
+        connection.execute('CREATE TABLE "order" ("a b")')
+        connection.execute('INSERT INTO "order" VALUES (1)')
+        connection.commit()
+    queries = [{"name": "q", "question": "What?", "sql": query}]
+
+    cases, skipped = imported(capsys, "cortex", model(json.dumps({**ODD_NAMES, "verified_queries": queries}), start=""))
+
+    assert skipped == {}
+    assert answers(cases["q"].golds[0].query) == rows
+
+
+def test_names_of_a_model_cannot_end_a_query(folder, capsys):
+    table = {"name": "t", "base_table": {"table": 'x"; DROP TABLE y; --'}, "facts": [{"name": 'a"; DROP', "expr": "1"}]}
+    queries = [{"name": "q", "question": "What?", "sql": "SELECT 1 FROM t"}]
+
+    text = json.dumps({"tables": [table], "verified_queries": queries})
+    cases, _ = imported(capsys, "cortex", model(text, start=""))
+
+    definition = 'SELECT 1 AS "a""; DROP"\n  FROM "x""; DROP TABLE y; --" AS t'
+    assert cases["q"].golds[0].query == f"WITH t AS (\n  {definition}\n)\nSELECT 1 FROM t"
 
 
 def test_verified_queries_become_cases_that_run(folder, capsys):
@@ -157,6 +219,11 @@ def test_verified_query_that_cannot_be_read_is_skipped_with_its_reason(folder, c
             {"name": "t", "base_table": {"table": "x"}, "facts": [{"name": "a", "expr": "((("}]},
             "the model's column 't.a' has an expression that cannot be read: (((",
         ),
+        (
+            {"name": "t", "base_table": {"table": "x"}, "facts": [{"name": "a", "expr": "b, c FROM d"}]},
+            "the model's column 't.a' has an expression that cannot be read: b, c FROM d",
+        ),
+        ({"name": "t", "base_table": {"table": ["x"]}}, "the model's table 't' has no text as `base_table.table`"),
     ],
 )
 def test_table_without_what_a_query_needs_is_told(folder, capsys, table, reason):

@@ -5,9 +5,12 @@ The form of models: https://docs.snowflake.com/en/user-guide/snowflake-cortex/co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from pytest_queryeval.core.errors import did_you_mean
@@ -22,13 +25,25 @@ from pytest_queryeval.features.transfer.importers.records import (
     numbered_records,
     read_yaml_file,
 )
+from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.formatting import one_line
 
 DIALECT = "snowflake"
 PREFIX = "__"  # of a logical table in a query
 COLUMNS = ("dimensions", "time_dimensions", "facts", "measures")
+METRICS = "metrics"  # aggregates of columns, which once were among the measures
 BASE_TABLE = ("database", "schema", "table")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WRITTEN_NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*\$[A-Za-z0-9_$]*')  # as Snowflake reads it
+# https://docs.snowflake.com/en/sql-reference/reserved-keywords, without the words that every SQL reserves
+RESERVED_WORDS = frozenset(
+    [
+        *("connect", "current", "following", "gscluster", "ilike", "increment", "issue", "lateral", "localtime"),
+        *("localtimestamp", "minus", "of", "organization", "qualify", "regexp", "revoke", "rlike", "row", "rows"),
+        *("sample", "some", "start", "tablesample", "trigger", "try_cast", "unique", "view", "whenever"),
+    ]
+)
 
 
 def import_cortex(request: ImportRequest) -> Import:
@@ -61,14 +76,17 @@ def import_cortex(request: ImportRequest) -> Import:
 def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
     """Return a query on logical tables, which are by name in lower case, as one on base tables.
 
-    The text of the query stays as it is behind its new common table expressions. Raise `RecordError` if it cannot be
+    The text of the query stays as it is behind its new common table expressions, but for tables whose names such an
+    expression of its own has. Raise `RecordError` if it cannot be
     read, or a table of the model has no columns.
     """
     tokens, statements, error = parse_query(query, DIALECT).statements
     if error is not None or len(statements) != 1 or not isinstance(statements[0], exp.Query):
         reason = f": {one_line(str(error)).partition('. ')[0]}" if isinstance(error, SqlglotError) else ""
         raise RecordError(f"its query is not one query in Snowflake's SQL{reason}")
-    definitions = [f"{name} AS (\n{definition}\n)" for name, definition in _definitions(statements[0], logical_tables)]
+    trees = Dialect.get_or_raise(DIALECT).parser().parse(tokens, query)  # with places, which those above lack
+    tree = next(tree for tree in trees if isinstance(tree, exp.Query))
+    query, definitions = _with_physical_names(query, tree, logical_tables)
     if not definitions:
         return query
     added = ",\n".join(definitions)
@@ -78,21 +96,57 @@ def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
     return f"{query[: keyword.end + 1]} {added},\n{query[keyword.end + 1 :].lstrip()}"
 
 
-def _definitions(tree: exp.Expr, logical_tables: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
-    """Yield each logical table that a query reads, as it is written, with the query that makes it."""
-    own_names = {expression.alias_or_name.lower() for expression in tree.find_all(exp.CTE)}
-    seen_names: set[str] = set()
+def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[str, Record]) -> tuple[str, list[str]]:
+    """Return a query with the definitions of the logical tables that it reads.
+
+    A definition is called as the query calls the table, unless a common table expression of the query has that name.
+    """
+    names_in_use = {expression.alias.lower() for expression in tree.ctes}
+    definitions: dict[str, str] = {}
+    replacements: list[tuple[int, int, str]] = []
+    for table, logical_name in _references(tree, logical_tables):
+        name, alias = table.this.copy(), table.this.sql(DIALECT)
+        while name.name.lower() in names_in_use:
+            name.set("this", PREFIX + name.name)
+        if name.name != table.name:
+            text = name.sql(DIALECT) if table.alias else f"{name.sql(DIALECT)} AS {alias}"
+            replacements.append((table.this.meta["start"], table.this.meta["end"] + 1, text))
+        if name.name.lower() not in definitions:
+            definition = _definition(logical_tables[logical_name])
+            definitions[name.name.lower()] = f"{name.sql(DIALECT)} AS (\n{definition}\n)"
+    for start, end, text in sorted(replacements, reverse=True):
+        query = query[:start] + text + query[end:]
+    return query, list(definitions.values())
+
+
+def _references(tree: exp.Query, logical_tables: Mapping[str, Record]) -> Iterator[tuple[exp.Table, str]]:
+    """Yield each place where a query reads a logical table, with the name of that table in lower case."""
     for table in tree.find_all(exp.Table):
-        name = table.name.lower()
-        if table.args.get("db") or name in own_names or name in seen_names:
+        if table.args.get("db") or _is_of_query(table):
             continue
-        seen_names.add(name)
+        name = table.name.lower()
         logical_name = name.removeprefix(PREFIX)
         if logical_name in logical_tables:
-            yield table.this.sql(DIALECT), _definition(logical_tables[logical_name])
+            yield table, logical_name
         elif name.startswith(PREFIX):
             remedy = did_you_mean(logical_name, logical_tables)
             raise RecordError(f"it reads '{table.name}', and the model has no table '{logical_name}'{remedy}")
+
+
+def _is_of_query(table: exp.Table) -> bool:
+    """Return whether a name is that of a common table expression, which later ones and the query itself can read."""
+    name, node = table.name.lower(), cast("exp.Expr", table)
+    while (parent := node.parent) is not None:
+        expressions: list[exp.CTE] = []
+        if isinstance(node, exp.CTE):
+            is_recursive = bool(parent.args.get("recursive")) or isinstance(node.this, exp.SetOperation)
+            expressions = parent.expressions[: (node.index or 0) + is_recursive]
+        elif isinstance(parent, exp.Query) and not isinstance(node, exp.With):
+            expressions = parent.ctes
+        if any(expression.alias.lower() == name for expression in expressions):
+            return True
+        node = parent
+    return False
 
 
 def _definition(table: Record) -> str:
@@ -100,29 +154,64 @@ def _definition(table: Record) -> str:
     name, base_table = table.text("name"), table.fields.get("base_table")
     if not isinstance(base_table, dict) or not base_table.get("table"):
         raise RecordError(f"the model's table '{name}' has no `base_table: {{table: …}}`")
-    base_name = ".".join(str(base_table[part]) for part in BASE_TABLE if base_table.get(part))
+    parts = [(part, base_table[part]) for part in BASE_TABLE if base_table.get(part)]
+    for part, value in parts:
+        if isinstance(value, dict | list):
+            raise RecordError(f"the model's table '{name}' has no text as `base_table.{part}`")
     expressions: dict[str, str] = {}
     needed: dict[str, str] = {}
-    for group in COLUMNS:
-        columns = table.fields.get(group)
-        for column in numbered_records(columns if isinstance(columns, list) else [], "column"):
-            column_name = column.text("name")
-            expression = column.text("expr").strip() or column_name
-            if not column_name:
-                raise RecordError(f"the {column.place} of the model's table '{name}' has no name")
-            tree = parse_query(f"SELECT {expression}", DIALECT).whole_tree
-            if tree is None:
-                place = f"the model's column '{name}.{column_name}'"
-                raise RecordError(f"{place} has an expression that cannot be read: {one_line(expression)}")
-            if tree.find(exp.AggFunc) and not tree.find(exp.Window):
-                needed |= {part.name.lower(): part.this.sql(DIALECT) for part in tree.find_all(exp.Column)}
-            else:
-                expressions[column_name] = expression
-    known_names = {name.lower() for name in expressions}
+    aggregates: set[str] = set()
+    for group, column in _columns(table):
+        column_name = column.text("name")
+        if not column_name:
+            raise RecordError(f"the {column.place} of the model's table '{name}' has no name")
+        expression = column.text("expr").strip() or _identifier(column_name)
+        tree = parse_query(f"SELECT {expression}", DIALECT).whole_tree
+        if tree is None or not _is_one_value(tree):
+            place = f"the model's column '{name}.{column_name}'"
+            raise RecordError(f"{place} has an expression that cannot be read: {one_line(expression)}")
+        if group == METRICS or (tree.find(exp.AggFunc) and not tree.find(exp.Window)):
+            columns = [part for part in tree.find_all(exp.Column) if part.table.lower() in ("", name.lower())]
+            needed |= {part.name.lower(): part.this.sql(DIALECT) for part in columns}
+            aggregates.add(column_name.lower())
+        else:
+            expressions[column_name] = expression
+    known_names = aggregates.union(name.lower() for name in expressions)
     lines = [
-        *(text if text.lower() == column.lower() else f"{text} AS {column}" for column, text in expressions.items()),
+        *(
+            text if text.lower() == _identifier(column).lower() else f"{text} AS {_identifier(column)}"
+            for column, text in expressions.items()
+        ),
         *(text for column, text in needed.items() if column not in known_names),
     ]
     if not lines:
         raise RecordError(f"the model's table '{name}' has no columns")
-    return f"  SELECT {', '.join(lines)}\n  FROM {base_name} AS {name}"  # noqa: S608 - a gold, which only reads
+    base_name = ".".join(_identifier(str(value)) for _, value in parts)
+    return f"  SELECT {', '.join(lines)}\n  FROM {base_name} AS {_identifier(name)}"  # noqa: S608 - names are quoted
+
+
+def _columns(table: Record) -> Iterator[tuple[str, Record]]:
+    """Yield the columns of a logical table, each with its group."""
+    for group in (*COLUMNS, METRICS):
+        columns = table.fields.get(group)
+        for column in numbered_records(columns if isinstance(columns, list) else [], "column"):
+            yield group, column
+
+
+def _is_one_value(tree: exp.Expr) -> bool:
+    """Return whether `SELECT` and the expression of a column are one value, and neither a name nor a table for it."""
+    values = tree.expressions
+    return len(values) == 1 and not isinstance(values[0], exp.Alias) and tree.args.get("from_") is None
+
+
+def _identifier(name: str) -> str:
+    """Return a name of a model in SQL: in quotes where it needs them; a word is then in upper case, as without them.
+
+    >>> [_identifier(name) for name in ("sales", "Sales Data", 'a"b', '"a b"', "order", "start", "v$session")]
+    ['sales', '"Sales Data"', '"a""b"', '"a b"', '"ORDER"', '"START"', 'v$session']
+    """
+    if _WRITTEN_NAME.fullmatch(name):
+        return name
+    quoted = quote_in(DIALECT)(name)
+    is_reserved = quoted != name or name.lower() in RESERVED_WORDS
+    return f'"{name.upper()}"' if _WORD.fullmatch(name) and is_reserved else quoted
