@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -114,6 +114,8 @@ class Key:
     """
     change_case: Callable[[Any, Any], Any] | None = None
     """Changes a case by its value in `Case.extra`: `(value, Case) -> Case`; raises `CaseError`."""
+    check: Callable[[Any, Any, Any], Iterable[str]] = lambda *_: ()
+    """Yields what its value in `Case.extra` names that the data lack: `(value, Case, Schema) -> messages`."""
 
 
 @shape(_ID_SHAPE)

@@ -23,6 +23,7 @@ from pytest_queryeval.features.check.pattern_parts import pattern_parts
 from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
+from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.text.formatting import format_score, one_line
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
@@ -67,7 +68,13 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
-    """Find columns under `gold_columns` that gold's answer does not have, or has several times."""
+    """Find columns under `gold_columns` that gold's answer does not have, or has several times.
+
+    Also columns that keys of features name and the source does not have.
+    """
+    if gold.writes and gold.execution is not None and gold.index == 0:
+        for name, value in gold.case.extra.items():
+            yield from KEYS[name].check(value, gold.case, gold.session.schema(gold.case))
     if gold.table is None:
         return
     try:

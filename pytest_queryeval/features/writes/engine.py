@@ -32,6 +32,7 @@ from pytest_queryeval.sandbox.host import Host, Hosts
 
 COPY_SECONDS = 600.0
 FILE_BYTES = 9 * 2**30  # of one file that the child writes
+DEFAULT_INDEXES = ("art", "btree")
 TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\w+|\S""", re.DOTALL)
 
 
@@ -136,8 +137,11 @@ def index_text(statement: str) -> str:
     "unique index (a, b collate nocase) where c = 'X'"
     """
     tokens = [token for token in TOKEN.findall(statement.rstrip("; \n")) if not token.startswith(("--", "/*"))]
+    place = tokens.index("(") - 1
     text = "unique index" if tokens[1].lower() == "unique" else "index"
-    for before, token in pairwise(tokens[tokens.index("(") - 1 :]):
+    if tokens[place - 1].lower() == "using" and tokens[place].lower() not in DEFAULT_INDEXES:
+        text += f" using {tokens[place].lower()}"
+    for before, token in pairwise(tokens[place:]):
         name = token if token.startswith("'") else token.strip('"`[]').lower()
         if token.lower() != "asc":
             text += name if before == "(" or token in (")", ",") else f" {name}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, SettingError
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import CaseError, SettingError, did_you_mean
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.shapes import either, pattern_shape, shape, shape_of
@@ -32,7 +33,7 @@ class Writes:
 
 @shape(pattern_shape(r"^.+[.][^.]+$"))
 def _column(node: Node) -> tuple[str, str]:
-    table, dot, column = required_text(node).lower().rpartition(".")
+    table, dot, column = required_text(node).lower().removeprefix("main.").rpartition(".")
     if not dot or not table or not column:
         raise node.problem("name a column with its table, as in orders.created_at")
     return table, column
@@ -80,6 +81,19 @@ def _check_source(source: Source, case: Case) -> None:
         raise CaseError(source.location or case.location, f"source '{source.name}': {error}") from error
 
 
+def unknown_columns(writes: Writes | None, case: Case, schema: Schema) -> Iterator[str]:
+    """Yield the columns that the source does not have, unless a gold has the name of the table, which it may make."""
+    golds = " ".join(gold.query or "" for gold in case.golds).lower()
+    columns = {f"{table}.{column}": table for table, names in schema.tables.items() for column in names}
+    for setting in SETTINGS if writes and columns else ():
+        for table, column in getattr(writes, setting):
+            name, bare_table = f"{table}.{column}", table.rpartition(".")[2]  # schemas are not listed
+            if bare_table in columns.values() if "." in table else name in columns:
+                continue
+            if bare_table in schema.tables or bare_table not in golds:
+                yield f"writes: {setting}: the source has no column '{name}'{did_you_mean(name, columns)}"
+
+
 WRITES = Key(
     name="writes",
     description="true: queries may change data, which is undone; compared are the tables that they change",
@@ -87,4 +101,5 @@ WRITES = Key(
     read=read_writes,
     load=lambda value: value[0],
     change_case=with_write_sources,
+    check=unknown_columns,
 )

@@ -409,6 +409,20 @@ def test_golds_that_change_nothing_or_by_chance_are_told(check):
     assert findings[0]["message"].startswith("gold changes and returns nothing")
 
 
+@pytest.mark.feature("writes")
+def test_columns_of_writes_that_the_source_lacks_are_told_once(check):
+    golds = "gold_any: [CREATE TABLE extra AS SELECT 1 AS a, UPDATE product SET price = 1]"
+    writes = "writes: {ignore: [product.prise, Main.Product.price, extra.a], keys: [produkt.price]}\n"
+
+    findings = check(cases(golds), folder=ONE + writes)[1]
+
+    assert rules(findings) == [("unknown-column", "c0")] * 2
+    assert findings[0]["message"] == (
+        "writes: ignore: the source has no column 'product.prise': did you mean 'product.price'?"
+    )
+    assert "writes: keys: the source has no column 'produkt.price'" in findings[1]["message"]
+
+
 def test_stored_answers_are_examined_without_a_run(check):
     suite = cases("gold_table: {columns: [a], rows: []}", "gold_table: {columns: [a], rows: [[1]]}")
 

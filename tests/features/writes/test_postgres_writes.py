@@ -137,6 +137,7 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("ALTER TABLE empty ADD COLUMN c INT", "DELETE FROM empty"),
         ("ALTER TABLE orders ALTER COLUMN total TYPE INT", "DELETE FROM log"),
         ("CREATE INDEX one ON orders (total)", "CREATE UNIQUE INDEX one ON orders (total)"),
+        ("CREATE INDEX one ON orders (total)", "CREATE INDEX one ON orders USING hash (total)"),
         ("CREATE VIEW one AS SELECT city FROM customer", "CREATE VIEW one AS SELECT name AS city FROM customer"),
         ("DROP TABLE empty", "DELETE FROM empty"),
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3"),
