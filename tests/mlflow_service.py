@@ -6,6 +6,7 @@ expect of it they also expect of MLflow's own server, where there is one.
 
 import json
 import re
+from uuid import uuid4
 
 from http_services import Said
 
@@ -49,7 +50,7 @@ class TrackingService:
         return Said({"experiment_id": str(len(self.experiments))})
 
     def runs_create(self, told):
-        run_id = f"{len(self.runs):032x}"
+        run_id = uuid4().hex  # by which MLflow's client remembers where artifacts go
         experiment = told["experiment_id"]
         info = {
             "run_id": run_id,

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,10 +72,16 @@ def _send(report: Report, address: str) -> Result:
     run, is_new = _run_of(report, client, experiment)
     run_id, experiment_id = run.info.run_id, run.info.experiment_id
     metrics = run_metrics(report)
-    _log_values(client, run_id, report, metrics)
-    with TemporaryDirectory() as folder:
-        files = list(_write_files(report, Path(folder)))
-        client.log_artifacts(run_id, folder)
+    try:
+        _log_values(client, run_id, report, metrics)
+        with TemporaryDirectory() as folder:
+            files = list(_write_files(report, Path(folder)))
+            client.log_artifacts(run_id, folder)
+    except BaseException:
+        if is_new:  # else it would be running for ever
+            with suppress(Exception):
+                client.set_terminated(run_id, "FAILED")
+        raise
     client.set_terminated(run_id, "KILLED" if report["interrupted"] else "FINISHED")
     place = f"{mask_credentials(address).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
     lines = [
@@ -125,9 +132,9 @@ def _log_values(client: MlflowClient, run_id: str, report: Report, metrics: Mapp
 
 
 def _write_files(report: Report, folder: Path) -> Iterator[str]:
-    """Write the report in the formats that people and programs read, and yield the names of the files."""
+    """Write the report as a page and as JSON, and yield the names of the files."""
     for suffix in ("html", "json"):
-        if suffix in REPORTS.available():
+        if suffix in REPORTS.available():  # without the feature `page` there is no page
             path = folder / f"report.{suffix}"
             companion = write_report(report, path)
             yield from (file.name for file in (path, companion) if file is not None)

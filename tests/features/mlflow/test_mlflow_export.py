@@ -190,11 +190,12 @@ def test_an_interrupted_run_is_not_a_finished_one(folder, capsys, url, client):
 
 def test_the_page_of_the_run_is_printed(folder, capsys):
     Path("report.json").write_text(json.dumps(make_report(3, name="page")), encoding="utf-8")
-    with serving(TrackingService(), path="") as service:
+    tracking = TrackingService()
+    with serving(tracking, path="") as service:
         assert main(["export", "report.json", "--to", f"mlflow:{service.url}/"]) == 0
         assert main(["export", "report.json", "--to", f"mlflow:{service.url}"]) == 0
 
-    run_id = "0" * 32
+    (run_id,) = tracking.runs
     number = len(run_metrics(make_report(3)))
     lines = [f"{number} metrics, report.html, report.json", f"{service.url}/#/experiments/1/runs/{run_id}"]
     assert capsys.readouterr().out.splitlines() == [
@@ -243,6 +244,32 @@ def test_what_a_server_refuses_is_told_in_its_words_without_secrets(folder, caps
         text = problem(capsys, service.url)
 
     assert text == (f"mlflow:{service.url}: the report was not exported: PERMISSION_DENIED: [redacted] may not write\n")
+
+
+class FullService(TrackingService):
+    """Has no room for artifacts as long as it is full."""
+
+    full = True
+
+    def _artifact(self, asked, name):
+        return Said({"error_code": "PERMISSION_DENIED", "message": "no space"}, 403) if self.full else Said({})
+
+
+def test_a_run_whose_artifacts_cannot_be_stored_is_failed_until_an_export_succeeds(folder, capsys):
+    tracking = FullService()
+    with serving(tracking, path="") as service:
+        text = problem(capsys, service.url)
+        (run,) = tracking.runs.values()
+        statuses = [run["info"]["status"]]
+        tracking.full = False
+        _, printed = export(capsys, make_report(3), service.url)
+        statuses.append(run["info"]["status"])
+        tracking.full = True
+        problem(capsys, service.url)
+        statuses.append(run["info"]["status"])
+
+    assert text.startswith(f"mlflow:{service.url}: the report was not exported: ")
+    assert (statuses, printed["created"]) == (["FAILED", "FINISHED", "FINISHED"], False)
 
 
 @pytest.mark.parametrize("address", ["localhost:5000", "mlruns", "./mlruns"])
