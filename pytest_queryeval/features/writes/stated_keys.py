@@ -60,9 +60,11 @@ def returned_columns(query: str, dialect: str) -> tuple[ColumnName, ...]:
     """
     for statement in reversed(read_statements(query, dialect)):
         if returning := statement.args.get("returning"):
-            return _origins(returning.expressions, [statement.this.find(exp.Table)])
+            return _origins(returning.expressions, [*statement.this.find_all(exp.Table)])
         if isinstance(statement, exp.Query):
             return _origins(statement.selects, [*statement.find_all(exp.Table)])
+        if not isinstance(statement, exp.DML | exp.DDL | exp.Alter | exp.Command | exp.Drop | exp.TruncateTable):
+            return ()
     return ()
 
 

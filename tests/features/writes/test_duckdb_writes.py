@@ -125,6 +125,10 @@ def difference(shop, gold, predicted):
         ),
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3 RETURNING customer AS who"),
         ("DELETE FROM orders WHERE id > 9", "DELETE FROM orders WHERE id > 8"),
+        (
+            "INSERT INTO customer (name) VALUES ('Cid') RETURNING [1, 2] AS id",
+            "INSERT INTO customer (name) VALUES ('Cid'); SELECT [1, 2] AS id",
+        ),
     ],
 )
 def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
@@ -158,6 +162,10 @@ def test_scripts_that_lead_to_the_same_state_are_equal(shop, gold, predicted):
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3"),
         ("UPDATE orders SET total = 3 RETURNING customer", "UPDATE orders SET total = 3 RETURNING total"),
         ('SELECT 0 AS "Count"', "DELETE FROM orders WHERE id > 9"),
+        (
+            "INSERT INTO customer (name) VALUES ('Cid') RETURNING id",
+            "INSERT INTO customer (name) VALUES ('Cid'); SELECT id FROM customer; VALUES (3)",
+        ),
     ],
 )
 def test_scripts_that_lead_to_different_states_differ(shop, gold, predicted):
