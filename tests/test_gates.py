@@ -385,6 +385,13 @@ def test_a_sum_is_over_all_calls(limits, ok):
     assert (found["type"], found["value"], found["n"], found["ok"]) == ("sum", pytest.approx(0.3), 2, ok)
 
 
+def test_a_negative_number_takes_nothing_from_a_sum_and_one_that_is_not_finite_leaves_its_case_without_a_value():
+    found = result(cost(maximum=5), asked(7), asked(-100), asked("inf"))
+
+    assert (found["value"], found["n"], found["ok"]) == (7, 2, False)
+    assert gate_text(found) == "sum of metadata[cost] in music: 7, needs at most 5 (2 of 3 cases have a value)"
+
+
 def test_a_sum_is_over_the_cases_that_where_names():
     found = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy
 import pytest
 from report_maker import report_of
 from samples import entry, query
@@ -11,6 +14,8 @@ from samples import entry, query
 from pytest_queryeval.core.model import Prediction
 from pytest_queryeval.evaluation.spend_limit import MAX_UNSTATED, SpendLimit, SpendLimitReached
 from pytest_queryeval.reports.summary import verdict_line
+
+UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, since no answer has a number 'cost' in its metadata"
 
 
 def prediction(seconds=0.0, **metadata):
@@ -42,6 +47,12 @@ def test_what_is_no_amount_is_unstated():
 
     assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (0, len(values), False)
     assert spent(SpendLimit("cost", 5), prediction(cost=1), *[prediction()] * 50) == (1, 50, False)
+
+
+def test_numbers_of_every_type_count():
+    values = (Decimal("0.5"), Fraction(1, 2), numpy.float32(0.5), numpy.int64(2), numpy.float64(0.5))
+
+    assert spent(SpendLimit("cost", 5), *[prediction(cost=value) for value in values]) == (4.0, 0, False)
 
 
 def test_a_limit_on_a_number_that_the_first_answers_lack_is_reached():
@@ -81,7 +92,12 @@ def run_report(*outcomes, **about):
         ),
         (
             run_report("passed", "not_run", sum=0.0, unstated=2),
-            "NO VERDICT: no answer stated the number that the spend limit counts, so calls ended after 1 of 2 cases",
+            UNSTATED,
+        ),
+        (
+            run_report("passed", "not_run", sum=0.0, unstated=2)
+            | {"measures": {"prediction_seconds": {}, "metadata[Cost]": {}, "metadata[tokens]": {}}},
+            f"{UNSTATED}: did you mean 'Cost'?",
         ),
     ],
 )

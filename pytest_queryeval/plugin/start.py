@@ -63,7 +63,10 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
         run.options.check()
         targets = report_targets(names, option="--queryeval-report", folder=folder, layout=layout)
     except QueryEvalError as error:
-        raise pytest.UsageError(str(error)) from error
+        name, colon, problem = str(error).partition(":")
+        setting = name.removeprefix("--").replace("-", "_")
+        place = setting if config.getoption(setting, name) is None else name
+        raise pytest.UsageError(f"{place}{colon}{problem}") from error
     report_folder = next(filter(is_folder, targets.paths), None)
     if report_folder is not None and not config.option.collectonly and not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(report_folder / JUNIT)

@@ -18,7 +18,7 @@ from pytest_queryeval.core.model import SECONDS_RULE, Abstention, Answer, Predic
 from pytest_queryeval.core.process import is_interruption
 from pytest_queryeval.core.steps import read_steps
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
+from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 
@@ -188,26 +188,3 @@ def _invalid_part(answer: object, path: str = "", levels: int = MAX_LEVELS) -> s
         items = ((f"[{index}]", value) for index, value in enumerate(answer))
     parts = (_invalid_part(value, path + step, levels - 1) for step, value in items)
     return next(filter(None, parts), f" at ${path} ({type(answer).__name__})" if path else "")
-
-
-def find_prediction(text: str) -> dict[str, JsonValue] | None:
-    """Return a text that is a JSON object with `predicted` or `"abstained": true`; None for any other text.
-
-    Raise `DuplicateKeyError` if such an object has a key twice.
-    """
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = JSON.read(text)
-    except DuplicateKeyError:
-        if PREDICTED in json.loads(text):
-            raise
-        return None
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) and is_prediction(value) else None
-
-
-def is_prediction(fields: Mapping[str, JsonValue]) -> bool:
-    """Return whether an object states an answer, or that there is none."""
-    return PREDICTED in fields or fields.get(ABSTAINED) is True

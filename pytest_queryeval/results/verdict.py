@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
 from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.report import GateReport, Report
 from pytest_queryeval.languages import KINDS
@@ -205,7 +205,9 @@ def _spend_text(report: Report) -> str:
     could_run = totals["cases"] - totals["skipped"]
     after = f"after {could_run - totals['not_run']:,} of {pluralize(could_run, 'case')}"
     if spend["unstated"] == spend["calls"] > 0:
-        return f"no answer stated the number that the spend limit counts, so calls ended {after}"
+        names = [one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")]
+        reason = f"no answer has a number '{one_line(spend['name'], 40)}' in its metadata"
+        return f"calls ended {after}, since {reason}{did_you_mean(spend['name'], names)}"
     return f"the spend limit was reached {after}"
 
 

@@ -102,10 +102,11 @@ class OptionValues:
         "decided[:SEED]",
         setting="the value of --queryeval-stop when it is not given",
     )
-    spend: str | None = _option(
+    spend: Sequence[str] | None = _option(
         "begin no call once the calls of the run have cost VALUE: NAME is a number that systems report in metadata, or "
         "prediction_seconds; off: no limit",
         "NAME=VALUE",
+        type=list,
         setting="the value of --queryeval-spend when it is not given",
     )
     cause: CauseMode = _option(  # noqa: RUF009 - a field

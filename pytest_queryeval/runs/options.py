@@ -191,16 +191,19 @@ class RunOptions(OptionValues):
     @cached_property
     def name_and_spend(self) -> tuple[str, float] | None:
         """The name of the number that is limited, and its limit; None without a limit."""
-        if self.spend is None or self.spend == "off":
+        if not self.spend or self.spend == ["off"]:
             return None
-        name, _, text = self.spend.rpartition("=")
+        if len(self.spend) > 1:
+            limits = " and ".join(f"'{one_line(text, MAX_QUOTED)}'" for text in self.spend)
+            raise QueryEvalError(f"{self.prefix}spend: a run has one limit, found {limits}")
+        name, _, text = self.spend[0].rpartition("=")
         try:
             limit = float(text)
         except ValueError:
             limit = math.nan
         if not name or not 0 <= limit < math.inf:
             expected = "expected NAME=VALUE with a number from 0, such as cost=5.00, or off"
-            raise QueryEvalError(f"{self.prefix}spend: {expected}, found '{one_line(self.spend, MAX_QUOTED)}'")
+            raise QueryEvalError(f"{self.prefix}spend: {expected}, found '{one_line(self.spend[0], MAX_QUOTED)}'")
         if METADATA.fullmatch(name):
             shown_name = one_line(name, MAX_QUOTED)
             raise QueryEvalError(f"{self.prefix}spend: '{shown_name}' is named without `metadata`: cost=5.00")

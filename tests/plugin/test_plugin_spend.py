@@ -203,8 +203,8 @@ def test_a_number_that_no_answer_states_ends_calls_soon(numbers, run_and_parse, 
     assert calls() == 10
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.text.splitlines()[-1] == (
-        "queryeval: NO VERDICT: no answer stated the number that the spend limit counts, "
-        "so calls ended after 10 of 40 cases"
+        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, since no answer has a number 'cots' in its metadata: "
+        "did you mean 'cost'?"
     )
     assert "the spend limit does not count 10 of 10 calls, which state no number cots" in run.text
 
@@ -238,3 +238,24 @@ def test_the_name_in_metadata_is_enough(numbers, run):
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--queryeval-spend: 'metadata[[]cost]' is named without `metadata`: cost=5.00"])
+
+
+def test_two_limits_are_a_usage_error(numbers, run):
+    numbers()
+
+    result = run("--queryeval-spend=cost=5", "--queryeval-spend=prediction_seconds=9")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    limits = "'cost=5' and 'prediction_seconds=9'"
+    assert f"ERROR: --queryeval-spend: a run has one limit, found {limits}" in result.errlines
+
+
+def test_a_wrong_setting_of_the_ini_file_is_named_as_it_stands_there(numbers, run, write):
+    numbers()
+    write("pytest.ini", "[pytest]\nqueryeval_spend = 5\n")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    expected = "expected NAME=VALUE with a number from 0, such as cost=5.00, or off, found '5'"
+    assert f"ERROR: queryeval_spend: {expected}" in result.errlines

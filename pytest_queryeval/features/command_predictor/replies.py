@@ -11,10 +11,11 @@ from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import SECONDS_RULE, Prediction, QueryOrAnswer, is_seconds
 from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.strict_json import DuplicateKeyError
 from pytest_queryeval.features.command_predictor.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import CaseView
-from pytest_queryeval.predictors.answer import ABSTAINED, JSON, PREDICTED, find_prediction, is_prediction, read_fields
+from pytest_queryeval.predictors.answer import ABSTAINED, JSON, PREDICTED, read_fields
 from pytest_queryeval.text.formatting import one_line, truncate
 from pytest_queryeval.text.redaction import redact
 
@@ -67,7 +68,7 @@ def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *,
     Raises `PredictorError` for an object without `predicted` where the answer is a query, and for an invalid answer.
     """
     try:
-        entry = find_prediction(text)
+        entry = _find_prediction(text)
     except ValueError as error:
         raise PredictorError(f"{by} printed JSON with a {one_line(str(error), 60)}") from error
     if entry is not None:
@@ -89,7 +90,7 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue
         raise PredictorError(f"{by} printed {quoted(text)}: {_LINES}") from error
     if isinstance(entry, str):
         return {PREDICTED: entry}
-    if not isinstance(entry, dict) or not is_prediction(entry):
+    if not isinstance(entry, dict) or not _is_prediction(entry):
         raise PredictorError(f"{by} printed {quoted(text)}: expected an object with `predicted`, or a JSON text")
     if "id" in entry and entry["id"] != case.id:
         raise PredictorError(f"{by} answered {quoted(str(entry['id']))} where '{case.id}' was asked")
@@ -148,3 +149,26 @@ def stderr_text(data: bytes | bytearray) -> str:
 def quoted(text: str) -> str:
     """Return the beginning of what a program printed, for messages."""
     return f"'{one_line(text, SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
+
+
+def _find_prediction(text: str) -> dict[str, JsonValue] | None:
+    """Return a text that is a JSON object with `predicted` or `"abstained": true`; None for any other text.
+
+    Raise `DuplicateKeyError` if such an object has a key twice.
+    """
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = JSON.read(text)
+    except DuplicateKeyError:
+        if PREDICTED in json.loads(text):
+            raise
+        return None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and _is_prediction(value) else None
+
+
+def _is_prediction(fields: Mapping[str, JsonValue]) -> bool:
+    """Return whether an object states an answer, or that there is none."""
+    return PREDICTED in fields or fields.get(ABSTAINED) is True

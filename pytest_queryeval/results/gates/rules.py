@@ -323,7 +323,7 @@ def _read_sum(node: Node) -> dict[str, float]:
 
 
 class Sum(GateRule):
-    """The limits of a sum, which includes each trial and the calls of cases in error."""
+    """The limits of a sum, which includes each trial and the calls of cases in error, and no negative number."""
 
     example = '{metric: "metadata[cost]", sum: {max: 5}}'
 
@@ -383,8 +383,8 @@ class Amounts:
         self._errors = 0
 
     def add(self, case: CaseReport, earlier: CaseReport | None) -> None:
-        """Add the sum of a case, if one of its calls has the number."""
-        amounts = [amount for name, amount in measures_of(case) if name == self._metric]
+        """Add the sum of a case, if one of its calls has the number; negative ones are no amounts."""
+        amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == self._metric]
         if amounts:
             self._amounts.append(math.fsum(amounts))
         else:
