@@ -193,6 +193,15 @@ def test_a_generated_key_that_is_returned_has_to_be_that_of_the_same_row(shop, g
     assert score(shop, gold, DAN_AND_CID + different, settings=settings) == 0.0
 
 
+def test_it_is_told_how_what_is_returned_differs(shop):
+    gold = CID_AND_DAN + "SELECT id FROM customer WHERE name = 'Cid'"
+
+    assert difference(shop, gold, CID_AND_DAN).summary == "returned: nothing, gold has rows"
+    assert difference(shop, gold, gold.replace("= 'Cid'", "= 'Dan'")).summary == "returned: the keys of other new rows"
+    assert difference(shop, gold, CID_AND_DAN + "SELECT 5").summary == "returned: gold 3, predicted 5"
+    assert difference(shop, gold, CID_AND_DAN + "SELECT id, name FROM customer").summary.startswith("returned: ")
+
+
 def test_columns_that_are_ignored_do_not_count(shop):
     assert score(shop, NEW_ORDER, NEW_ORDER) == 0.0  # each has its own time
     assert score(shop, NEW_ORDER, NEW_ORDER, writes="{ignore: [Orders.created_at]}") == 1.0
