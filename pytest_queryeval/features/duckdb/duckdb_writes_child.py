@@ -50,7 +50,7 @@ import duckdb  # isort: skip
 
 COPIES_BYTES = 8 * 2**30  # of all copies that are open
 GROWTH_BYTES = 256 * 2**20  # that statements may add to a copy
-CHUNK_BITS = 8  # 256 rows
+CHUNK_BITS = 6  # 64 rows
 HASHED_COLUMNS = 50  # at once: expressions may not be nested too deeply
 PARTS = ("part", "table", "content")
 CHANGING = frozenset(("DELETE", "INSERT", "MERGE_INTO", "UPDATE"))
