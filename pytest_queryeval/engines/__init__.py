@@ -253,6 +253,4 @@ class WriteDriver(NamedTuple):
     """Raise `SettingError` for a source on which write queries may not run."""
 
 
-WRITE_ENGINES: Registry[Opener] = Registry(
-    "engine of write queries", group="pytest_queryeval.write_engines", used_by_workers=True, members={}
-)
+WRITE_ENGINES: Registry[Opener] = Registry("write engine", group="pytest_queryeval.write_engines", members={})

@@ -207,8 +207,8 @@ def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequ
     progress.gold, progress.gold_index = golds[0], 0
     in_order = case.settings.policy.row_order == "strict"
     answers = [gold.answer for gold in golds if gold.answer is not None]
-    stable_parts = [answer.stable_part(case) if isinstance(answer, AddedAnswer) else answer for answer in answers]
-    progress.gold_answers = answer_digest(stable_parts, in_order=in_order)
+    answers = [answer.stable_part(case) if isinstance(answer, AddedAnswer) else answer for answer in answers]
+    progress.gold_answers = answer_digest(answers, in_order=in_order)
     return golds
 
 
