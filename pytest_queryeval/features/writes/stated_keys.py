@@ -45,7 +45,7 @@ def read_statements(query: str, dialect: str) -> list[exp.Expr]:
         tree
         for statement in statements
         for tree in (
-            read_statements(f"INSERT {statement.expression.name}", dialect)
+            read_statements(f"INSERT {statement.text('expression')}", dialect)
             if isinstance(statement, exp.Command) and statement.name.upper() == "REPLACE"
             else [statement]
         )
@@ -63,7 +63,7 @@ def returned_columns(query: str, dialect: str) -> tuple[ColumnName, ...]:
             return _origins(returning.expressions, [*statement.this.find_all(exp.Table)])
         if isinstance(statement, exp.Query):
             return _origins(statement.selects, [*statement.find_all(exp.Table)])
-        if not isinstance(statement, exp.DML | exp.DDL | exp.Alter | exp.Command | exp.Drop | exp.TruncateTable):
+        if not isinstance(statement, exp.DML | exp.DDL | exp.Alter | exp.Drop | exp.TruncateTable):
             return ()
     return ()
 

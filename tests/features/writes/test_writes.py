@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 from pytest_queryeval.evaluation import evaluate_case, score_prediction
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.writes.stated_keys import returned_columns, stated_columns
 from pytest_queryeval.languages import KINDS
 
 SHOP = """
@@ -200,6 +201,12 @@ def test_it_is_told_how_what_is_returned_differs(shop):
     assert difference(shop, gold, gold.replace("= 'Cid'", "= 'Dan'")).summary == "returned: the keys of other new rows"
     assert difference(shop, gold, CID_AND_DAN + "SELECT 5").summary == "returned: gold 3, predicted 5"
     assert difference(shop, gold, CID_AND_DAN + "SELECT id, name FROM customer").summary.startswith("returned: ")
+
+
+@pytest.mark.parametrize("query", ["REPLACE", "REPLACE INTO", "EXPLAIN SELECT 1", "SELECT (", "SELECT 1; VACUUM"])
+def test_nothing_is_read_of_texts_with_a_statement_that_cannot_be_read(query):
+    assert stated_columns(query, "sqlite", ()) is None
+    assert returned_columns(query, "sqlite") == ()
 
 
 def test_columns_that_are_ignored_do_not_count(shop):
