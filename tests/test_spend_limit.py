@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Prediction
 from pytest_queryeval.evaluation.spend_limit import MAX_UNSTATED, SpendLimit, SpendLimitReached
 from pytest_queryeval.reports.summary import verdict_line
 
-UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, since no answer has a number 'cost' in its metadata"
+UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, since no answer has a number 'cost' from 0 in its metadata"
 
 
 def prediction(seconds=0.0, **metadata):
@@ -99,6 +99,7 @@ def run_report(*outcomes, **about):
             | {"measures": {"prediction_seconds": {}, "metadata[Cost]": {}, "metadata[tokens]": {}}},
             f"{UNSTATED}: did you mean 'Cost'?",
         ),
+        (run_report("passed", "not_run", sum=0.0, unstated=2) | {"measures": {"metadata[cost]": {}}}, UNSTATED),
     ],
 )
 def test_the_verdict_names_the_limit_where_it_left_out_cases(report, line):

@@ -205,9 +205,9 @@ def _spend_text(report: Report) -> str:
     could_run = totals["cases"] - totals["skipped"]
     after = f"after {could_run - totals['not_run']:,} of {pluralize(could_run, 'case')}"
     if spend["unstated"] == spend["calls"] > 0:
-        names = [one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")]
-        reason = f"no answer has a number '{one_line(spend['name'], 40)}' in its metadata"
-        return f"calls ended {after}, since {reason}{did_you_mean(spend['name'], names)}"
+        names = {one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")}
+        reason = f"no answer has a number '{one_line(spend['name'], 40)}' from 0 in its metadata"
+        return f"calls ended {after}, since {reason}{did_you_mean(spend['name'], names - {spend['name']})}"
     return f"the spend limit was reached {after}"
 
 

@@ -179,7 +179,9 @@ def test_a_score_too_large_to_be_averaged_is_an_error_of_its_case_and_loses_no_r
     assert "metric 'ours' gave" in run.case("large")["message"]
 
 
-def test_a_time_too_large_to_be_averaged_loses_no_report(pytester, suite, write, run_and_parse):
+def test_a_time_that_no_call_can_take_is_an_error_of_its_case_and_loses_no_report(
+    pytester, suite, write, run_and_parse
+):
     predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import QueryOrAnswer\n\n"
     predict += "def predict(case):\n"
     predict += f"    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)\n"
@@ -188,5 +190,7 @@ def test_a_time_too_large_to_be_averaged_loses_no_report(pytester, suite, write,
 
     run = run_and_parse()
 
-    assert run.outcomes == {"late": "passed", "later": "passed"}
-    assert read_report(pytester.path / "report.json")["cases"][0]["prediction"]["seconds"] == 0.0
+    assert run.outcomes == {"late": "error", "later": "error"}
+    fault = "`seconds` is not a number from 0 to 1,000,000,000"
+    message = read_report(pytester.path / "report.json")["cases"][0]["message"]
+    assert message.startswith(f"predict.py:predict returned a Prediction whose {fault}")

@@ -203,8 +203,8 @@ def test_a_number_that_no_answer_states_ends_calls_soon(numbers, run_and_parse, 
     assert calls() == 10
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.text.splitlines()[-1] == (
-        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, since no answer has a number 'cots' in its metadata: "
-        "did you mean 'cost'?"
+        "queryeval: NO VERDICT: calls ended after 10 of 40 cases, since no answer has a number 'cots' from 0 in its "
+        "metadata: did you mean 'cost'?"
     )
     assert "the spend limit does not count 10 of 10 calls, which state no number cots" in run.text
 
