@@ -171,7 +171,7 @@ LARGE = [
 FULL = [
     f"{NUMBERS} INSERT INTO log SELECT zeroblob(9000000) FROM n",
     "INSERT INTO full VALUES (1)",
-    f"{NUMBERS}, b AS MATERIALIZED (SELECT hex(zeroblob(900000)) AS x) INSERT INTO log SELECT x FROM n, b",
+    f"{NUMBERS} INSERT INTO log SELECT zeroblob(i % 2 * 900000 + 1) FROM n",
     f"CREATE TABLE x AS {NUMBERS} SELECT zeroblob(9000000) FROM n",
     f"{NUMBERS} INSERT INTO notes SELECT hex(randomblob(50000)) FROM n",
     f"DROP TABLE log; CREATE TABLE log (what); {NUMBERS} INSERT INTO log SELECT zeroblob(9000000) FROM n",
