@@ -15,7 +15,7 @@ from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomic
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Challenge
 
-FORMAT = 5  # greater after each change of how challenges are made or written
+FORMAT = 6  # greater after each change of how challenges are made or written
 
 
 class ChallengeStore:

@@ -322,6 +322,7 @@ CREATE TABLE lax (id INTEGER PRIMARY KEY, first TEXT DEFAULT '' COLLATE NOCASE, 
 CREATE TABLE École (id INTEGER PRIMARY KEY);
 CREATE TABLE école (id INTEGER PRIMARY KEY);
 CREATE TABLE named (id INTEGER PRIMARY KEY, "true" INTEGER);
+CREATE TABLE readings (id INTEGER PRIMARY KEY, level REAL, number INTEGER);
 CREATE TABLE marks (a INTEGER, b INTEGER, c INTEGER, "a, marks#0@0.b" INTEGER, "b, marks#0@0.c" INTEGER);
 """
 ONE_OF_TWO = "CASE WHEN s.id < c.id THEN 1 ELSE 1.0 END"
@@ -439,6 +440,14 @@ WRONGLY_PROVED_BEFORE = [
             f"SELECT sum(d.x) || '' FROM (SELECT DISTINCT {ONE_OF_TWO} AS x FROM {{}} WHERE s.id <> c.id) d",
             f"SELECT (SELECT {ONE_OF_TWO} FROM {{}} WHERE s.id <> c.id ORDER BY {ONE_OF_TWO} LIMIT 1) || ''",
         )
+    ),
+    # IN converts the integer 9007199254740993 to a real number, `=` does not.
+    *(
+        (
+            f"SELECT id FROM readings WHERE {tested} IN (SELECT max(number) FROM readings)",
+            f"SELECT id FROM readings WHERE {tested} = (SELECT max(number) FROM readings)",
+        )
+        for tested in ("level", "CAST(level AS REAL)", "(SELECT max(level) FROM readings)")
     ),
     # Beside a text, 1 and 1.0 are other texts.
     *(

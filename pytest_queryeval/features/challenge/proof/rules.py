@@ -153,7 +153,8 @@ def distinct_extremes(block: Block, tables: Tables) -> Block | None:
 def in_single_row(block: Block, tables: Tables) -> Block | None:
     """Write `x = (SELECT …)` for `x IN (SELECT …)`.
 
-    Condition: the nested query aggregates all rows to one [2].
+    Condition: the nested query aggregates all rows to one; x is not of the type REAL of SQLite, to which IN converts
+    large integers, unless the other value is of this type, or no large integer [2], [6].
     """
 
     def compared(term: Term) -> Term:
@@ -161,7 +162,14 @@ def in_single_row(block: Block, tables: Tables) -> Block | None:
             return term
         nested: Block = term[2]
         has_one_row = nested.group is None and not nested.having and nested.limit is None
-        return ("eq", term[1], ("query", nested)) if has_one_row else term
+        item = nested.select[0]
+        is_alike = item[0] in ("count", "avg") or (item[0] in ("min", "max") and have_one_family(term[1], item[1]))
+        return ("eq", term[1], ("query", nested)) if has_one_row and (is_alike or not may_be_real(term[1])) else term
+
+    def may_be_real(term: Term) -> bool:
+        if term[0] == "column":
+            return term[3] == "real" or (not term[3] and not isinstance(block.tables.get(term[1]), str))
+        return term[0] in ("Cast", "query")
 
     return _with_terms(block, compared)
 
