@@ -343,7 +343,7 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
             abstention = {ABSTAINED: True, REASON: reason}
         elif not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
-        values = {"id": row.text(run.id).removeprefix(guard), PREDICTED: answer, **abstention}
+        values = {"id": row.text(run.id).removeprefix(guard), **(abstention or {PREDICTED: answer})}
         if seconds := row.text(run.seconds):
             values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values
