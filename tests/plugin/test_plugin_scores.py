@@ -141,7 +141,7 @@ def test_metric_that_gives_no_number_is_an_error_of_its_case(suite, write, run_a
     assert said in run.case("bad")["message"]
 
 
-def test_prediction_may_tell_its_time_and_metadata_whatever_they_hold(suite, write, run_and_parse):
+def test_prediction_may_tell_its_time_and_metadata_of_all_types(suite, write, run_and_parse):
     write(
         "predict.py",
         f"""
@@ -151,14 +151,15 @@ from pytest_queryeval.core.model import QueryOrAnswer
 
 def predict(case):
     cost = {{"tokens": 7, "cost": Decimal("0.5"), "logprob": float("-inf"), 1: object}}
-    seconds = float("nan") if case.id == "odd" else 1.5
+    seconds = float("nan") if case.id == "late" else 1.5
     return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor="mine\\ud800", seconds=seconds, metadata=cost)
 """,
     )
-    suite(unpredicted("odd"), unpredicted("even"), predictor="predict.py:predict")
+    suite(unpredicted("odd"), unpredicted("late"), predictor="predict.py:predict")
 
     run = run_and_parse()
 
-    assert run.outcomes == {"odd": "passed", "even": "passed"}
-    assert run.case("even")["prediction"]["seconds"] == 1.5
+    assert run.outcomes == {"odd": "passed", "late": "error"}
+    assert "seconds" in run.case("late")["message"]
+    assert run.case("odd")["prediction"]["seconds"] == 1.5
     assert run.case("odd")["prediction"]["metadata"]["logprob"] == "-inf"

@@ -91,8 +91,9 @@ def test_github_without_a_step_summary_is_a_usage_error_that_says_so(pytester, s
     result = run(*(["--queryeval-report=github"] if place == "option" else []))
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+    setting = "--queryeval-report" if place == "option" else "queryeval_report"
     result.stderr.fnmatch_lines(
-        ["ERROR: --queryeval-report: report github: the environment variable GITHUB_STEP_SUMMARY is not set: *"]
+        [f"ERROR: {setting}: report github: the environment variable GITHUB_STEP_SUMMARY is not set: *"]
     )
 
 

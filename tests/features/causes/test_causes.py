@@ -359,7 +359,10 @@ def test_a_wrong_text_of_gold_may_not_be_all(cause_of):
     assert edits(cause) == [("gold-value", "WHERE", change)]
 
 
-def test_a_text_that_the_data_has_in_another_letter_case_is_told_where_there_is_no_cause(database, session):
+def test_a_text_that_the_data_has_in_another_letter_case_is_told_where_there_is_no_cause(
+    database, session, monkeypatch
+):
+    monkeypatch.setattr("pytest_queryeval.features.causes.search.CAUSE_SECONDS", 60.0)  # whatever the load
     predicted = f"{NAMES} WHERE country = 'fr' ORDER BY id LIMIT 1"
 
     result = evaluate_case(make_case(source=database, golds=(query(UNLIKE),), predicted=query(predicted)), session)

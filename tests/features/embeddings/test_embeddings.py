@@ -84,7 +84,8 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path):
     )
 
 
-def test_what_was_prepared_is_not_encoded_again(tmp_path):
+def test_what_was_prepared_is_not_encoded_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.features.embeddings.embedder.PROGRESS_SECONDS", 600.0)  # whatever the load
     told = []
     ours = embedder_in(tmp_path, told)
 
