@@ -25,12 +25,13 @@ from pytest_queryeval.features.review.decisions import (
     GoldDecision,
     answer_item,
     appending,
+    check_reviewer,
     decision_line,
+    git_user,
+    gold_digest,
     read_answers,
 )
-from pytest_queryeval.features.review.gold_digest import gold_digest
 from pytest_queryeval.features.review.named_case import case_of, find_reported, read_suite_below
-from pytest_queryeval.features.review.reviewer import check_reviewer, git_user
 from pytest_queryeval.features.review.reviews_key import NoReviewFileError, Reviews, reviews_of
 from pytest_queryeval.results.case_json import case_json, is_whole
 from pytest_queryeval.results.report_file import read_report

@@ -1,11 +1,16 @@
-"""Review files: what people decided on golds, one decision in each JSON line, appended and never rewritten."""
+"""Review files: what people decided on golds, one decision in each JSON line, appended and never rewritten.
+
+The digest of a question and its golds shows whether a decision is still about what the case has.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,9 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from pytest_queryeval.core.errors import CaseError, Location
+from pytest_queryeval.core.answer_json import encode
+from pytest_queryeval.core.errors import CaseError, Location, ReportError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer
+from pytest_queryeval.core.model import AddedAnswer, Answer, Case, Decision, QueryOrAnswer
+from pytest_queryeval.core.table import Selection, Table
 from pytest_queryeval.documents.document import Node, file_at, read_jsonl
 from pytest_queryeval.documents.values import (
     Reader,
@@ -28,7 +35,6 @@ from pytest_queryeval.documents.values import (
     time_with_zone,
     unexpected,
 )
-from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.stated_answers import answer_text
 from pytest_queryeval.sandbox.host import Hosts
@@ -36,6 +42,8 @@ from pytest_queryeval.suites.keys import read_compare
 
 DECISIONS: tuple[Decision, ...] = ("right", "wrong", "ambiguous", "unanswerable", "unsure")
 AnswerForm: TypeAlias = Literal["query", "table", "value"]
+MAX_NAME_CHARACTERS = 100
+GIT_SECONDS = 10.0
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -121,10 +129,6 @@ def read_decision(line: Node) -> GoldDecision:
     )
 
 
-def _name(node: Node) -> str:
-    return check_reviewer(json_text(node), node.problem)
-
-
 def _digest(node: Node) -> str:
     digest = json_text(node)
     if not _DIGEST.fullmatch(digest):
@@ -151,7 +155,7 @@ _READERS: Mapping[str, Reader[Any]] = {
     "decision": choice(*DECISIONS),
     "answers": read_answers,
     "compare": read_compare,
-    "reviewer": _name,
+    "reviewer": lambda node: check_reviewer(json_text(node), node.problem),
     "at": time_with_zone,
     "note": json_text,
     "settles": flag,
@@ -166,24 +170,24 @@ def appending(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+
+    def append(lines: Iterable[Mapping[str, JsonValue]]) -> None:
+        size = os.fstat(file).st_size
+        is_open = size > 0 and os.pread(file, 1, size - 1) != b"\n"  # the last line has no end yet
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        content = memoryview((("\n" if is_open else "") + text).encode())
+        try:
+            while content:
+                content = content[os.write(file, content) :]
+        except BaseException:
+            os.ftruncate(file, size)
+            raise
+
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield lambda lines: _append(file, lines)
+        yield append
     finally:
         os.close(file)
-
-
-def _append(file: int, lines: Iterable[Mapping[str, JsonValue]]) -> None:
-    size = os.fstat(file).st_size
-    is_open = size > 0 and os.pread(file, 1, size - 1) != b"\n"  # the last line has no end yet
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-    content = memoryview((("\n" if is_open else "") + text).encode())
-    try:
-        while content:
-            content = content[os.write(file, content) :]
-    except BaseException:
-        os.ftruncate(file, size)
-        raise
 
 
 def decision_line(
@@ -229,3 +233,70 @@ def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
     value: JsonValue = execution.answer.value
     # A suite reads a text as JSON, and null as no value.
     return {"value": json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value}
+
+
+def check_reviewer(name: str, problem: Callable[[str], Exception]) -> str:
+    """Return a reviewer's name without outer blanks; raise a `problem` for one that reports cannot show in a line."""
+    name = name.strip(" ")
+    if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
+        raise problem(f"the name of a reviewer has 1 to {MAX_NAME_CHARACTERS} characters that can be printed")
+    return name
+
+
+def git_user() -> str:
+    """Return git's user.name; raise `ReportError` if there is none."""
+    try:
+        output = subprocess.run(
+            ["git", "config", "user.name"],  # noqa: S607 - as a user calls it
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=GIT_SECONDS,
+            check=True,
+        ).stdout
+        return output.decode().strip()
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        raise ReportError("who reviewed it? git has no user.name: add --reviewer NAME") from error
+
+
+def gold_digest(case: Case) -> str:
+    """Return `sha256:` and the SHA-256 digest of a case's question, evidence and golds, in hexadecimal digits.
+
+    They are an object in canonical JSON: sorted keys, no blanks, UTF-8. How a suite writes them does not matter: texts
+    have no blanks around them and only line feeds, and a file counts by its content.
+    """
+    content: JsonValue = {
+        "question": _text(case.question),
+        "evidence": _text(case.evidence),
+        "golds": [_text(gold.query) if gold.query is not None else _stated(gold.answer) for gold in case.golds],
+    }
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode(errors='backslashreplace')).hexdigest()}"
+
+
+def _text(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def _stated(answer: Answer | None) -> JsonValue:
+    """Return an answer as a suite states it."""
+    match answer:
+        case Table(columns=columns, rows=rows):
+            return {"columns": list(columns), "rows": [[encode(cell) for cell in row] for row in rows]}
+        case JsonAnswer(value=value):
+            return encode(value)
+        case Selection(datasets=datasets):
+            return [
+                {
+                    "dataset_id": dataset.id,
+                    "dimensions": [
+                        {
+                            "dimension_name": part.name,
+                            "values": [{"id": term.id, "name": term.name} for term in part.terms],
+                        }
+                        for part in dataset.dimensions
+                    ],
+                }
+                for dataset in datasets
+            ]
+        case None | AddedAnswer():  # which no suite states
+            return None

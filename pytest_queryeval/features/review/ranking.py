@@ -18,15 +18,16 @@ from pytest_queryeval.core.errors import CHECK_RULES, QueryEvalError
 from pytest_queryeval.core.model import Case, Review
 from pytest_queryeval.evaluation.extensions import GOLD_CHECKS
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.answers import AnswerGroup, group_answers
-from pytest_queryeval.features.review.gold_difference import (
+from pytest_queryeval.features.review.answers import (
+    AnswerGroup,
     DifferenceKind,
     closeness,
     difference_kind,
+    group_answers,
     shares_query,
     smallest_edit,
 )
-from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.features.review.decisions import gold_digest
 from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.reports.story import edit_text
 from pytest_queryeval.text.formatting import one_line, pluralize
@@ -169,7 +170,9 @@ def examine_case(
     signs: Counter[str] = Counter()
     problem = ""
     try:
-        groups = _groups(case, answers, session)
+        predictions = {name: answer.prediction for name, answer in answers.items() if answer.prediction is not None}
+        unsorted_groups = group_answers(case, predictions, session)
+        groups = sorted(unsorted_groups, key=lambda group: (not group.is_gold, -len(group.systems)))
         golds = [group for group in groups if group.is_gold]
         # Those that leave the order of rows open where gold does.
         signs["with gold"] = sum(len(gold.systems) - len(gold.ordering_systems) for gold in golds)
@@ -198,11 +201,6 @@ def examine_case(
         problem=problem,
         review=review,
     )
-
-
-def _groups(case: Case, answers: Mapping[str, SystemAnswer], session: Session) -> Sequence[AnswerGroup]:
-    predictions = {system: answer.prediction for system, answer in answers.items() if answer.prediction is not None}
-    return sorted(group_answers(case, predictions, session), key=lambda group: (not group.is_gold, -len(group.systems)))
 
 
 def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[EvidenceWithSigns]:

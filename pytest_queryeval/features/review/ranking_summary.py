@@ -1,16 +1,27 @@
-"""What a ranking as a whole says, and what reviewers decided, as data and as lines."""
+"""What a ranking as a whole says, and what reviewers decided, as data and as lines.
+
+Systems whose wrong answers agree more often than by chance are together less than two witnesses.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from math import comb
 from typing import TypedDict
 
-from pytest_queryeval.features.review.agreement import ReviewSummary
-from pytest_queryeval.features.review.correlation import Correlation, correlations
+from pytest_queryeval.core.errors import Finding
+from pytest_queryeval.core.model import Decision as DecisionWord
+from pytest_queryeval.features.review.decisions import DECISIONS, CaseName, gold_digest
 from pytest_queryeval.features.review.ranking import RankedCase
+from pytest_queryeval.features.review.reviews_key import Reviews
 from pytest_queryeval.features.review.systems import System
+from pytest_queryeval.suites import Suite
 from pytest_queryeval.text.formatting import format_score, pluralize
+
+LEVEL = 0.01  # of the tests of all pairs together
+MIN_CHANCE = 0.5  # of the same wrong answer to a case that two systems miss; unrelated systems are below
 
 
 class SystemSummary(TypedDict):
@@ -20,6 +31,43 @@ class SystemSummary(TypedDict):
     cases: int
     without_query: int
     changed: int
+
+
+class Correlation(TypedDict):
+    """Two systems, the number of cases that both miss, and of those to which they give the same answer."""
+
+    systems: list[str]
+    cases: int
+    same: int
+
+
+class Agreement(TypedDict):
+    """How far two reviewers agree on the cases that both decided on, other than as `unsure`."""
+
+    reviewers: list[str]
+    cases: int
+    agreement: float
+    """The share of the same decisions."""
+    kappa: float | None
+    """Cohen's kappa: the agreement beyond what is expected by chance; None if chance alone explains all of it."""
+
+
+class ReviewSummary(TypedDict):
+    """What reviewers decided."""
+
+    cases: int
+    """The number of all cases."""
+    by_decision: dict[DecisionWord, int]
+    """The number of cases to which each decision applies."""
+    conflicts: int
+    """The number of cases on which reviewers disagree."""
+    settled: int
+    """The number of cases whose conflict between reviewers was settled by a later decision."""
+    stale: int
+    """The number of decisions on questions or golds that have changed since."""
+    by_reviewer: dict[str, int]
+    """The number of cases that each reviewer decided on."""
+    agreements: list[Agreement]
 
 
 class RankingSummary(TypedDict):
@@ -89,3 +137,90 @@ def review_lines(reviews: ReviewSummary) -> Iterator[str]:
         kappa = "" if pair["kappa"] is None else f", Cohen's kappa {format_score(pair['kappa'])}"
         names, cases = " and ".join(pair["reviewers"]), pluralize(pair["cases"], "case")
         yield f"{names} agree on {round(pair['agreement'] * pair['cases']):,} of {cases}{kappa}"
+
+
+def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
+    """Return the pairs of systems whose wrong answers agree more often than by chance.
+
+    Chance is the share of the same answers of all other pairs, at least MIN_CHANCE, in the cases that both systems of a
+    pair miss. A binomial test decides, at LEVEL by Bonferroni's correction.
+    """
+    missed: Counter[tuple[str, str]] = Counter()
+    same: Counter[tuple[str, str]] = Counter()
+    for ranked in ranking:
+        groups = {system: group for group in ranked.answers if not group.is_gold for system in group.systems}
+        for pair in combinations(sorted(groups), 2):
+            missed[pair] += 1
+            same[pair] += groups[pair[0]] is groups[pair[1]]
+    pairs: list[Correlation] = []
+    for pair, cases in missed.items():
+        other_cases, other_same = missed.total() - cases, same.total() - same[pair]
+        chance = max(MIN_CHANCE, other_same / other_cases if other_cases else 0.0)
+        if _probability(same[pair], cases, chance) < LEVEL / len(missed):
+            pairs.append({"systems": [*pair], "cases": cases, "same": same[pair]})
+    return pairs
+
+
+def _probability(successes: int, trials: int, chance: float) -> float:
+    """Return the probability of at least so many successes."""
+    return sum(
+        comb(trials, number) * chance**number * (1 - chance) ** (trials - number)
+        for number in range(successes, trials + 1)
+    )
+
+
+def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
+    """Return what reviewers decided on the cases of suites; raise `SuiteError` as their review files do.
+
+    Of each reviewer, the last decision on a case counts, other than one that settles a conflict in view of the others.
+    """
+    cases = settled = 0
+    by_decision: Counter[DecisionWord] = Counter()
+    findings: set[Finding] = set()
+    decisions: defaultdict[str, dict[CaseName, DecisionWord]] = defaultdict(dict)
+    for suite in suites:
+        reviews = suite.values.get("reviews")
+        findings.update(suite.findings)
+        for case in suite.cases:
+            cases += 1
+            if case.review is not None:
+                by_decision[case.review.decision] += 1
+            if isinstance(reviews, Reviews):
+                name, digest = CaseName(suite.path, case.id), gold_digest(case.without_review)
+                on_gold = [decision for decision in reviews.of_case(name, digest) if decision.digest in (None, digest)]
+                settled += any(decision.settles for decision in on_gold)
+                for decision in on_gold:
+                    if not decision.settles:
+                        decisions[decision.reviewer][name] = decision.decision
+    rules = Counter(finding.rule for finding in findings)
+    return {
+        "cases": cases,
+        "by_decision": {word: by_decision[word] for word in DECISIONS if by_decision[word]},
+        "conflicts": rules["review-conflict"],
+        "settled": settled,
+        "stale": rules["review-stale"],
+        "by_reviewer": {reviewer: len(words) for reviewer, words in sorted(decisions.items())},
+        "agreements": [
+            agreement
+            for first, second in combinations(sorted(decisions), 2)
+            if (agreement := _agreement((first, second), [decisions[first], decisions[second]])) is not None
+        ],
+    }
+
+
+def _agreement(reviewers: Sequence[str], decisions: Sequence[dict[CaseName, DecisionWord]]) -> Agreement | None:
+    """Return how far two reviewers agree; None without a case that both decided on."""
+    first, second = decisions
+    pairs = [(first[name], second[name]) for name in first if name in second]
+    pairs = [pair for pair in pairs if "unsure" not in pair]
+    if not pairs:
+        return None
+    same = sum(first == second for first, second in pairs) / len(pairs)
+    counts = [Counter(words) for words in zip(*pairs, strict=True)]
+    chance = sum(counts[0][word] * counts[1][word] for word in counts[0]) / len(pairs) ** 2
+    return {
+        "reviewers": [*reviewers],
+        "cases": len(pairs),
+        "agreement": same,
+        "kappa": None if chance == 1 else (same - chance) / (1 - chance),
+    }

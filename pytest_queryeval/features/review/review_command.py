@@ -19,27 +19,34 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.agreement import review_summary
-from pytest_queryeval.features.review.audited import against_verdict
 from pytest_queryeval.features.review.page import serve_review
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
 from pytest_queryeval.features.review.page.review import Review
 from pytest_queryeval.features.review.ranking import RankedCase, examine_case, rank_cases, ranking_data
-from pytest_queryeval.features.review.ranking_page import ranking_page
-from pytest_queryeval.features.review.ranking_summary import ranking_summary, review_lines, summary_lines
+from pytest_queryeval.features.review.ranking_summary import (
+    RankingSummary,
+    ranking_summary,
+    review_lines,
+    review_summary,
+    summary_lines,
+)
 from pytest_queryeval.features.review.reviews_key import reviews_of
-from pytest_queryeval.features.review.systems import System, SystemAnswer, read_systems
+from pytest_queryeval.features.review.systems import System, SystemAnswer, against_verdict, read_systems
 from pytest_queryeval.reports import check_place
+from pytest_queryeval.reports.html import assets, template
 from pytest_queryeval.results.audit_file import Audit, read_audit
 from pytest_queryeval.suites import Suite
-from pytest_queryeval.text.formatting import one_line, pluralize
+from pytest_queryeval.text.formatting import cut, one_line, pluralize
 
 EXAMPLE = "queryeval review suites model_a.json model_b.json"
 OK = 0
 NODEID_CHARACTERS = 300
 PAGE_SUFFIX = ".html"
 MAX_LIVE_CASES = 200  # of a source that is a service
+MAX_PAGE_CASES = 500
+QUERY_CHARACTERS = 5_000
+TEXT_CHARACTERS = 2_000
 _tell = teller("review")
 
 
@@ -174,3 +181,29 @@ def _case_lines(ranking: Sequence[RankedCase]) -> Iterator[str]:
     if len(suspected) > MAX_LISTED:
         yield f"and {len(suspected) - MAX_LISTED:,} more: --json lists all of them"
     yield f"evidence on {len(suspected):,} of {pluralize(len(ranking), 'case')}"
+
+
+def ranking_page(ranking: Sequence[RankedCase], summary: RankingSummary) -> bytes:
+    """Return the HTML of a ranking; text from suites, models and databases is escaped, and nothing is loaded."""
+    suspected = [
+        {
+            "data": data,
+            "title": ranked.title,
+            "question": cut(ranked.case.question, TEXT_CHARACTERS),
+            "evidence": cut(ranked.case.evidence, TEXT_CHARACTERS),
+            "answerable": ranked.case.answerable,
+        }
+        for ranked, data in zip(ranking, ranking_data(ranking), strict=True)
+        if data["evidence"]
+    ]
+    text = template(Path(__file__).parent / "ranking.html.jinja").render(
+        title="Golds to look at",
+        suspected=suspected,
+        shown=suspected[:MAX_PAGE_CASES],
+        cases=pluralize(len(ranking), "case"),
+        summary=summary,
+        notes=list(summary_lines(summary)),
+        cut=lambda query: cut(query, QUERY_CHARACTERS),
+        **assets(),
+    )
+    return text.encode(errors="backslashreplace")

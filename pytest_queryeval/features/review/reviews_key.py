@@ -17,8 +17,7 @@ from pytest_queryeval.core.model import Case, Decision, QueryOrAnswer, Review
 from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.values import required_text
-from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, read_decisions
-from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.features.review.decisions import CaseName, GoldDecision, gold_digest, read_decisions
 from pytest_queryeval.suites import JSONL_SUFFIX, Suite, load_suite, suites_below
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.settings import FOLDER_FILE, Values, unanswerable_requirements, with_compare
@@ -108,16 +107,15 @@ class Reviews:
         former_names = [
             other_name
             for other_name in self.named_by_digest.get(digest, ())
-            if other_name != name and self._is_gone(other_name) and self.counts[digest] == 1
+            if other_name != name
+            and other_name not in self.digests
+            and (other_name.suite.is_relative_to(self.file.folder) or other_name.suite in self.missing_suites)
+            and self.counts[digest] == 1
         ]
         candidates = (decision for former in former_names for decision in self.decisions[former])
         moved = [decision for decision in candidates if decision.digest == digest]
         decisions = [*self.decisions.get(name, ()), *moved]
         return sorted(decisions, key=_order) if moved else decisions
-
-    def _is_gone(self, name: CaseName) -> bool:
-        is_below = name.suite.is_relative_to(self.file.folder)
-        return name not in self.digests and (is_below or name.suite in self.missing_suites)
 
     def without_case(self, suite: Suite) -> Iterator[GoldDecision]:
         """Yield the last decision on each case that a suite does not have, or whose suite does not exist."""
@@ -160,9 +158,7 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
         Finding(
             rule="review-stale",
             location=decision.location,
-            message=(
-                f"the decision is not applied, {_shown(decision.case)} does not exist: {_remedy(decision.case, suite)}"
-            ),
+            message=_not_applied(decision.case, suite),
             silenced=ignored.get("review-stale", ""),
         )
         for decision in reviews.without_case(suite)
@@ -191,14 +187,12 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
 
 
-def _shown(name: CaseName) -> str:
-    return one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
-
-
-def _remedy(name: CaseName, suite: Suite) -> str:
-    """Return what to do with a decision on a case that does not exist: the nearest id of its suite, if there is one."""
+def _not_applied(name: CaseName, suite: Suite) -> str:
+    """Return why a decision on a case that does not exist has no effect, with the nearest id of the suite, if any."""
+    missing_case = one_line(f"{file_at(name.suite).shown}::{name.id}", MAX_CHARACTERS)
     near = nearest(name.id, [case.id for case in suite.cases]) if name.suite == suite.path else ""
-    return f"did you mean '{one_line(near, MAX_CHARACTERS)}'?" if near else "correct the line, or remove it"
+    remedy = f"did you mean '{one_line(near, MAX_CHARACTERS)}'?" if near else "correct the line, or remove it"
+    return f"the decision is not applied, {missing_case} does not exist: {remedy}"
 
 
 def _shown_decision(decision: GoldDecision) -> str:
@@ -236,7 +230,10 @@ def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> 
     words = {decision.decision for decision in effective or decisions}
     word: Decision = "ambiguous" if "ambiguous" in words else words.pop()
     reviewers = tuple(decision.reviewer for decision in effective or decisions)
-    answers = _distinct(gold for decision in effective for gold in _answers(case, decision))
+    for decision in effective:
+        if decision.answers and not case.answerable:
+            raise decision.line.problem(f"'{case.id}' has `answerable: false`: replace it with a gold in the suite")
+    answers = _distinct(answer.as_gold(case) for decision in effective for answer in decision.answers)
     golds = {
         "wrong": answers or case.golds,
         "unanswerable": (),
@@ -270,12 +267,6 @@ def _distinct(golds: Iterable[QueryOrAnswer]) -> tuple[QueryOrAnswer, ...]:
     for gold in golds:
         distinct_golds += [gold] if gold not in distinct_golds else ()
     return tuple(distinct_golds)
-
-
-def _answers(case: Case, decision: GoldDecision) -> Iterator[QueryOrAnswer]:
-    if decision.answers and not case.answerable:
-        raise decision.line.problem(f"'{case.id}' has `answerable: false`: replace it with a gold in the suite")
-    return (answer.as_gold(case) for answer in decision.answers)
 
 
 def _order(decision: GoldDecision) -> tuple[datetime, Location]:

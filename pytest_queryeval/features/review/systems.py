@@ -1,4 +1,4 @@
-"""Reads from reports what systems answered, each report as one system."""
+"""Reads from reports what systems answered, each report as one system, and compares it with judgements of an audit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Abstention, Case, QueryOrAnswer
+from pytest_queryeval.results.audit_file import AnswerName, Audit, prediction_digest
 from pytest_queryeval.results.case_json import is_whole
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import one_line
@@ -58,12 +59,7 @@ def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[Syste
             if case is None:
                 continue
             if (reported["question"], reported["evidence"]) == (case.question, case.evidence):
-                answers[reported["nodeid"]] = SystemAnswer(
-                    prediction=_prediction(reported),
-                    is_right=reported["outcome"] in ("passed", "xpassed"),
-                    is_wrong=reported["outcome"] in ("failed", "missed", "xfailed"),
-                    refuted_gold=_refuted_gold(reported),
-                )
+                answers[reported["nodeid"]] = _system_answer(reported)
             else:
                 changed.append(reported["nodeid"])
         if not answers and not changed:
@@ -77,17 +73,39 @@ def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[Syste
     return systems
 
 
-def _prediction(reported: CaseReport) -> QueryOrAnswer | Abstention | None:
+def _system_answer(reported: CaseReport) -> SystemAnswer:
     trial = reported["trials"][0] if reported["trials"] else reported
     prediction, predicted = trial["prediction"], trial["predicted"]
+    answer: QueryOrAnswer | Abstention | None = None
     if prediction is not None and prediction.get("abstained"):
-        return Abstention(prediction.get("reason", ""))
-    query = None if predicted is None else predicted["query"]
-    if query is None or not is_whole(query):
-        return None
-    return QueryOrAnswer(query=query)
-
-
-def _refuted_gold(reported: CaseReport) -> str | None:
+        answer = Abstention(prediction.get("reason", ""))
+    elif predicted is not None and predicted["query"] is not None and is_whole(predicted["query"]):
+        answer = QueryOrAnswer(query=predicted["query"])
     challenge, gold = reported.get("challenge"), reported["gold"]
-    return gold["query"] if challenge is not None and challenge["verdict"] == "refuted" and gold is not None else None
+    is_refuted = challenge is not None and challenge["verdict"] == "refuted"
+    return SystemAnswer(
+        prediction=answer,
+        is_right=reported["outcome"] in ("passed", "xpassed"),
+        is_wrong=reported["outcome"] in ("failed", "missed", "xfailed"),
+        refuted_gold=gold["query"] if is_refuted and gold is not None else None,
+    )
+
+
+def against_verdict(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswer]) -> list[str]:
+    """Return a sentence on each answer to a case that passes although its reviewers call it wrong, or the reverse.
+
+    `answers` have the names of systems. An answer on which reviewers contradict each other is left out.
+    """
+    sentences = []
+    for system, answer in answers.items():
+        if not isinstance(answer.prediction, QueryOrAnswer) or answer.prediction.query is None:
+            continue
+        digest = prediction_digest({"query": answer.prediction.query})
+        judgements = audit.judgements.get(AnswerName(nodeid, digest), {})
+        reviewers = one_line(", ".join(name for name, judgement in judgements.items() if judgement != "unclear"))
+        clear_judgements = {*judgements.values()} - {"unclear"}
+        if clear_judgements == {"right"} and answer.is_wrong:
+            sentences.append(f"the answer of {system} misses, but is right ({reviewers})")
+        elif clear_judgements == {"wrong"} and answer.is_right:
+            sentences.append(f"the answer of {system} passes, but is wrong ({reviewers})")
+    return sentences

@@ -11,7 +11,7 @@ from suites import problems, write
 
 from pytest_queryeval import QueryEvalWarning, evaluate, load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.review.gold_digest import gold_digest
+from pytest_queryeval.features.review.decisions import gold_digest
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.suites import load_suites

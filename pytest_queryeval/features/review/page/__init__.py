@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.features.review.decisions import git_user
 from pytest_queryeval.features.review.page.review import Review
-from pytest_queryeval.features.review.reviewer import git_user
 from pytest_queryeval.reports.html import SCRIPTS, assets, template
 
 HERE = Path(__file__).parent

@@ -13,12 +13,16 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.features.review.decisions import appending, now
+from pytest_queryeval.features.review.decisions import appending, check_reviewer, now
 from pytest_queryeval.features.review.named_case import case_of, read_suite_below
-from pytest_queryeval.features.review.page.review import Choice, JsonObject
-from pytest_queryeval.features.review.page.runner import Runner, shown_answer
-from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
-from pytest_queryeval.features.review.reviewer import check_reviewer
+from pytest_queryeval.features.review.page.review import (
+    Choice,
+    JsonObject,
+    Runner,
+    case_facts,
+    listed_case,
+    shown_answer,
+)
 from pytest_queryeval.results.audit_file import JUDGEMENTS, AnswerName, DrawnPrediction, is_sample, read_audit
 from pytest_queryeval.text.formatting import pluralize
 

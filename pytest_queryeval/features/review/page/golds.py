@@ -21,16 +21,21 @@ from pytest_queryeval.features.review.decisions import (
     GoldDecision,
     answer_item,
     appending,
+    check_reviewer,
     decision_line,
+    gold_digest,
     read_answers,
     read_decision,
 )
-from pytest_queryeval.features.review.gold_digest import gold_digest
-from pytest_queryeval.features.review.page.review import Choice, JsonObject
-from pytest_queryeval.features.review.page.runner import Runner, shown_answer
-from pytest_queryeval.features.review.page.shown_case import case_facts, listed_case
+from pytest_queryeval.features.review.page.review import (
+    Choice,
+    JsonObject,
+    Runner,
+    case_facts,
+    listed_case,
+    shown_answer,
+)
 from pytest_queryeval.features.review.ranking import RankedCase
-from pytest_queryeval.features.review.reviewer import check_reviewer
 from pytest_queryeval.features.review.reviews_key import Reviews, current_decisions, disagree, reviews_of
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites import Suite
