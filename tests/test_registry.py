@@ -312,4 +312,4 @@ def test_a_member_of_a_feature_that_is_not_installed_is_named_with_it_and_not_av
     with pytest.raises(MissingFeatureError, match=r"^engine 'gone' needs the feature gone, which is not installed$"):
         registry["gone"]
     assert registry.names() == ("here", "gone")
-    assert registry.available() == ("here",)
+    assert registry.available() == {"here": 1}

@@ -93,12 +93,13 @@ GROUPS: Registry[Group] = Registry(
 
 def groups_shown(surface: Surface) -> dict[str, Group]:
     """Return the groups that a surface shows, by name."""
-    return {name: GROUPS[name] for name in GROUPS.available() if surface in GROUPS[name].shown}
+    return {name: group for name, group in GROUPS.available().items() if surface in group.shown}
 
 
 def in_order_of_words(names: Iterable[str]) -> list[str]:
     """Return the names of groups in the order in which their values stand in a sentence; unknown ones come last."""
-    order = sorted(GROUPS.available(), key=lambda name: POSITIONS.index(GROUPS[name].position))
+    groups = GROUPS.available()
+    order = sorted(groups, key=lambda name: POSITIONS.index(groups[name].position))
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
@@ -132,7 +133,7 @@ def values_of(case: Case, path: str, group: str) -> Sequence[str]:
 
 def stored_groups(case: Case, path: str) -> dict[str, list[str]]:
     """Return the values of a case by group, without removing secrets."""
-    return {name: list(values) for name in GROUPS.available() if (values := GROUPS[name].values(case, path))}
+    return {name: list(values) for name, group in GROUPS.available().items() if (values := group.values(case, path))}
 
 
 def redacted_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -239,5 +239,4 @@ RUN_METRICS: Registry[RunMetric] = Registry(
 
 def reported_run_metrics() -> dict[str, RunMetric]:
     """Return the run metrics that reports may have among their metrics, by name."""
-    members = ((name, RUN_METRICS[name]) for name in RUN_METRICS.available())
-    return {name: run_metric for name, run_metric in members if run_metric.concerns is not None}
+    return {name: metric for name, metric in RUN_METRICS.available().items() if metric.concerns is not None}

@@ -136,14 +136,13 @@ class Registry(Mapping[str, T]):
         hint = did_you_mean(name, self.names())
         return f"{hint}, or install the package that adds it" if hint.startswith(": choose from") else hint
 
-    def available(self) -> tuple[str, ...]:
-        """Return all names but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
-        names = []
+    def available(self) -> dict[str, T]:
+        """Return all members but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
+        members = {}
         for name in self.names():
             with suppress(MissingFeatureError):
-                self[name]
-                names.append(name)
-        return tuple(names)
+                members[name] = self[name]
+        return members
 
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:

@@ -266,6 +266,8 @@ def with_plain_contents(prediction: Prediction) -> Prediction:
 
     Raise `PredictorError` for values that cannot be read, and for too many steps.
     """
+    if not prediction.metadata and prediction.steps is None:
+        return prediction
     by = f"{PREDICTOR} '{one_line(prediction.predictor)}'"
     steps = None if prediction.steps is None else bounded_steps(prediction.steps, by=by)
     return replace(prediction, metadata=bounded_metadata(prediction.metadata, by=by), steps=steps)

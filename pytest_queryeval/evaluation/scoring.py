@@ -28,6 +28,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.extensions import CHALLENGERS, DEFAULT_CHALLENGER
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import RequestedMetric
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
@@ -74,31 +75,32 @@ class Scoring:
         Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` if a query has to be run
         again and cannot.
         """
-        metric = self._session.metric_of(self._case.settings, name).metric
+        requested = self._session.metric_of(self._case.settings, name)
+        metric = requested.metric
         if self._case.settings.gold_source is not None and metric.injected & OF_ONE_SOURCE:
             self.reasons[name] = TWO_SOURCES
             return None
         if metric.input == "predictions":
-            return self._score(name, self.predicted, self._prediction)
+            return self._score(name, requested, self.predicted, self._prediction)
         if isinstance(gold_answer := self.gold.answer, AddedAnswer):
             predicted_answer = self.predicted.answer
             is_equal = predicted_answer is not None and gold_answer.equals(predicted_answer, self._case)
             return float(is_equal) if name == DECIDING_METRIC else None
         if "states" in metric.injected:
-            return self._score(name, self.gold, self.predicted)
+            return self._score(name, requested, self.gold, self.predicted)
         gold, predicted = self._whole_gold if metric.published else self.gold, self.predicted
         if metric.rewrite is not None:
             gold, predicted = self._rewrite(gold, metric.rewrite, metric.rewrite_note)
         if metric.input == "queries":
-            return self._score(name, gold.query, predicted.query)
+            return self._score(name, requested, gold.query, predicted.query)
         if predicted.error is not None:
             # Any answer shows whether the metric applies to gold, so an empty one will do.
             empty = KINDS[self._case.settings.kind].empty_answer
             if empty is None or metric.input == "executions":
                 return metric.worst_score
-            return None if self._score(name, self.gold.answer, empty) is None else metric.worst_score
+            return None if self._score(name, requested, self.gold.answer, empty) is None else metric.worst_score
         inputs = (gold, predicted) if metric.input == "executions" else (gold.answer, predicted.answer)
-        return self._score(name, *inputs)
+        return self._score(name, requested, *inputs)
 
     def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
@@ -108,11 +110,11 @@ class Scoring:
         if pair(gold, predicted, self._case.settings.policy).is_unproven:
             self._note([UNPROVEN])
 
-    def _score(self, name: str, gold: Any, predicted: Any) -> float | None:
+    def _score(self, name: str, requested: RequestedMetric, gold: Any, predicted: Any) -> float | None:
         """Return the value of the metric; None if one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
-        metric, options = self._session.metric_of(self._case.settings, name)
+        metric, options = requested
         injected = {key: self._injected_argument(key) for key in metric.injected}
         try:
             score = metric.function(gold, predicted, **options, **injected)

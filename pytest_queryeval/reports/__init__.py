@@ -49,7 +49,7 @@ class ReportRegistry(Registry[ReportFormat]):
 
     def installed(self) -> tuple[str, ...]:
         """Return the suffixes of all formats whose feature and packages are installed."""
-        return tuple(name for name in self.available() if not self[name].missing)
+        return tuple(name for name, report_format in self.available().items() if not report_format.missing)
 
 
 REPORTS = ReportRegistry(

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.shapes import Shape, described_shapes, mapping_shape
 from pytest_queryeval.suites.conversations import ACCEPTED, CONVERSATION, REFUSED
-from pytest_queryeval.suites.keys import KEYS, Key, Level
+from pytest_queryeval.suites.keys import KEYS, Level
 from pytest_queryeval.suites.metric_keys import limits_shape
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
@@ -29,7 +29,7 @@ def editor_schema(name: SchemaName) -> Shape:
     """Return the JSON Schema (draft-07) of suite files or of folder settings, with all that is registered."""
     level = _LEVELS[name]
     levels: tuple[Level, ...] = ("file", "case") if name == "suite" else ("folder",)
-    keys = [key for key in _keys() if not set(levels).isdisjoint(key.levels)]
+    keys = [key for key in KEYS.available().values() if not set(levels).isdisjoint(key.levels)]
     readers, descriptions = {key.name: key.read for key in keys}, {key.name: key.description for key in keys}
     parts = {"share": limits_shape(1.0), **({"case": _case()} if name == "suite" else {})}
     return {
@@ -50,12 +50,8 @@ def schema_comment(name: SchemaName) -> str:
     return f"# yaml-language-server: $schema={SCHEMA_FILES[name]}\n# $schema: {SCHEMA_FILES[name]}\n"
 
 
-def _keys() -> list[Key]:
-    return [KEYS[name] for name in KEYS.available()]
-
-
 def _references(level: Level) -> dict[str, Shape]:
-    return {key.name: {"$ref": f"#/definitions/{key.name}"} for key in _keys() if level in key.levels}
+    return {key.name: {"$ref": f"#/definitions/{key.name}"} for key in KEYS.available().values() if level in key.levels}
 
 
 def _case() -> Shape:

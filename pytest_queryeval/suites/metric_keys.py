@@ -60,8 +60,9 @@ _WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is writte
 
 def metric_shape(*other_names: str) -> Shape:
     """Return the shape of the name of a metric, or of one of the `other_names`."""
-    families = [name for name in METRICS.available() if METRICS[name].parameter]
-    names = [name for name in METRICS.available() if name not in families]
+    metrics = METRICS.available()
+    families = [name for name, metric in metrics.items() if metric.parameter]
+    names = [name for name in metrics if name not in families]
     pattern = _of_families(families)
     return either(one_of([*other_names, *names]), {"type": "string", "pattern": pattern})
 
@@ -74,8 +75,7 @@ def _of_families(names: Iterable[str]) -> str:
 def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
     """Return the shape of a mapping by names of metrics, with the shape that each of them has."""
     metric_shapes: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
-    for name in METRICS.available():
-        metric = METRICS[name]
+    for name, metric in METRICS.available().items():
         summary = (metric.function.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
         of_name = {"description": summary, **of_metric(metric)}
         if metric.parameter:
@@ -104,12 +104,11 @@ def _options_shape() -> Shape:
     """Return the shape of options by metrics and kinds; a kind has the options of the metrics that score it."""
     by_metric = _by_metric(lambda metric: mapping_shape(_with_paths(metric.option_shapes(), metric.paths)))
     kinds = {}
-    for name in KINDS.available():
-        kind = KINDS[name]
+    for name, kind in KINDS.available().items():
         of_metrics: dict[str, Shape] = {}
-        for metric in METRICS.available():
-            if applies_to(metric, name):
-                of_metrics |= METRICS[metric].option_shapes()
+        for metric_name, metric in METRICS.available().items():
+            if applies_to(metric_name, name):
+                of_metrics |= metric.option_shapes()
         options = {option: of_metrics.get(option, ANYTHING) for option in sorted(kind.options)}
         kinds[name] = mapping_shape(_with_paths(options, kind.paths))
     return {**by_metric, "properties": {**by_metric["properties"], **kinds}}
@@ -170,7 +169,7 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
         return f": did you mean '{near}'?"
     if near := nearest(name, RUN_METRICS.available()):
         return f": did you mean '{near}'? That is for gates: {RUN_METRICS[near].instead}"
-    usual = dict.fromkeys(metric for kind in KINDS.available() for metric in KINDS[kind].default_metrics)
+    usual = dict.fromkeys(metric for kind in KINDS.available().values() for metric in kind.default_metrics)
     remedy = f"docs/metrics.md lists all {len(METRICS)}, docs/extending.md shows how to add one"
     return f": the usual ones are {', '.join(usual)}; {remedy}"
 

@@ -84,7 +84,7 @@ def intended_keys(node: Node, level: Level) -> set[str]:
 
 
 def _allowed_at(level: Level) -> list[str]:
-    return [name for name in KEYS.available() if level in KEYS[name].levels]
+    return [name for name, key in KEYS.available().items() if level in key.levels]
 
 
 def _intended_key(name: str, level: Level) -> str:
