@@ -29,7 +29,7 @@ from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import QueryOrAnswer, Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import is_right
 from pytest_queryeval.features.strength.mutant import Mutant

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings, Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_queryeval import load_cases
-from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sparql import mutants
 from pytest_queryeval.runs.evaluate import evaluate
 

@@ -17,8 +17,7 @@ from typing import TypeVar
 
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics.building_qa import entity_set_f1, row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy

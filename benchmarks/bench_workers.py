@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pytest_queryeval import load_cases, score_pairs
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
+from pytest_queryeval.runs.evaluate import NamedCase, evaluate_cases
 from pytest_queryeval.runs.workers import Dispatcher, Job
 
 IDLE_SECONDS = 2.0

@@ -17,8 +17,7 @@ from pytest_queryeval.core.model import (
     Threshold,
     Trial,
 )
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors import view_of

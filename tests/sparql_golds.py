@@ -2,8 +2,7 @@
 
 from sparql_queries import QUERIES
 
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.core.table import IRI, Policy, Table
 from pytest_queryeval.features.strength.sparql import CLASSES, PREDICATES, mutants
 
 HEAD = "PREFIX : <http://e/>\n"

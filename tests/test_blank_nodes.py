@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, TripleTerm
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, TripleTerm
 from pytest_queryeval.languages.sparql.answers import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy

@@ -9,8 +9,7 @@ from samples import table
 from strategies import NEAR_CELLS, tables
 
 from pytest_queryeval.comparison.row_cells import text_rows
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.cells import cell_f1, subset_score, subset_score_denodo, value_overlap
 from pytest_queryeval.metrics.soft_f1 import soft_f1_bird, soft_f1_denodo

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from suites import case, problem
 
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.policy import ColumnNumbers, Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import ColumnNumbers, Policy, Table
 from pytest_queryeval.metrics import METRICS
 
 PRICE = Policy(column_numbers=(ColumnNumbers("Price", 0.0, 0.01),))

@@ -13,7 +13,7 @@ from strategies import tables
 
 from pytest_queryeval.comparison.equality import Counts, cell_counts, entity_counts, exact_counts, row_counts
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.match import COMPONENTS

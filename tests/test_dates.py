@@ -20,8 +20,7 @@ from samples import table
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Cell, Literal, Table
+from pytest_queryeval.core.table import BlankNode, Cell, Literal, Policy, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session

@@ -8,8 +8,7 @@ from samples import table
 from strategies import tables
 
 from pytest_queryeval.comparison.difference import difference
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Difference, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Difference, Policy, Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 GOLD = table(("Graz", 1, "x"), ("Linz", 2, "y"), ("Wien", 3, "z"))

@@ -13,7 +13,7 @@ from pytest_queryeval.cli import COMMANDS
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.groups import GROUPS
 from pytest_queryeval.core.model import FailureKind, Outcome
-from pytest_queryeval.core.policy import DEFAULT_ABS, DEFAULT_REL, Policy
+from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.transfer.exporters import EXPORTERS
 from pytest_queryeval.features.transfer.importers import IMPORTERS

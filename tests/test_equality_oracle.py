@@ -11,8 +11,7 @@ import pytest
 from equality_oracle import DUCKDB, POSTGRES, SQLITE, Pool, asymmetric_verdicts, cells_equal, wrong_verdicts
 
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

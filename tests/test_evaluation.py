@@ -8,7 +8,7 @@ from samples import answer, fake_source, install_engine, make_case, query, table
 from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalError
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution, Failure, Source, Threshold, ThresholdViolation
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import ANALYSES, CaseProgress, evaluate_case
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.results.case_json import case_json, result_json

@@ -14,8 +14,7 @@ from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, Literal
+from pytest_queryeval.core.table import IRI, Literal, Policy
 from pytest_queryeval.plugin.failure import colour_lines, failure_lines
 from pytest_queryeval.results.case_json import result_json
 

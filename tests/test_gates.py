@@ -8,7 +8,7 @@ from samples import FINGERPRINT, entry, make_case, query
 
 from pytest_queryeval.core.errors import UnknownNameError
 from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.core.groups import GROUPS
+from pytest_queryeval.core.groups import GROUPS, ScopeIndex, is_below
 from pytest_queryeval.results.gates import (
     EarlyDecision,
     LeftOut,
@@ -16,7 +16,6 @@ from pytest_queryeval.results.gates import (
     evaluate_gates,
     gate_text,
 )
-from pytest_queryeval.results.scope import ScopeIndex, is_below
 
 
 def gate(metric="f1", *, folder="music", minimum=None, maximum=None, is_sum=False, **where):

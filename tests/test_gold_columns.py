@@ -6,8 +6,7 @@ from suites import case, problem
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.comparison.equality import project
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table, Tie
+from pytest_queryeval.core.table import Policy, Table, Tie
 
 TABLE = Table(columns=("id", "name", "N", "n"), rows=[(1, "a", None, 2), (2, "a", None, 3)])
 SCRIPT = """

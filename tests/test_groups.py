@@ -9,7 +9,7 @@ from suites import enter, problems, write
 
 from pytest_queryeval.core import groups
 from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.core.groups import GROUPS, Group, group_values
+from pytest_queryeval.core.groups import GROUPS, Group, group_values, where_text
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.review.explanation import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
@@ -18,7 +18,6 @@ from pytest_queryeval.reports.sections import groups_in_tables
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import result_json
 from pytest_queryeval.results.gates import LeftOut, count_cases
-from pytest_queryeval.results.scope import where_text
 from pytest_queryeval.suites import load_suite
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}

@@ -2,7 +2,7 @@ import pytest
 from suites import HEAD, case, enter, load, problem, problems, top_problem
 
 from pytest_queryeval.core.model import Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.settings import STATED_SETTINGS

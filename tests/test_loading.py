@@ -9,7 +9,7 @@ from suites import BLOCK, HEAD, enter, load, problems, write
 
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.model import PredictorSpec, QueryOrAnswer, Source, Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites import load_cases
 from pytest_queryeval.suites.keys import KEYS

@@ -8,8 +8,7 @@ import pytest
 from pytest_queryeval.comparison.bounds import shared_budget
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.core.policy import ColumnNumbers, Policy
-from pytest_queryeval.core.table import Table, Tie
+from pytest_queryeval.core.table import ColumnNumbers, Policy, Table, Tie
 
 DEFAULT = Policy()
 CHAIN = [1e6 + 0.4 * number for number in range(10)]  # near the next two, and so all of one cluster

@@ -15,8 +15,7 @@ from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 from pytest_queryeval.comparison import pairing
 from pytest_queryeval.comparison.canonical import is_comparable, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.core.policy import ColumnNumbers, Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import ColumnNumbers, Policy, Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.building_qa import entity_set_f1, exact_match_f1, row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy

@@ -4,7 +4,7 @@ import pytest
 from query_pairs import TOWN
 from sqlglot import exp
 
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql import mutants
 from pytest_queryeval.features.strength.sql.compared import compared_columns
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables

@@ -13,8 +13,7 @@ from test_pairing import most_pairs
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
 from pytest_queryeval.languages.sparql.answers import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy

@@ -15,9 +15,8 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
-from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, MetricRegistry
 

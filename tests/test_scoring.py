@@ -5,7 +5,7 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, SourceError
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import resolve_row_order
 

@@ -5,7 +5,7 @@ from suites import case, enter, load, problems, write
 
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.core.model import Source, Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.suites import is_suite_file, load_cases, load_suite, settings
 
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"

@@ -20,8 +20,7 @@ from pytest_queryeval.comparison.graphs import best_assignment
 from pytest_queryeval.comparison.quantities import is_close
 from pytest_queryeval.comparison.row_cells import Paired, RowCells, pair_rows
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Policy, Table
 from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1, soft_f1_bird
 
 DEFAULT = Policy()

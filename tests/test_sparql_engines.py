@@ -11,8 +11,7 @@ from sparql_queries import ANSWERS, DIFFERENCES, FORMATS, NAMED, ORDERED, PREFIX
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, Literal, Table
+from pytest_queryeval.core.table import IRI, Literal, Policy, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sandbox.host import Hosts

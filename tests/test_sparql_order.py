@@ -8,7 +8,7 @@ from samples import change, make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS
 from pytest_queryeval.core.model import QueryOrAnswer
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session

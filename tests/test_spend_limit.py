@@ -12,7 +12,7 @@ from report_maker import report_of
 from samples import entry, query
 
 from pytest_queryeval.core.model import Prediction
-from pytest_queryeval.evaluation.spend_limit import MAX_UNSTATED, SpendLimit, SpendLimitReached
+from pytest_queryeval.evaluation.prediction_call import MAX_UNSTATED, SpendLimit, SpendLimitReached
 from pytest_queryeval.reports.summary import verdict_line
 
 UNSTATED = "NO VERDICT: calls ended after 1 of 2 cases, since no answer has a number 'cost' from 0 in its metadata"

@@ -8,7 +8,7 @@ import sqlglot
 from every_engine import CLICKHOUSE, DATABASES, WITHOUT_KEYS, source_on
 from samples import make_case, query
 
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session

@@ -11,7 +11,7 @@ from samples import change, make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS

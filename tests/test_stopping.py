@@ -7,7 +7,7 @@ from samples import FINGERPRINT, entry, make_case
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.gates import requirement
-from pytest_queryeval.runs.cases import NamedCase
+from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.options import RunOptions, random_place
 from pytest_queryeval.runs.stopping import EarlyStop
 

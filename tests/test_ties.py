@@ -3,8 +3,7 @@
 import pytest
 
 from pytest_queryeval.comparison.ties import CUT, OrderPlan, TieQuery, ties_of
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table, Tie
+from pytest_queryeval.core.table import Policy, Table, Tie
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 TIED = Table(columns=("name",), rows=[("ann",), ("bob",)], ties=(Tie(size=2, rows=(("ann",), ("bob",), ("cy",))),))

@@ -10,7 +10,7 @@ from samples import answer, make_case, query
 
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
 from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines.settings import known_state, variants_of
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from samples import table
 
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy, execution_accuracy_bird
 from pytest_queryeval.metrics.ves import (

@@ -27,7 +27,7 @@ from pytest_queryeval.comparison.bounds import (
 )
 from pytest_queryeval.comparison.canonical import is_comparable, quantity_of, tolerance_type
 from pytest_queryeval.comparison.quantities import as_float, widest
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 
 Options: TypeAlias = Mapping[int, Sequence[int]]
 """The predicted columns that a gold column may be aligned with."""

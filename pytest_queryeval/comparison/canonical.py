@@ -25,8 +25,7 @@ from pytest_queryeval.comparison.quantities import (
     temporal_of,
     xsd_time,
 )
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Cell, Literal, Table, TripleTerm
+from pytest_queryeval.core.table import Cell, Literal, Policy, Table, TripleTerm
 
 Quantity: TypeAlias = Number | Temporal
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -46,8 +46,7 @@ from pytest_queryeval.comparison.quantities import (
     is_whole,
     rounds,
 )
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 Typed: TypeAlias = set[tuple[Hashable, Comparable]]
 Columns: TypeAlias = Iterable[Sequence[Hashable]]

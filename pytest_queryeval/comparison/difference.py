@@ -16,8 +16,7 @@ from pytest_queryeval.comparison.canonical import XSD, canonical, canonical_rows
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.quantities import read_temporal
 from pytest_queryeval.core.json_value import to_jsonable
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Row, Table, TripleTerm
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Difference, Literal, Policy, Row, Table, TripleTerm
 from pytest_queryeval.text.formatting import CELL_AHEAD, cell_text, pluralize
 
 CELL_CHARACTERS = 40

@@ -11,8 +11,7 @@ from itertools import zip_longest
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.row_cells import merged_rows
 from pytest_queryeval.core.errors import GoldColumnError, did_you_mean
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Row, Table, Tie
+from pytest_queryeval.core.table import Policy, Row, Table, Tie
 
 
 def project(table: Table, columns: Sequence[str | int]) -> Table:

@@ -27,8 +27,7 @@ from pytest_queryeval.comparison.canonical import canonical_rows, is_comparable,
 from pytest_queryeval.comparison.coded_tables import CodedRow, CodedTables, Rows, columns_of, shared_values, transpose
 from pytest_queryeval.comparison.graphs import most_pairs
 from pytest_queryeval.comparison.quantities import as_float, widest
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 Groups: TypeAlias = Mapping[CodedRow, Sequence[int]]
 Positions: TypeAlias = Iterable[tuple[int, CodedRow]]

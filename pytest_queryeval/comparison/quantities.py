@@ -13,7 +13,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Literal as OneOf
 from typing import NamedTuple, TypeAlias
 
-from pytest_queryeval.core.policy import DEFAULT_ABS, DEFAULT_REL, Policy
+from pytest_queryeval.core.table import DEFAULT_ABS, DEFAULT_REL, Policy
 
 Number: TypeAlias = int | float | Decimal
 ROUNDED_DECIMALS = 6  # two Decimals with at least this number of decimals may have been rounded to them

@@ -19,8 +19,7 @@ from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, tr
 from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Row
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]

@@ -14,8 +14,7 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from pytest_queryeval.comparison.canonical import canonical, canonical_rows
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Row, Table, Tie, replace_blank_nodes
+from pytest_queryeval.core.table import BlankNode, Policy, Row, Table, Tie, replace_blank_nodes
 
 NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"

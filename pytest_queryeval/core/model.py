@@ -13,8 +13,7 @@ from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Difference, Selection, Table
+from pytest_queryeval.core.table import Difference, Policy, Selection, Table
 
 
 class AddedAnswer(ABC):

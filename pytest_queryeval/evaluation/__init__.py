@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Protocol
 
-from pytest_queryeval.comparison.answer_digest import answer_digest
+from pytest_queryeval.core.answer_json import answer_digest
 from pytest_queryeval.core.errors import (
     GoldColumnError,
     GoldError,

@@ -15,10 +15,10 @@ from pytest_queryeval.evaluation.prediction_call import (
     PREDICTOR,
     PredictionCall,
     SchemaTexts,
+    SpendLimit,
     progress_line,
     with_plain_contents,
 )
-from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.predictors import PREDICTORS, CaseView, Predictor, RegistersCases, StoredPredictions
 from pytest_queryeval.predictors.answer import wrap_predictor_errors
 from pytest_queryeval.predictors.inline import Hook

@@ -1,4 +1,7 @@
-"""One call of a predictor: the clock that limits it, the schema that it may see, the pause until it is repeated."""
+"""One call of a predictor: the clock that limits it, the schema that it may see, the pause until it is repeated.
+
+What the calls of a run cost together may be limited, too.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,7 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Source
-from pytest_queryeval.core.steps import bounded_metadata, bounded_steps
-from pytest_queryeval.evaluation.spend_limit import SpendLimit
+from pytest_queryeval.core.steps import bounded_metadata, bounded_steps, plain_number
 from pytest_queryeval.predictors import CaseView, view_of
 from pytest_queryeval.predictors.answer import check_fields, wrap_predictor_errors
 from pytest_queryeval.text.formatting import one_line
@@ -41,13 +43,18 @@ from pytest_queryeval.text.formatting import one_line
 if TYPE_CHECKING:
     import asyncio
 
+    from pytest_queryeval.core.report import SpendReport
     from pytest_queryeval.evaluation.extensions import RecordedCall
-
 
 POLL_SECONDS = 0.05  # while the clock stands still
 FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
 MAX_PAUSE = 60.0
 PREDICTOR = "the predictor"  # its name in error messages
+# Of the spend limit.
+SECONDS = "prediction_seconds"
+MAX_UNSTATED = 10  # answers in a row without the number, from the first one on
+MAX_AMOUNT = 1e15  # greater numbers are no amounts
+_ROUNDING = 1e-9  # relative to the limit: a sum of many floats may be slightly too small
 
 
 class CallClock:
@@ -335,3 +342,56 @@ def progress_line(predictors: Collection[Progress]) -> str:
     seconds = sum(progress.seconds for progress in predictors) / done
     seconds_left = max(progress.seconds_left for progress in predictors)
     return f"{line}, {seconds:.1f} s a call, about {seconds_left:.0f} s left"
+
+
+class SpendLimitReached(Exception):  # noqa: N818 - neither the case nor the system is at fault
+    """A call may not begin any more, and its answer is not recorded."""
+
+
+class SpendLimit:
+    """Adds up a number over the calls of a run; once the sum is at the limit, no further call may begin.
+
+    `name` is that of a number in the metadata of predictions, or `prediction_seconds`; negative numbers do not count.
+    A limit on a number that no answer states would never hold, so calls also end after MAX_UNSTATED answers if none of
+    them states it. All methods may be called in any thread.
+    """
+
+    def __init__(self, name: str, limit: float) -> None:
+        self._name = name
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._sum = 0.0
+        self._calls = 0
+        self._unstated = 0
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no further call may begin."""
+        is_unstated = self._unstated == self._calls >= MAX_UNSTATED
+        return is_unstated or self._sum >= self._limit * (1 - _ROUNDING)
+
+    def check(self) -> None:
+        """Raise `SpendLimitReached` if no further call may begin."""
+        if self.is_reached:
+            raise SpendLimitReached("the spend limit was reached before its turn")
+
+    def add(self, prediction: Prediction) -> None:
+        """Count the answer of a call that this run has made."""
+        stated = {SECONDS: prediction.seconds} if self._name == SECONDS else prediction.metadata
+        amount = plain_number(stated.get(self._name))
+        is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_AMOUNT
+        with self._lock:
+            self._calls += 1
+            self._unstated += not is_amount
+            self._sum += float(amount) if is_amount else 0.0
+
+    def report(self) -> SpendReport:
+        """Return the limit, and what was spent."""
+        return {
+            "name": self._name,
+            "limit": self._limit,
+            "sum": self._sum,
+            "calls": self._calls,
+            "unstated": self._unstated,
+            "reached": self.is_reached,
+        }

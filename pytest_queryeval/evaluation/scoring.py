@@ -23,8 +23,7 @@ from pytest_queryeval.core.model import (
     Prediction,
     QueryOrAnswer,
 )
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.evaluation.extensions import CHALLENGERS, DEFAULT_CHALLENGER
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS

@@ -38,8 +38,7 @@ from pytest_queryeval.engines import (
 from pytest_queryeval.engines.settings import check_exists, known_state, variants_of
 from pytest_queryeval.evaluation.extensions import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, texts_to_embed
 from pytest_queryeval.evaluation.pool import PredictorPool
-from pytest_queryeval.evaluation.prediction_call import SchemaTexts, schema_script
-from pytest_queryeval.evaluation.spend_limit import SpendLimit
+from pytest_queryeval.evaluation.prediction_call import SchemaTexts, SpendLimit, schema_script
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import metric_of, need_answers
 from pytest_queryeval.predictors import CaseView

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pytest_queryeval.comparison.equality import entity_counts, exact_counts, is_wide_enough, row_counts
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import metric
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 
 @metric()

@@ -12,8 +12,7 @@ from pytest_queryeval.comparison.equality import cell_counts
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.row_cells import Codes, merged_rows, text_rows
 from pytest_queryeval.core.metric import metric
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 ROWS = 100  # the evaluator asks the database for no more
 COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, policy).as_dict())

@@ -11,8 +11,7 @@ from pytest_queryeval.comparison.alignment import whole_alignment
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.metric import Score, States, metric
 from pytest_queryeval.core.model import Execution
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table import Policy, Row, Table
 
 
 @metric()

@@ -17,8 +17,7 @@ from pytest_queryeval.comparison.equality import Counts
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.row_cells import distinct_row_cells, pair_rows, text_rows
 from pytest_queryeval.core.metric import Score, metric
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 ROWS = 100  # the Denodo AI SDK Evaluator asks the database for no more
 UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget, so the score may be too low"

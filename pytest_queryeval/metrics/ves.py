@@ -10,8 +10,7 @@ from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Score, Timer, metric
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 
 ITERATIONS = 20
 MAX_ITERATIONS = 1_000  # the published code has 100

@@ -14,8 +14,8 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.evaluation import CaseProgress, evaluate_case, fault_text
+from pytest_queryeval.evaluation.prediction_call import SpendLimitReached
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES
-from pytest_queryeval.evaluation.spend_limit import SpendLimitReached
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.plugin.terminal import error_key

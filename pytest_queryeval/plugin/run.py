@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.errors import Location
     from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import PendingGate, RequestedPaths
+    from pytest_queryeval.evaluation.prediction_call import SpendLimit
     from pytest_queryeval.evaluation.session import Session
-    from pytest_queryeval.evaluation.spend_limit import SpendLimit
     from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
     from pytest_queryeval.runs.suites import RunSuites
@@ -86,7 +86,7 @@ class Run:
         """The limit on what calls may cost together; None without one."""
         if self.options.name_and_spend is None:
             return None
-        from pytest_queryeval.evaluation.spend_limit import SpendLimit
+        from pytest_queryeval.evaluation.prediction_call import SpendLimit
 
         return SpendLimit(*self.options.name_and_spend)
 

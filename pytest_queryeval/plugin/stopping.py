@@ -11,7 +11,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.run import Run, collected_below
 from pytest_queryeval.plugin.stash import is_case_item
-from pytest_queryeval.runs.cases import NamedCase
+from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.stopping import early_stop, not_run
 from pytest_queryeval.text.formatting import log_line
 

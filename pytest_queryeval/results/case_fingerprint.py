@@ -14,8 +14,7 @@ from pytest_queryeval.core.answer_json import encode_answer
 from pytest_queryeval.core.case_report import CaseFingerprint, Limits
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Settings
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Selection
+from pytest_queryeval.core.table import Policy, Selection
 from pytest_queryeval.evaluation.session import UNKNOWN_STATES, SourceStates
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS

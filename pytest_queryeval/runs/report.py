@@ -38,7 +38,7 @@ from pytest_queryeval.results.gates import EarlyDecision, GateMode, are_left_out
 from pytest_queryeval.text.formatting import one_line
 
 if TYPE_CHECKING:
-    from pytest_queryeval.evaluation.spend_limit import SpendLimit
+    from pytest_queryeval.evaluation.prediction_call import SpendLimit
     from pytest_queryeval.runs.options import RunOptions
     from pytest_queryeval.runs.stopping import EarlyStop
 

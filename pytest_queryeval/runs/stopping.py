@@ -27,7 +27,7 @@ from pytest_queryeval.results.gates import (
     rule_of,
     scope_index,
 )
-from pytest_queryeval.runs.cases import NamedCase
+from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.suites import RunSuites, with_numbers_of_cases
 
 MAX_NAMED = 3  # gates in a message

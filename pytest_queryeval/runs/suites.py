@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import Finding, Location, SuiteError
+from pytest_queryeval.core.groups import is_below
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import PendingGate
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import LeftOut, count_cases, with_gate_metrics
-from pytest_queryeval.results.scope import is_below
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.suites import Suite, finding_messages, load_suite
 from pytest_queryeval.suites.settings import Folder, FolderCache

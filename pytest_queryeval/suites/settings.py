@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean, nearest
 from pytest_queryeval.core.gates import Gate
 from pytest_queryeval.core.model import ABSTENTION, Settings, Source, Threshold
-from pytest_queryeval.core.policy import ColumnNumbers, Policy
+from pytest_queryeval.core.table import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, Problems, file_at
 from pytest_queryeval.documents.values import entries, items, text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml

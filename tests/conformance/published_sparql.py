@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_queryeval.comparison.canonical import canonical, is_comparable, quantity_of
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Table
 from pytest_queryeval.metrics import METRICS
 
 SCORES = ("arity_f1", "entity_set_f1", "row_matching_f1", "exact_match_f1")

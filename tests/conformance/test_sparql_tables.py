@@ -6,7 +6,7 @@ import pytest
 from published_sparql import DEFECTS, SCORES, as_published, score, table
 from reference_records import Records
 
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.metrics import METRICS
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pytest_queryeval.core.metric import RunChallenge, metric
 from pytest_queryeval.core.model import Execution
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 
 

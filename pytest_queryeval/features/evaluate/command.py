@@ -20,14 +20,14 @@ from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, ReportError, SuiteError, did_you_mean
 from pytest_queryeval.core.process import INTERRUPTED
 from pytest_queryeval.documents.document import Problems, file_at
+from pytest_queryeval.evaluation.prediction_call import SpendLimit
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.spend_limit import SpendLimit
 from pytest_queryeval.features.evaluate import CLUSTERS
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import merge_gates
 from pytest_queryeval.results.verdict import verdict
-from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluate_named_case
+from pytest_queryeval.runs.evaluate import NamedCase, evaluate_cases, evaluate_named_case
 from pytest_queryeval.runs.option_table import OPTIONS, whole_number
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run, report_targets

@@ -33,7 +33,7 @@ class WorkerProcesses(Executor):
 
     def __init__(self, number: int) -> None:
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(["pytest_queryeval.runs.cases"])
+        self._context.set_forkserver_preload(["pytest_queryeval.runs.evaluate"])
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="queryeval-worker")
         self._thread_state = threading.local()
         self._workers: list[_Worker] = []

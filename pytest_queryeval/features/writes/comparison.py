@@ -18,8 +18,7 @@ from pytest_queryeval.comparison.difference import difference
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Cell, Difference, Row, Table
+from pytest_queryeval.core.table import BlankNode, Cell, Difference, Policy, Row, Table
 from pytest_queryeval.features.writes.changes import HEAD, TableChange
 from pytest_queryeval.features.writes.setting import Writes
 from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, returned_columns, stated_columns

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sparql.tree import (
     COUNTING,
     Block,

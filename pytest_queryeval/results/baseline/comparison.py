@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.case_report import CaseFingerprint, CaseReport
 from pytest_queryeval.core.gates import Requirement, limit_requirements
+from pytest_queryeval.core.groups import folder_text, is_below, where_text
 from pytest_queryeval.core.metric import reported_run_metrics
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import (
@@ -31,7 +32,6 @@ from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
 from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_subject, rule_of
-from pytest_queryeval.results.scope import folder_text, is_below, where_text
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe
 from pytest_queryeval.text.redaction import redact
 

@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias, TypedDict, overload
 
 from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.groups import is_below
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import RunFacts, RunResults
 from pytest_queryeval.results.case_store import report_order, select
-from pytest_queryeval.results.scope import is_below
 
 NO_COMMON_CASE = (
     "compare runs of the same suites with the same root folder (`rootdir:`), where node ids begin: "

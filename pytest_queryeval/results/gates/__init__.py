@@ -19,13 +19,20 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.gates import GATE_RULES, NO_CASE, Evidence, Gate, GateKey, GateRule, Requirement
-from pytest_queryeval.core.groups import group_values, values_of
+from pytest_queryeval.core.groups import (
+    ScopeIndex,
+    conditions_of,
+    folder_text,
+    group_values,
+    is_below,
+    values_of,
+    where_text,
+)
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.model import PASS_RATE, Case
 from pytest_queryeval.core.report import GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.metrics import applies_to, need_answers
 from pytest_queryeval.results.case_store import CasesByNodeid
-from pytest_queryeval.results.scope import ScopeIndex, conditions_of, folder_text, is_below, where_text
 from pytest_queryeval.text.formatting import pluralize
 
 NO_BASELINE = "no baseline was given"

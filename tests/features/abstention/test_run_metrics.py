@@ -10,7 +10,7 @@ from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gates
-from pytest_queryeval.runs.cases import NamedCase
+from pytest_queryeval.runs.evaluate import NamedCase
 from pytest_queryeval.runs.stopping import EarlyStop
 
 NAMES = ("coverage", "selective_accuracy", "answered_unanswerable", "abstained_answerable")

@@ -12,7 +12,7 @@ from sqlglot import parse_one
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import QueryOrAnswer, Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES

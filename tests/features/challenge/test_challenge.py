@@ -10,7 +10,7 @@ from samples import answer, make_case, query
 from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source, Threshold
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, SearchResult
 from pytest_queryeval.evaluation.session import Session

@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Policy, Table
 from pytest_queryeval.features.challenge.proof.proof import prove
 from pytest_queryeval.features.challenge.proof.rules import RULES, SET_RULES
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables

@@ -22,7 +22,7 @@ from pytest_queryeval.cli.conftests import root_of
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.results import case_store
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.runs.cases import evaluate_named_case
+from pytest_queryeval.runs.evaluate import evaluate_named_case
 
 EXAMPLE = Path(__file__).parents[3] / "example_suite"
 LIVE = "sparql/live"  # its servers are started by a hook of pytest

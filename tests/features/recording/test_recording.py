@@ -36,8 +36,7 @@ from pytest_queryeval.core.model import (
     QueryOrAnswer,
     Source,
 )
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie, TripleTerm
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, Tie, TripleTerm
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.settings import state_of
 from pytest_queryeval.evaluation.prediction_call import SchemaTexts

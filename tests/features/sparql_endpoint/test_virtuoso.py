@@ -8,7 +8,7 @@ from servers import untouched
 from sparql_queries import NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
 
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.features.sparql_endpoint.engine import virtuoso_call
 from pytest_queryeval.languages.sparql.query import read_query

@@ -10,7 +10,7 @@ from samples import make_case, query
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.counterexample import find_counterexample
 

@@ -14,7 +14,7 @@ from random_databases import make_database
 from samples import change
 
 from pytest_queryeval.core.model import QueryOrAnswer
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import is_right
 from pytest_queryeval.features.strength.mutant import MAX_MUTANTS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rdflib.plugins.sparql.parser import parseQuery
 from sparql_golds import ALL_GOLDS, GOLDS, HEAD, made, names
 
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.mutant import MAX_MUTANTS

@@ -9,7 +9,7 @@ from itertools import permutations, product
 from math import factorial, prod
 
 from pytest_queryeval.core.db_schema import TableDefinition, Tables
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,

@@ -15,7 +15,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.reports.html.case_list import details
-from pytest_queryeval.runs.cases import NamedCase, evaluate_named_case
+from pytest_queryeval.runs.evaluate import NamedCase, evaluate_named_case
 from pytest_queryeval.text.formatting import truncate
 
 JsonObject: TypeAlias = Mapping[str, Any]

@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import chain, islice, starmap
 from typing import NamedTuple
 
-from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, Literal, Table
+from pytest_queryeval.core.table import IRI, Literal, Policy, Table
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
 from pytest_queryeval.features.strength.sparql.vocabulary import SUBCLASS, Vocabulary

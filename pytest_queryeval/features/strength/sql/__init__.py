@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sql import clauses, conditions
 from pytest_queryeval.features.strength.sql.edit import Edit, Site

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql.facts import Facts
 from pytest_queryeval.languages.sql.columns import Columns
 

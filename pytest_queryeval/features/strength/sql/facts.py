@@ -12,7 +12,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import TableDefinition, Tables
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Names, common_query
 
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
