@@ -21,8 +21,8 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.languages.sql import match, parsed_query, spider_grammar
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages import sql
+from pytest_queryeval.languages.sql import match, parse_query, spider_grammar
 from pytest_queryeval.metrics.exact_set_match import exact_set_match, exact_set_match_spider
 
 SETS = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
@@ -83,7 +83,7 @@ def features_of(pair: Pair, _: Schemas) -> tuple[str, ...]:
 
 
 def forget() -> None:
-    for module in (parsed_query, spider_grammar, match):
+    for module in (sql, spider_grammar, match):
         for member in vars(module).values():
             if hasattr(member, "cache_clear"):
                 member.cache_clear()

@@ -95,7 +95,7 @@ OWNERS = {
         "features.transfer.importers.cortex",
         "languages.sql.compared_texts",
         "languages.sql.order",
-        "languages.sql.parsed_query",
+        "languages.sql",
         "languages.sql.rewriting",
         "languages.sql.dialects",
         "features.strength.sql.table_definitions",

@@ -5,7 +5,7 @@ from samples import answer, make_case, query
 
 from pytest_queryeval.languages import features_of
 from pytest_queryeval.languages.sparql.tree_facts import query_features as sparql_features
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 SHOP = "SELECT name FROM shop"
 

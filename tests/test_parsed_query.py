@@ -8,11 +8,11 @@ from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql import mutants
 from pytest_queryeval.features.strength.sql.compared import compared_columns
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.kind import SQL
 from pytest_queryeval.languages.sql.match import match_queries
 from pytest_queryeval.languages.sql.order import order_plan, sort_key_query
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 QUERY = """WITH a AS (SELECT * FROM shop) SELECT a.NAME AS n, count(*) FROM a LEFT JOIN sale ON a.id = shop_id
 WHERE city = "Ulm" AND EXISTS (SELECT 1 FROM visit WHERE shop_id = a.id) GROUP BY 1 ORDER BY 2 DESC, n LIMIT 3"""

@@ -7,8 +7,8 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.match import match_queries
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.parsing import (
     MAX_CHARACTERS,
     MAX_NESTING,

@@ -4,8 +4,8 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import MAX_NUMBERINGS
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.view import View
 
 

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from pytest_queryeval.core.model import Failure
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.parsing import UnreadableError
 from pytest_queryeval.sandbox.driver import COMMANDS, first_word
 from pytest_queryeval.text.formatting import one_line

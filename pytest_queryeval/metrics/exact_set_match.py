@@ -48,7 +48,7 @@ def exact_set_match(
 
 
 def _unreadable_gold(gold: str, dialect: str) -> Score:
-    from pytest_queryeval.languages.sql.parsed_query import parse_query
+    from pytest_queryeval.languages.sql import parse_query
 
     return Score(value=None, details={"notes": [f"gold cannot be read: {parse_query(gold, dialect).problem}"]})
 

@@ -51,9 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks."""
     _import_plainly(pluginmanager)
-    from pytest_queryeval.plugin import hookspecs
+    from pytest_queryeval.plugin import options
 
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(options)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from warnings import WarningMessage
 import pytest
 from pluggy import PluginValidationError
 
-from pytest_queryeval.plugin.hookspecs import pytest_queryeval_predict
+from pytest_queryeval.plugin.options import pytest_queryeval_predict
 from pytest_queryeval.plugin.stash import RUN, SUFFIXES
 from pytest_queryeval.runs.option_table import OPTIONS
 

@@ -1,13 +1,16 @@
-"""The options of runs on the command line of pytest, and as settings of its ini files."""
+"""What the plugin adds to pytest: options of its command line, settings of its ini files, and a hook."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_queryeval.runs.option_table import OPTIONS, Option, OptionValues
+
+if TYPE_CHECKING:
+    from pytest_queryeval.predictors import CaseView
 
 _SETTING_TYPES: Mapping[type, Literal["bool", "linelist"]] = {bool: "bool", list: "linelist"}
 
@@ -50,3 +53,12 @@ def _choice(name: str, value: str, option: Option) -> str:
         *first_choices, last_choice = option.choices
         raise pytest.UsageError(f"{name}: expected {', '.join(first_choices)} or {last_choice}, found '{value}'")
     return choice
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_queryeval_predict(case: CaseView, config: pytest.Config) -> object:
+    """Answer a case: a query's text, for JSON and SDMX also a value, or a `Prediction`.
+
+    It is called, in turn, for cases that neither state an answer nor have a `predictor`, and where a suite says
+    `predictor: hook`. The first answer that is not None counts.
+    """

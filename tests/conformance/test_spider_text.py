@@ -11,6 +11,7 @@ import pytest
 from reference_records import Records
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.match import (
     ScoredPair,
     comparable_view,
@@ -19,7 +20,6 @@ from pytest_queryeval.languages.sql.match import (
     spider_table,
     table_lines,
 )
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.rewriting import tree_features
 from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError, published_view
 from pytest_queryeval.languages.sql.view import FEATURES, hardness

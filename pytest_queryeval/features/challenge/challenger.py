@@ -15,7 +15,7 @@ from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.store import ChallengeStore
 from pytest_queryeval.languages.sparql.query import read_query, tokens
-from pytest_queryeval.languages.sql.parsed_query import ParsedQuery, parse_query
+from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
 NO_QUERY = "one of the answers is stored, without a query"

@@ -9,7 +9,7 @@ from itertools import groupby
 from sqlglot import Token, TokenType, exp
 
 from pytest_queryeval.core.model import Failure
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.sandbox.driver import COMMANDS
 from pytest_queryeval.text.formatting import one_line
 

@@ -1,1 +1,135 @@
-"""SQL queries, read by the grammar of Spider and by sqlglot."""
+"""SQL queries, read by the grammar of Spider and by sqlglot; `parse_query` parses each text once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.spider_grammar import UnreadableQueryError, published_view
+from pytest_queryeval.languages.sql.view import FEATURES, Feature, View, hardness, view_features
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from pytest_queryeval.languages.sql.parsing import Statements, Tree
+    from pytest_queryeval.languages.sql.tree_reader import Reading
+
+
+MAX_QUERIES = 64  # those of a few cases; the garbage collector walks through their trees
+MAX_READINGS = 2048
+NO_SCHEMA = Schema()
+
+
+@dataclass(eq=False)
+class ParsedQuery:
+    """A query in a dialect; `parse_query` makes it.
+
+    Whatever is computed from its text is computed on first use and kept. sqlglot is imported when it is needed: the
+    published grammar often suffices for difficulty and features.
+    """
+
+    text: str
+    dialect: str
+
+    @cached_property
+    def statements(self) -> Statements:
+        """The result of a strict parse of the whole text, whatever its length."""
+        from pytest_queryeval.languages.sql.parsing import read_statements
+
+        return read_statements(self.text, self.dialect)
+
+    @property
+    def tree(self) -> exp.Expr | None:
+        """The tree of the query, or of what can be read of it; None for nothing. It is shared: change only copies."""
+        return self.tree_and_problem.tree
+
+    @property
+    def whole_tree(self) -> exp.Expr | None:
+        """The tree of a query that can be read as a whole, None of another one. It is shared: change only copies."""
+        return None if self.tree_and_problem.problem else self.tree_and_problem.tree
+
+    @property
+    def problem(self) -> str:
+        """Why and where the query cannot be read as a whole; empty if it can."""
+        return self.reading(NO_SCHEMA).problem
+
+    @cached_property
+    def tree_and_problem(self) -> Tree:
+        """The tree of what can be read of the query, with what keeps it from being read as a whole."""
+        from pytest_queryeval.languages.sql.parsing import MAX_CHARACTERS, Tree, read_query
+
+        if len(self.text) > MAX_CHARACTERS:
+            return Tree(None, f"longer than {MAX_CHARACTERS} characters")
+        return read_query(self.text, self.dialect, self.statements)
+
+    def reading(self, schema: Schema) -> Reading:
+        """Return the normal form of the query, with its names resolved by a schema."""
+        return _reading(self.text, self.dialect, schema)
+
+    @cached_property
+    def canonical_text(self) -> str:
+        """The query in one layout: keywords, spaces, comments and the case of names do not matter."""
+        if self.whole_tree is None:
+            return " ".join(self.text.split())
+        from pytest_queryeval.languages.sql.rewriting import canonical_text
+
+        return canonical_text(self.whole_tree, self.dialect)
+
+    @cached_property
+    def difficulty(self) -> str | None:
+        """Spider's hardness, `easy`, `medium`, `hard` or `extra`; None if the query cannot be read.
+
+        The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
+        """
+        if self._published_view is not None:
+            return hardness(self._published_view)
+        if self.problem:
+            return None
+        from pytest_queryeval.languages.sql.rewriting import count_common_queries
+
+        assert self.tree is not None
+        return hardness(self.reading(NO_SCHEMA).view, count_common_queries(self.tree))
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that the query has anywhere in it, in the order of `FEATURES`; none where it cannot be read.
+
+        It is read as for its difficulty, by sqlglot also where the published grammar does not read it to the end.
+        """
+        features = None if self._published_view is None else view_features(self._published_view, self.text)
+        if features is None and not self.problem:
+            from pytest_queryeval.languages.sql.rewriting import tree_features
+
+            assert self.tree is not None
+            features = frozenset(tree_features(self.tree))
+        return tuple(name for name in FEATURES if name in (features or ()))
+
+    @cached_property
+    def _published_view(self) -> View | None:
+        try:
+            return published_view(self.text)
+        except UnreadableQueryError:
+            return None
+
+
+def parse_query(text: str, dialect: str) -> ParsedQuery:
+    """Return the query of a text, the same one as long as it is in use, whatever blanks are at its end.
+
+    >>> query = parse_query("select NAME  from Singer -- all", "sqlite")
+    >>> query.difficulty, query.features, query.canonical_text
+    ('easy', (), 'SELECT name FROM singer')
+    """
+    return _parsed_query(text.rstrip(), dialect)
+
+
+_parsed_query = lru_cache(maxsize=MAX_QUERIES)(ParsedQuery)
+
+
+@lru_cache(maxsize=MAX_READINGS)
+def _reading(text: str, dialect: str, schema: Schema) -> Reading:
+    """Return a normal form, which is kept for longer than the tree: golds are compared with many predictions."""
+    from pytest_queryeval.languages.sql.tree_reader import read_tree
+
+    return read_tree(parse_query(text, dialect).tree_and_problem, schema, dialect)

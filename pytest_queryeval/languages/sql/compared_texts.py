@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns, common_query
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 MAX_VALUES = 10_000
 

@@ -10,7 +10,7 @@ from sqlglot.dialects.dialect import Dialect, Dialects
 from sqlglot.errors import SqlglotError
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import mask_credentials
 

@@ -15,7 +15,7 @@ from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 _NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from pytest_queryeval.core.case_report import ComponentName, SpiderDetails
 from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.core.report import LevelName, SpiderLevel, SpiderScores, SpiderTable
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.spider_grammar import (
     Arithmetic,
     Operand,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 RANK = "queryeval_rank"
 ROWS = "queryeval_rows"

@@ -7,7 +7,7 @@ from sqlglot import parse_one
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes.sql.edits import sql_edits
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 SCHEMA = Schema(
     tables={

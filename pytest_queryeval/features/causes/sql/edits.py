@@ -27,7 +27,7 @@ from pytest_queryeval.features.causes.sql.letter_case import correction, remarks
 from pytest_queryeval.features.causes.sql.parts import query_within, sources
 from pytest_queryeval.features.causes.sql.repairs import sql_repairs
 from pytest_queryeval.features.causes.sql.shared_parts import Remarks, shared_parts
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.text.formatting import one_line_with_end
 
 MAX_CHANGE = 160  # characters of each side

@@ -14,9 +14,9 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.features.causes import Correction
 from pytest_queryeval.features.causes.sql.changes import write, writer
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.compared_texts import ComparedText, compared_texts
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 MAX_LOOKUPS = 6  # of the texts of a query
 Run: TypeAlias = Callable[[str], Table | None]

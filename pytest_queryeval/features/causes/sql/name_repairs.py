@@ -15,8 +15,8 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.features.causes.repair import FailedQuery
 from pytest_queryeval.features.causes.sql.changes import Step, add_join, changed_copy, rename_table, replace_step
 from pytest_queryeval.features.causes.sql.parts import key
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 MIN_LIKENESS = 0.6  # of the spelling of two names
 MAX_NAMES = 4  # that are tried in the place of one

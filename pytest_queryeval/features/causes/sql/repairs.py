@@ -21,8 +21,8 @@ from pytest_queryeval.features.causes.repair import (
 from pytest_queryeval.features.causes.sql.changes import add_condition, drop_condition, write, writer
 from pytest_queryeval.features.causes.sql.name_repairs import with_other_names
 from pytest_queryeval.features.causes.sql.parts import clause_operands, query_within
+from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 from pytest_queryeval.languages.sql.kind import name_label
-from pytest_queryeval.languages.sql.parsed_query import ParsedQuery, parse_query
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
 CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT")  # in the order of a query

@@ -9,7 +9,7 @@ from itertools import pairwise
 from sqlglot import Token, TokenType, exp
 
 from pytest_queryeval.features.challenge.proof.query import UnprovableError
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 
 # Types that sqlglot takes for others, with which SQLite makes other values.
 _AMBIGUOUS_TYPES = re.compile(r"\b(STR|STRING|LONG|SHORT|BYTE|BYTEA|VARBINARY|BLOB)\b", re.IGNORECASE)

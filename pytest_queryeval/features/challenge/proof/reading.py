@@ -24,8 +24,8 @@ from pytest_queryeval.features.challenge.proof.query import (
     require_own_aggregates,
     without_columns,
 )
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import ROW_IDS, Columns, Names, common_query
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.parsing import without_warnings
 
 MAX_NODES = 400

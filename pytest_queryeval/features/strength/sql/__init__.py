@@ -13,8 +13,8 @@ from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant,
 from pytest_queryeval.features.strength.sql import clauses, conditions
 from pytest_queryeval.features.strength.sql.edit import Edit, Site
 from pytest_queryeval.features.strength.sql.facts import column_names
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.languages.sql.parsing import without_warnings
 from pytest_queryeval.text.formatting import truncate
 

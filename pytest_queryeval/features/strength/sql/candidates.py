@@ -31,7 +31,7 @@ from pytest_queryeval.features.strength.sql.rows import (
 )
 from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_figures, select_rows
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
-from pytest_queryeval.languages.sql.parsed_query import parse_query
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data
 
 SAMPLED_ROWS = 60  # of each table of the source

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.features.strength.sql.facts import column_names
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 
 _SMALL_COUNTS = (0, 2)  # with the numbers next to them
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ)

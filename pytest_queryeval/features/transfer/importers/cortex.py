@@ -25,8 +25,8 @@ from pytest_queryeval.features.transfer.importers.records import (
     numbered_records,
     read_yaml_file,
 )
+from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.dialects import quote_in
-from pytest_queryeval.languages.sql.parsed_query import parse_query
 from pytest_queryeval.text.formatting import one_line
 
 DIALECT = "snowflake"
