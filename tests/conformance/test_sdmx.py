@@ -16,10 +16,9 @@ from reference_records import Records
 
 from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.documents.document import File, parse_json
-from pytest_queryeval.features.sdmx.matching import MatchedTerms
+from pytest_queryeval.features.sdmx.kind import read_selection
 from pytest_queryeval.features.sdmx.metrics import macro_f1, macro_precision, macro_recall, precision, recall
-from pytest_queryeval.features.sdmx.reading import read_selection
-from pytest_queryeval.features.sdmx.scores import match_dimensions
+from pytest_queryeval.features.sdmx.scores import MatchedTerms, match_dimensions
 
 FORMS = {"pooled": False, "by_dataset": True}
 

@@ -1,22 +1,26 @@
-"""What a selection names that its structure does not have, and the names of its codes."""
+"""What a selection names that its structure does not have, and what was probably meant; the names of its codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from pytest_queryeval.core.table import Selection, Term
-from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, Nearest, codes_of
-from pytest_queryeval.features.sdmx.matching import collapse_spaces
-from pytest_queryeval.features.sdmx.structure import Structure
+from pytest_queryeval.features.sdmx.scores import collapse_spaces
+from pytest_queryeval.features.sdmx.structure import TIME, Datasets, Structure, codes_of
 from pytest_queryeval.text.formatting import one_line
 
 MAX_SENTENCES = 50
 MAX_CHARACTERS = 80  # of an id or a name
 MAX_LISTED = 12  # known ids
+MAX_WORD_CHARACTERS = 100  # of a word that is looked up
+MAX_EDITS = 20_000
+MAX_COMPARED = 500  # words that difflib compares with one
 
 
 def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
@@ -51,6 +55,61 @@ def add_labels(selection: Selection, structure: Structure) -> Selection:
             dimensions.append(replace(dimension, terms=terms))
         datasets.append(replace(dataset, dimensions=tuple(dimensions)))
     return replace(selection, datasets=tuple(datasets))
+
+
+class Nearest:
+    """Known words, among which the nearest to a wrong one is looked up.
+
+    Only construction goes through all known words, so that thousands of lookups among 100,000 codes do not take
+    minutes.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words: dict[str, str] = {}
+        for word in sorted(words):
+            self._words.setdefault(word.casefold(), word)
+        self._letters = sorted(set().union(*self._words))
+        self._by_start: defaultdict[str, list[str]] = defaultdict(list)
+        for word in self._words:
+            self._by_start[self._start(word)].append(word)
+
+    def to(self, word: str) -> str | None:
+        """Return the known word that differs least, None if none is near.
+
+        That is a word that differs in case, in two swapped neighbours, in one letter, or by one letter more or less;
+        else the closest match of difflib among the words with the same first letters.
+        """
+        folded_word = word.casefold()
+        if len(folded_word) > MAX_WORD_CHARACTERS:
+            return None
+        candidate_groups: list[Iterable[str]] = [[folded_word]]
+        # Every word of one letter would be near to any other.
+        if len(folded_word) > 1 and len(folded_word) * len(self._letters) <= MAX_EDITS:
+            places, letters = range(len(folded_word)), self._letters
+            swaps = (
+                folded_word[:place] + folded_word[place + 1] + folded_word[place] + folded_word[place + 2 :]
+                for place in places[:-1]
+            )
+            replacements = (
+                folded_word[:place] + letter + folded_word[place + 1 :] for place in places for letter in letters
+            )
+            deletions = (folded_word[:place] + folded_word[place + 1 :] for place in places)
+            insertions = (
+                folded_word[:place] + letter + folded_word[place:]
+                for place in range(len(folded_word) + 1)
+                for letter in letters
+            )
+            candidate_groups += [swaps, replacements, chain(deletions, insertions)]
+        for words in candidate_groups:
+            if matches := sorted(candidate for candidate in words if candidate in self._words):
+                return self._words[matches[0]]
+        candidates = self._by_start.get(self._start(folded_word), [])
+        close_matches = difflib.get_close_matches(folded_word, candidates[:MAX_COMPARED], n=1)
+        return self._words[close_matches[0]] if close_matches else None
+
+    def _start(self, word: str) -> str:
+        """Return the first letters, by which words are grouped; empty if all words are few."""
+        return "" if len(self._words) <= MAX_COMPARED else word[:2]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,14 @@ from urllib.parse import unquote
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
-from pytest_queryeval.features.sdmx.lookup import TIME, Datasets, codes_of
-from pytest_queryeval.features.sdmx.structure import DatasetStructure, Structure
-from pytest_queryeval.features.sdmx.structure_messages import is_any_version
+from pytest_queryeval.features.sdmx.structure import (
+    TIME,
+    Datasets,
+    DatasetStructure,
+    Structure,
+    codes_of,
+    is_any_version,
+)
 from pytest_queryeval.text.formatting import one_line
 
 Codes: TypeAlias = tuple[str, ...] | None  # None for all codes, explicitly or not

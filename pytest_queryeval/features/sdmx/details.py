@@ -1,15 +1,24 @@
-"""Selections in a report: the terms of each dimension, as plain values and as text."""
+"""Selections in a report: the terms of each dimension, as plain values and as text, and where two of them differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-from pytest_queryeval.core.table import Selection, Term
-from pytest_queryeval.features.sdmx.matching import MatchedTerms
-from pytest_queryeval.features.sdmx.scores import in_target, precision_of, recall_of
-from pytest_queryeval.text.formatting import one_line, truncate, utf8_safe
+from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
+from pytest_queryeval.core.table import Difference, Row, Selection, Term
+from pytest_queryeval.features.sdmx.scores import (
+    MatchedTerms,
+    dataset_ids,
+    in_target,
+    match_dimensions,
+    precision_of,
+    recall_of,
+    rename_as_in_gold,
+)
+from pytest_queryeval.features.sdmx.structure import list_names
+from pytest_queryeval.text.formatting import one_line, pluralize, truncate, utf8_safe
 
 ListName: TypeAlias = Literal["true_positives", "false_negatives", "false_positives"]
 MAX_DIMENSIONS = 1_000
@@ -21,8 +30,13 @@ LISTS: Mapping[ListName, str] = {
     "false_positives": "False Positives",
 }
 COUNTED: Mapping[str, ListName] = {"tp": "true_positives", "fp": "false_positives", "fn": "false_negatives"}
-NOTHING = "(nothing)"
+NO_TERMS = "(nothing)"
 NOT_IN_TARGET = "dimensions not in target:"
+COLUMNS = ("dimension", "id", "name")  # of a difference
+MAX_DATASETS = 4
+MAX_CODES = 4  # in a cause
+_ORDER = ("wrong-dataset", "missing-dimension", "extra-dimension", "wrong-code")
+MAX_CHARACTERS = 60  # of the id of a dataset
 
 
 class DimensionDetails(TypedDict):
@@ -68,10 +82,10 @@ def selection_text(selection: Selection) -> str:
                 terms.append(shown_name if term.id is None else f"{_visible_text(term.id)} {shown_name}".rstrip())
             if len(dimension.terms) > MAX_TERMS:
                 terms.append(f"… {len(dimension.terms) - MAX_TERMS:,} more")
-            lines.append(f"  {_visible_text(dimension.name)}: {', '.join(terms) or NOTHING}")
+            lines.append(f"  {_visible_text(dimension.name)}: {', '.join(terms) or NO_TERMS}")
         if len(dataset.dimensions) > MAX_DIMENSIONS:
             lines.append(f"  … {len(dataset.dimensions) - MAX_DIMENSIONS:,} more")
-    return "\n".join(lines) or NOTHING
+    return "\n".join(lines) or NO_TERMS
 
 
 def details_of(dimensions: Mapping[str, MatchedTerms]) -> SelectionDetails:
@@ -143,3 +157,84 @@ def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
 def _visible_text(text: str) -> str:
     """Return a text on one line, quoted where spaces at its ends would be invisible."""
     return one_line(repr(text) if text != text.strip() else text, TEXT_CHARACTERS)
+
+
+def difference(gold: Selection, predicted: Selection, *, limit: int) -> Difference:
+    """Return the terms of gold that are not selected, and the selected terms that gold lacks, whatever their datasets.
+
+    At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
+    """
+    dimensions = match_dimensions(gold, predicted)
+    missing_terms = [
+        (name, term) for name, matched_terms in dimensions.items() for term in matched_terms.false_negatives
+    ]
+    extra_terms = [(name, term) for name, matched_terms in dimensions.items() for term in matched_terms.false_positives]
+    shared_count = sum(len(matched_terms.true_positives) for matched_terms in dimensions.values())
+    parts = []
+    if missing_terms:
+        parts.append(f"missing {len(missing_terms):,} of {pluralize(shared_count + len(missing_terms), 'term')}")
+    if extra_terms:
+        text = f"{len(extra_terms):,} extra" if missing_terms else pluralize(len(extra_terms), "extra term")
+        parts.append(text)
+
+    rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
+    datasets = {rename(dataset): dataset for dataset in dataset_ids(predicted)}
+    missing_datasets = [dataset for dataset in gold_ids if dataset not in datasets]
+    extra_datasets = [dataset for name, dataset in datasets.items() if name not in gold_ids]
+    if missing_datasets:
+        parts.append(f"missing datasets {list_names(missing_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
+    if extra_datasets:
+        parts.append(f"extra datasets {list_names(extra_datasets, MAX_DATASETS, MAX_CHARACTERS)}")
+    return Difference(
+        missing=tuple(_rows(missing_terms[:limit])),
+        extra=tuple(_rows(extra_terms[:limit])),
+        counts=(len(missing_terms), len(extra_terms)),
+        summary=", ".join(parts),
+        columns=COLUMNS,
+    )
+
+
+def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
+    """Return the first differences: of datasets, then of dimensions that one side lacks, then of codes."""
+    rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
+    predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
+    differences: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
+    extra_datasets, missing_datasets = (
+        [dataset for dataset in ids if dataset not in opposite_ids]
+        for ids, opposite_ids in ((predicted_ids, gold_ids), (gold_ids, predicted_ids))
+    )
+    if extra_datasets or missing_datasets:
+        differences.append(("wrong-dataset", "", extra_datasets, missing_datasets))
+    for name, matched_terms in match_dimensions(gold, predicted).items():
+        extra_terms, missing_terms = matched_terms.false_positives, matched_terms.false_negatives
+        # Of terms with the same id on both sides, the names differ.
+        shared_ids = {term.id for term in extra_terms} & {term.id for term in missing_terms}
+        extra_names, missing_names = (
+            [_term_text(term, shared_ids) for term in terms] for terms in (extra_terms, missing_terms)
+        )
+        if not extra_names and not missing_names:
+            continue
+        label: CauseLabel = "wrong-code"
+        if not matched_terms.true_positives and not (extra_names and missing_names):
+            label = "missing-dimension" if missing_names else "extra-dimension"
+        differences.append((label, name, extra_names, missing_names))
+    differences.sort(key=lambda entry: _ORDER.index(entry[0]))
+    edits = [
+        CausingEdit(
+            label=label,
+            clause=one_line(name),
+            change=" → ".join(list_names(names, MAX_CODES, MAX_CHARACTERS) if names else NOTHING for names in change),
+        )
+        for label, name, *change in differences[:MAX_EDITS]
+    ]
+    return Cause(edits=tuple(edits)) if edits else None
+
+
+def _term_text(term: Term, shared_ids: Collection[str | None]) -> str:
+    """Return the id of a term, else its name; both if a term of the other side has the same id."""
+    name = term.name or term.label or ""
+    return f"{term.id} ({name})" if term.id and name and term.id in shared_ids else term.id or name
+
+
+def _rows(terms: Iterable[tuple[str, Term]]) -> Iterator[Row]:
+    return ((dimension, term.id, term.label if term.name is None else term.name) for dimension, term in terms)

@@ -1,24 +1,32 @@
-"""SDMX: data queries as the indicators and other terms that they select."""
+"""SDMX: data queries, and selections as JSON and YAML, as the indicators and other terms that they select."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
-from pytest_queryeval.core.table import Difference, Selection
+from pytest_queryeval.core.table import DatasetSelection, Difference, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, json_within, read_json
-from pytest_queryeval.documents.values import text
+from pytest_queryeval.documents.values import (
+    Reader,
+    items,
+    known_entries,
+    list_of,
+    or_else,
+    read_each,
+    text,
+    whole_text,
+)
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.features.sdmx.checks import add_labels, violations
 from pytest_queryeval.features.sdmx.data_query import FORMS, is_data_query, read_data_query
-from pytest_queryeval.features.sdmx.details import selection_text
-from pytest_queryeval.features.sdmx.difference import difference, difference_cause
-from pytest_queryeval.features.sdmx.reading import read_selection
+from pytest_queryeval.features.sdmx.details import difference, difference_cause, selection_text
 from pytest_queryeval.features.sdmx.scores import check_options
 from pytest_queryeval.features.sdmx.structure import Structure
 from pytest_queryeval.languages.kind import Kind
@@ -26,6 +34,7 @@ from pytest_queryeval.languages.stated_answers import answer_text, read_json_tex
 from pytest_queryeval.sandbox.host import Hosts
 
 MAX_BYTES = 32 * MEBIBYTE
+WRAPPER_KEY = "indicator_selection"
 
 
 class Sdmx(Kind):
@@ -103,6 +112,63 @@ class Sdmx(Kind):
 
     def text(self, answer: Answer) -> str | None:
         return selection_text(answer) if isinstance(answer, Selection) else None
+
+
+def read_selection(node: Node) -> Selection:
+    """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
+
+    A mapping with the list as its `indicator_selection` is read, too, whatever its other keys; an empty list selects
+    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; those that are null, blank or left
+    out are None. Raise `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    """
+    if isinstance(node.value, dict):
+        if "dataset_id" in node.value and WRAPPER_KEY not in node.value:
+            raise node.problem("a selection is a list of datasets: write this one as an item of a list")
+        if WRAPPER_KEY not in node.value:
+            raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{WRAPPER_KEY}'")
+        node = node.value[WRAPPER_KEY]
+    return Selection(datasets=tuple(read_each(items(node), _dataset)))
+
+
+def _dataset(node: Node) -> DatasetSelection:
+    entries = known_entries(node, _DATASET)
+    return DatasetSelection(id=_required_entry(entries, "dataset_id", node), dimensions=entries.get("dimensions", ()))
+
+
+def _dimension(node: Node) -> DimensionSelection:
+    entries = known_entries(node, _DIMENSION)
+    return DimensionSelection(name=_required_entry(entries, "dimension_name", node), terms=entries.get("values", ()))
+
+
+def _term(node: Node) -> Term:
+    entries = known_entries(node, _VALUE)
+    term = Term(id=entries.get("id"), name=entries.get("name"))
+    if term.id is None and term.name is None:
+        raise node.problem("a value without 'id' and 'name': write one of them")
+    return term
+
+
+def _optional_text(node: Node) -> str | None:
+    source_text = whole_text(node)
+    return None if node.empty or not source_text.strip() else source_text
+
+
+def _text(node: Node) -> str:
+    source_text = _optional_text(node)
+    if source_text is None:
+        raise node.problem("expected text, found nothing")
+    return source_text
+
+
+def _required_entry(entries: dict[str, Any], key: str, node: Node) -> Any:
+    if key not in entries:
+        raise node.problem(f"'{key}' is missing")
+    return entries[key]
+
+
+_DATASET: dict[str, Reader[Any]] = {"dataset_id": _text, "dimensions": or_else((), list_of(_dimension))}
+_DIMENSION: dict[str, Reader[Any]] = {"dimension_name": _text, "values": or_else((), list_of(_term))}
+_VALUE: dict[str, Reader[Any]] = {"id": _optional_text, "name": _optional_text}
 
 
 def structure_of(case: Case) -> Structure | None:

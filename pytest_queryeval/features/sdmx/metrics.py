@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.table import Selection
 from pytest_queryeval.features.sdmx.details import SelectionDetails, details_of
-from pytest_queryeval.features.sdmx.matching import MatchedTerms
 from pytest_queryeval.features.sdmx.scores import (
     Macro,
+    MatchedTerms,
     Ratios,
     check_options,
     dataset_ratios,

@@ -1,9 +1,26 @@
-"""The datasets, dimensions and codes that structure messages describe."""
+"""The datasets, dimensions and codes that structure messages describe.
+
+Messages hold dataflows, data structures, concepts and codelists, which refer to each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from pytest_queryeval.text.formatting import one_line
+
+T = TypeVar("T")
+Codes = Mapping[str, str]
+MAX_NAMES = 5
+MAX_CHARACTERS = 100  # of a name
+TIME = "TIME_PERIOD"  # the id of the time dimension, which structures leave out
+_ANY_VERSION = re.compile(r"|latest|.*[+~*].*", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_VERSIONED = re.compile(r"([^()]+)\(([^()]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +50,222 @@ class Structure:
     """The datasets that a suite's structure messages describe."""
 
     datasets: tuple[DatasetStructure, ...]
+
+
+class Reference(NamedTuple):
+    """The name of an artefact."""
+
+    agency: str
+    id: str
+    version: str
+    """Empty if it has none."""
+
+    def __str__(self) -> str:
+        return f"{self.agency}:{self.id}{f'({self.version})' if self.version else ''}"
+
+
+class ConceptReference(NamedTuple):
+    """The name of a concept."""
+
+    scheme: Reference
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}.{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A dimension of a data structure."""
+
+    id: str
+    concept: ConceptReference | None
+    codelist: Reference | None
+    """The codelist of its own representation."""
+    has_representation: bool
+    """Whether it has a representation of its own, which replaces that of its concept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """The definitions of one structure message."""
+
+    codelists: Mapping[Reference, Codes] = field(default_factory=dict)
+    """The names of codes by id, empty if there is none, of all that a dimension can enumerate."""
+    concepts: Mapping[ConceptReference, Reference | None] = field(default_factory=dict)
+    """The codelist of each concept, None if it has none."""
+    structures: Mapping[Reference, Sequence[Component]] = field(default_factory=dict)
+    """The dimensions of data structures in the order of their keys, without time."""
+    dataflows: Mapping[Reference, Reference] = field(default_factory=dict)
+    """The data structure of each dataflow."""
+
+
+def english_name(names: Mapping[str, str]) -> str:
+    """Return the English name among names by locale, else the first name, else an empty text."""
+    locale = next((locale for locale in names if re.split("[-_]", locale.lower())[0] == "en"), None)
+    return names["en"] if "en" in names else names[locale] if locale else next(iter(names.values()), "")
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Return the sort key of a version: its numbers."""
+    return tuple(map(int, _NUMBER.findall(version)))
+
+
+def is_any_version(version: str) -> bool:
+    """Return whether a version is open: empty, or `latest`, or with `+`, `~` or `*`."""
+    return _ANY_VERSION.fullmatch(version) is not None
+
+
+def structure_of(messages: Iterable[Message]) -> Structure:
+    """Return all datasets of the messages, which may refer to each other.
+
+    A dataset is a dataflow with a known data structure, or a data structure without a dataflow.
+    """
+    codelists: defaultdict[Reference, dict[str, str]] = defaultdict(dict)
+    concepts: defaultdict[Reference, dict[str, Reference | None]] = defaultdict(dict)
+    structures: _Artefacts[Sequence[Component]] = _Artefacts()
+    dataflows: _Artefacts[Reference] = _Artefacts()
+    for message in messages:
+        for name, codes in message.codelists.items():
+            codelists[name] |= codes  # a codelist may be split over several messages
+        for concept, codelist in message.concepts.items():
+            concepts[concept.scheme][concept.id] = codelist
+        structures.add_all(message.structures)
+        dataflows.add_all(message.dataflows)
+    lookup = _CodeLookup(_Artefacts(codelists), _Artefacts(concepts))
+
+    definitions: list[tuple[Reference, Sequence[Component]]] = []
+    dataflow_structures = set()
+    for name, structure_name in dataflows.items():
+        if structure := structures.find(structure_name):
+            dataflow_structures.add(structure[0])
+            definitions.append((name, structure[1]))
+    definitions += [(name, components) for name, components in structures.items() if name not in dataflow_structures]
+    datasets: dict[tuple[str, str], DatasetStructure] = {}
+    for name, components in definitions:
+        dataset = f"{name.agency}:{name.id}"
+        dimensions = tuple(map(lookup.dimension, components))
+        datasets.setdefault((dataset, name.version), DatasetStructure(dataset, name.version, dimensions))
+    return Structure(tuple(datasets.values()))
+
+
+class _Artefacts(Generic[T]):
+    """Artefacts of one type by their names. The first one of a name is kept."""
+
+    def __init__(self, artefacts: Mapping[Reference, T] | None = None) -> None:
+        self._versions: defaultdict[tuple[str, str], dict[str, T]] = defaultdict(dict)
+        self.add_all(artefacts or {})
+
+    def add_all(self, artefacts: Mapping[Reference, T]) -> None:
+        for name, artefact in artefacts.items():
+            self._versions[name.agency, name.id].setdefault(name.version, artefact)
+
+    def find(self, name: Reference) -> tuple[Reference, T] | None:
+        """Return the artefact with its name: in the version of `name`, or the only one, or the newest if any fits."""
+        versions = self._versions.get((name.agency, name.id), {})
+        version = name.version
+        if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):
+            version = max(versions, key=version_order)
+        return (name._replace(version=version), versions[version]) if version in versions else None
+
+    def items(self) -> Iterator[tuple[Reference, T]]:
+        for (agency, id_), versions in self._versions.items():
+            for version, artefact in versions.items():
+                yield Reference(agency, id_, version), artefact
+
+
+class _CodeLookup:
+    """Lookup of the codes of dimensions."""
+
+    def __init__(
+        self, codelists: _Artefacts[dict[str, str]], concepts: _Artefacts[dict[str, Reference | None]]
+    ) -> None:
+        self._codelists = codelists
+        self._concepts = concepts
+
+    def dimension(self, component: Component) -> Dimension:
+        """Return a dimension with its codes.
+
+        A codelist without codes counts as unknown: services leave codes out of lists that are too long.
+        """
+        concept, codelist = component.concept, component.codelist
+        if not component.has_representation and concept is not None:
+            scheme = self._concepts.find(concept.scheme)
+            if scheme is None or concept.id not in scheme[1]:
+                codes = self._conventional_codes(concept.id)
+                return Dimension(component.id, codes, unlisted_codes=None if codes else str(concept))
+            codelist = scheme[1][concept.id]
+        if codelist is None:
+            return Dimension(component.id, None)
+        codelist_match = self._codelists.find(codelist)
+        if codelist_match is None or not codelist_match[1]:
+            return Dimension(component.id, None, unlisted_codes=str(codelist))
+        return Dimension(component.id, codelist_match[1])
+
+    def _conventional_codes(self, concept: str) -> Codes | None:
+        """Return the codelist `CL_CONCEPT`, else one `CL_…_CONCEPT`, if there is only one such.
+
+        Services answer with codelists and leave out the concepts that refer to them. The names of codelists follow
+        SDMX's guidelines for structure definitions, by which they start with `CL_` and the concept.
+        """
+        codelists = list(self._codelists.items())
+        for pattern in (f"CL_{re.escape(concept)}", f"CL_.*_{re.escape(concept)}"):
+            fitting = [(name, codes) for name, codes in codelists if re.fullmatch(pattern, name.id)]
+            if len({(name.agency, name.id) for name, _ in fitting}) == 1:
+                return max(fitting, key=lambda entry: version_order(entry[0].version))[1] or None
+            if fitting:
+                return None
+        return None
+
+
+class Datasets:
+    """All versions of each dataset."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._versions: defaultdict[str, list[DatasetStructure]] = defaultdict(list)
+        for dataset in structure.datasets:
+            self._versions[dataset.id].append(dataset)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Return the ids of all datasets, without versions."""
+        return list(self._versions)
+
+    def of_any_agency(self, id_: str) -> Sequence[str]:
+        """Return the ids `AGENCY:ID` of all datasets with this ID."""
+        return [dataset for dataset in self._versions if dataset.partition(":")[2] == id_]
+
+    def get(self, dataset: str) -> DatasetStructure | None:
+        """Return the dataset `AGENCY:ID(VERSION)`; in its newest version if VERSION is missing or unknown."""
+        match = _VERSIONED.fullmatch(dataset)
+        versions = self._versions.get(match[1] if match else dataset, [])
+        fitting_versions = [candidate for candidate in versions if match and candidate.version == match[2]]
+        return max(fitting_versions or versions, key=lambda candidate: version_order(candidate.version), default=None)
+
+
+def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
+    """Return the names of the codes of each dimension, None if any value is allowed."""
+    return {dimension.id: dimension.codes for dimension in dataset.dimensions}
+
+
+def unlisted_codes(structure: Structure) -> str:
+    """Return a sentence on the dimensions that are not checked, as no message lists their codes; empty without any."""
+    unlisted_dimensions = [
+        (dimension.id, dataset.id, dimension.unlisted_codes)
+        for dataset in structure.datasets
+        for dimension in dataset.dimensions
+        if dimension.unlisted_codes is not None
+    ]
+    if not unlisted_dimensions:
+        return ""
+    dimensions, datasets, codelists = (
+        list_names(list(dict.fromkeys(names)), MAX_NAMES, MAX_CHARACTERS)
+        for names in zip(*unlisted_dimensions, strict=True)
+    )
+    return f"codes of {dimensions} in {datasets} are not checked: no file lists those of {codelists}"
+
+
+def list_names(names: Sequence[str], limit: int, characters: int) -> str:
+    """Return the first `limit` names, truncated, and the number of the others, for a message."""
+    first_names = ", ".join(one_line(name, characters) for name in names[:limit])
+    return f"{first_names} and {len(names) - limit:,} more" if len(names) > limit else first_names

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from pytest_queryeval.features.sdmx.structure_json import read_json_message
-from pytest_queryeval.features.sdmx.structure_messages import (
+from pytest_queryeval.features.sdmx.structure import (
     Component,
     ConceptReference,
     Message,
     Reference,
     english_name,
 )
+from pytest_queryeval.features.sdmx.structure_json import read_json_message
 from pytest_queryeval.text.formatting import one_line
 
 _NAMESPACE = "http://www.sdmx.org/resources/sdmxml/schemas/"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
-from pytest_queryeval.features.sdmx.structure_messages import (
+from pytest_queryeval.features.sdmx.structure import (
     Codes,
     Component,
     ConceptReference,

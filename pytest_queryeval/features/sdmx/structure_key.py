@@ -11,10 +11,8 @@ from pytest_queryeval.core.errors import CaseError, Location, QueryEvalWarning
 from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at, modification_time
 from pytest_queryeval.documents.values import items, read_each, required_text
-from pytest_queryeval.features.sdmx.lookup import unlisted_codes
-from pytest_queryeval.features.sdmx.structure import Structure
+from pytest_queryeval.features.sdmx.structure import Message, Structure, structure_of, unlisted_codes
 from pytest_queryeval.features.sdmx.structure_files import is_json, read_message
-from pytest_queryeval.features.sdmx.structure_messages import Message, structure_of
 from pytest_queryeval.suites.keys import Key
 from pytest_queryeval.suites.variables import MissingExtraError, check_installed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from selections import dataset, selected, selection, selections
 
-from pytest_queryeval.features.sdmx.difference import COLUMNS, difference
+from pytest_queryeval.features.sdmx.details import COLUMNS, difference
 
 
 def test_missing_and_extra_terms_are_rows():

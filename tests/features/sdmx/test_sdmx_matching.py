@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from selections import FULL_TERMS, ID_TERMS, NAME_TERMS, TERMS, terms
 
 from pytest_queryeval.core.table import Term
-from pytest_queryeval.features.sdmx.matching import MatchedTerms, match_terms
+from pytest_queryeval.features.sdmx.scores import MatchedTerms, match_terms
 
 
 def matched(tp=(), fn=(), fp=()) -> MatchedTerms:
@@ -173,7 +173,7 @@ def test_a_chain_of_ten_thousand_names_and_ids_is_matched_in_full():
 )
 def test_numpy_and_scipy_are_loaded_only_where_many_terms_fit_two_of_gold_s(gold, codes, loaded):
     lines = (
-        "from pytest_queryeval.features.sdmx.matching import match_terms",
+        "from pytest_queryeval.features.sdmx.scores import match_terms",
         "from pytest_queryeval.core.table import Term",
         f"match_terms([{gold}], [Term('A', name) for name in 'xyzuvwt'[:{codes}]])",
         "import sys; print(*sys.modules)",

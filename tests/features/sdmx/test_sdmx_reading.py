@@ -14,7 +14,7 @@ from pytest_queryeval.core.table import Selection, Term
 from pytest_queryeval.documents.document import File, parse_json
 from pytest_queryeval.documents.values import MAX_PROBLEMS
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
-from pytest_queryeval.features.sdmx.reading import read_selection
+from pytest_queryeval.features.sdmx.kind import read_selection
 
 FILE = File(Path("/suite/a.yaml"), Path("a.yaml"))
 MEXICO = """\

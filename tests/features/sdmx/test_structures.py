@@ -15,12 +15,10 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx import checks
-from pytest_queryeval.features.sdmx.checks import add_labels, violations
-from pytest_queryeval.features.sdmx.lookup import Nearest, unlisted_codes
-from pytest_queryeval.features.sdmx.structure import Structure
+from pytest_queryeval.features.sdmx.checks import Nearest, add_labels, violations
+from pytest_queryeval.features.sdmx.structure import Structure, english_name, structure_of, unlisted_codes
 from pytest_queryeval.features.sdmx.structure_files import read_message
 from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
-from pytest_queryeval.features.sdmx.structure_messages import english_name, structure_of
 from pytest_queryeval.suites import variables
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
