@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from report_maker import HOSTILE, evaluate_gate, make_gate, make_report
 
-from pytest_queryeval.features.history.comparison_page import comparison_page
-from pytest_queryeval.features.history.history_page import history_page
+from pytest_queryeval.features.history.compare_command import comparison_page
+from pytest_queryeval.features.history.history_command import history_page
 from pytest_queryeval.features.history.leaderboard import leaderboard
 from pytest_queryeval.features.history.past_runs import history
 from pytest_queryeval.results.aggregation import aggregate

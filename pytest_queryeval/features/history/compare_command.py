@@ -1,4 +1,4 @@
-"""Ranks the systems of two or more reports, and says what changed from the first of two to the second."""
+"""Ranks the systems of two or more reports, and says what changed from the first of two to the second; also as a page."""
 
 from __future__ import annotations
 
@@ -6,32 +6,46 @@ import argparse
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
+from typing import Literal
 
 from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.case_report import CaseReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.features.history.comparison_page import comparison_page
-from pytest_queryeval.features.history.decisions import decision, trial_decisions
-from pytest_queryeval.features.history.leaderboard import Leaderboard, leaderboard
-from pytest_queryeval.features.history.leaderboard_blocks import leaderboard_blocks, leaderboard_csv, leaderboard_latex
+from pytest_queryeval.features.history.leaderboard import MIN_GROUP, Leaderboard, decision, leaderboard, trial_decisions
+from pytest_queryeval.features.history.leaderboard_blocks import (
+    coverage,
+    finding,
+    leaderboard_blocks,
+    leaderboard_csv,
+    leaderboard_latex,
+    note,
+    other_metric_names,
+    p_header,
+    sides,
+    suite_differences,
+)
 from pytest_queryeval.reports import check_place, write_files, write_whole
-from pytest_queryeval.reports.blocks import markdown_lines, text_lines
+from pytest_queryeval.reports.blocks import Untrusted, markdown_lines, text_lines
+from pytest_queryeval.reports.html import SCRIPTS, Scale, View, assets, line, template
+from pytest_queryeval.reports.html.case_list import case_columns, details, json_text, pack, pieces
+from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.results.baseline.pairs import score_of
 from pytest_queryeval.results.case_store import fit_in_memory
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.text.formatting import minute_of, one_line, pluralize
+from pytest_queryeval.text.formatting import cut, minute_of, one_line, pluralize, signed
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1
 # The formats of a comparison by suffix; that of a page shows the cases of the reports too.
 FORMATS: Mapping[str, Callable[[Leaderboard, Mapping[str, Report]], bytes]] = {
     ".csv": lambda board, _: leaderboard_csv(board),
-    ".html": comparison_page,
+    ".html": lambda board, reports: comparison_page(board, reports),
     ".json": lambda board, _: f"{json.dumps(board, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
         errors="backslashreplace"
     ),
@@ -39,6 +53,17 @@ FORMATS: Mapping[str, Callable[[Leaderboard, Mapping[str, Report]], bytes]] = {
         errors="backslashreplace"
     ),
     ".tex": lambda board, _: leaderboard_latex(board),
+}
+HERE = Path(__file__).parent
+MESSAGE_CHARACTERS = 1_000
+MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
+WORDS: Mapping[Literal["regressed", "errors", "fixed", "worse", "better", "others"], str] = {
+    "regressed": "regressed",
+    "errors": "newly in error",
+    "fixed": "fixed",
+    "worse": "worse",
+    "better": "better",
+    "others": "differs",
 }
 
 
@@ -131,3 +156,95 @@ def _reports_by_name(path_reports: Sequence[tuple[Path, Report]], given_names: M
     if len(set(names)) < len(names):  # a run has the name that an option gives to another one
         names = [str(path) for path, _ in path_reports]
     return {name: report for name, (_, report) in zip(names, path_reports, strict=True)}
+
+
+def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
+    """Return the HTML of a comparison. Text from a model or a database is escaped, or packed in base64."""
+    ranked = {system["name"]: system for system in board["systems"] if system["score"]}
+    scores = [score for system in board["systems"] if (score := system["score"])]
+    changes = [change for system in board["systems"] if (change := system["difference"])]
+    numbers = {name: len(board["differing"][name]) for name in WORDS if board["differing"][name]}
+    first = next(iter(numbers), "all")
+    counts = (*((name, WORDS[name], number) for name, number in numbers.items()), ("all", "all", sum(numbers.values())))
+    text = template(HERE / "comparison.html.jinja").render(
+        board=board,
+        title=line("".join(finding(board))),
+        finding=finding(board),
+        is_untrusted=lambda part: isinstance(part, Untrusted),
+        ranked=ranked,
+        means=Scale.over([end for score in scores for end in (score["mean"], *(score["ci95"] or ()))] or [0.0]),
+        differences=Scale.over(
+            [0.0, *(end for difference in changes for end in (difference["change"], *(difference["ci95"] or ())))]
+        ),
+        note=note(board),
+        coverage=list(coverage(board)),
+        besides=list(suite_differences(board["systems"])),
+        min_group=MIN_GROUP,
+        metrics=other_metric_names(board["systems"]),
+        metric_changes=changes_table(board["baseline"]) if "baseline" in board else None,
+        change_note=CHANGE_NOTE,
+        signed=signed,
+        p_text=p_text,
+        p_header=p_header(board),
+        views=[
+            View(name=name, words=words.capitalize(), count=number, is_first=name == first)
+            for name, words, number in counts
+        ],
+        created={name: minute_of(report["created"]) for name, report in reports.items()},
+        sides=sides(board),
+        packed=list(_packed(board, reports, [name for name in reports if name in ranked] or list(reports))),
+        **assets(*SCRIPTS[:-1], HERE / "compared_case.js", SCRIPTS[-1]),
+    )
+    return text.encode(errors="backslashreplace")
+
+
+def _packed(
+    board: Leaderboard, reports: Mapping[str, Report], names: Sequence[str]
+) -> Iterator[tuple[int | None, str]]:
+    """Yield the packed parts of a page: the list of cases that differ, then pieces of their queries and answers."""
+    changes = {nodeid: name for name in WORDS for nodeid in board["differing"][name]}
+    places = {nodeid: place for place, nodeid in enumerate(changes)}
+    by_nodeid = [
+        {case["nodeid"]: case for case in reports[name]["cases"] if case["nodeid"] in changes} for name in names
+    ]
+    cases = [[report_cases[nodeid] for nodeid in changes] for report_cases in by_nodeid]
+    lists = [
+        case_columns({**reports[name], "cases": report_cases}) for name, report_cases in zip(names, cases, strict=True)
+    ]
+    whys = zip(*(case_list["why"] for case_list in reversed(lists)), strict=True)
+    scores = {
+        name: [score_of(board["metric"], case) for case in report_cases]
+        for name, report_cases in zip(names, cases, strict=True)
+    }
+    compared_cases = {
+        **lists[-1],
+        "outcome": [WORDS[name] for name in changes.values()],
+        "why": [next(filter(None, texts), "") for texts in whys],
+        "scores": scores,
+        "worst": [],
+        "views": {name: [places[nodeid] for nodeid in board["differing"][name]] for name in WORDS},
+        "systems": names,
+    }
+    yield None, pack(json_text(compared_cases))
+    characters_left = MAX_PACKED
+    for first, piece in pieces(_details(system_cases) for system_cases in zip(*cases, strict=True)):
+        text = pack(piece)
+        characters_left -= len(text)
+        if characters_left < 0:
+            break
+        yield first, text
+
+
+def _details(cases: Sequence[CaseReport]) -> dict[str, object]:
+    """Return what the page of a case shows of all systems."""
+    return {
+        **{name: value for name, value in details(cases[0]).items() if name in ("question", "evidence", "gold")},
+        "systems": [
+            {
+                "outcome": case["outcome"],
+                "message": cut(case["message"], MESSAGE_CHARACTERS),
+                **{name: value for name, value in details(case).items() if name in ("predicted", "difference")},
+            }
+            for case in cases
+        ],
+    }

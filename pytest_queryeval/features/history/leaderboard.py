@@ -1,4 +1,7 @@
-"""Reports of the same suite as a table: the best system first, and which of the others may be as good."""
+"""Reports of the same suite as a table: the best system first, and which of the others may be as good.
+
+Of what systems answered, comparisons keep in memory whether they abstained: `decision` and `trial_decisions`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, PredictionReport, TrialReport
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.groups import group_values, groups_shown
 from pytest_queryeval.core.metric import Better
@@ -43,6 +46,8 @@ MIN_GROUP = 10  # cases, below which the means of a group say little
 Reason: TypeAlias = Literal[
     "not in the report", "not run", "skipped", "in error", "expected to fail", "without a score"
 ]
+_ANSWERED: PredictionReport = {"source": "", "seconds": 0.0, "metadata": {}}
+_ABSTAINED: PredictionReport = {**_ANSWERED, "abstained": True}
 
 
 class Mean(TypedDict):
@@ -136,6 +141,27 @@ class Leaderboard(TypedDict):
     """The comparison of the second of two reports with the first."""
 
 
+def decision(prediction: PredictionReport | None) -> PredictionReport | None:
+    """Return a prediction without all but that it is an answer or an abstention; None if there is none."""
+    if prediction is None:
+        return None
+    return _ABSTAINED if prediction.get("abstained") else _ANSWERED
+
+
+def trial_decisions(case: CaseReport) -> list[TrialReport]:
+    """Return the trials of a case, each with its verdict and its `decision` alone."""
+    return [
+        {
+            "passed": trial["passed"],
+            "scores": trial["scores"],
+            "violations": [],
+            "predicted": {"query": None, "error": None, "seconds": 0.0},
+            "prediction": _ABSTAINED if trial["prediction"].get("abstained") else _ANSWERED,
+        }
+        for trial in case["trials"]
+    ]
+
+
 class _Scored(NamedTuple):
     """A case of a report, with what the ranking needs of it."""
 
@@ -190,7 +216,12 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                     if other_metric != metric
                 },
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
-                "changes": _changes_of_cases(to_best) if to_best is not None else [],
+                # Added and removed cases are counted for all systems together.
+                "changes": [
+                    change
+                    for change in (changes(to_best) if to_best is not None else ())
+                    if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)
+                ],
                 "eased": _eased(to_best) if to_best is not None else [],
             }
         )
@@ -223,11 +254,6 @@ def _scored_cases(reports: Mapping[str, Report], metric: str) -> dict[str, dict[
         }
         for name, report in reports.items()
     }
-
-
-def _changes_of_cases(to_best: RunDifference) -> list[SuiteChange]:
-    """Return the changes of single cases; added and removed cases are counted for all systems together."""
-    return [change for change in changes(to_best) if change["cases"] and change["what"] not in (REMOVED, LEFT_OUT)]
 
 
 def mean_of(statistics: ScoreStatistics) -> Mean:

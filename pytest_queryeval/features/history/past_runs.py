@@ -20,8 +20,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
-from pytest_queryeval.features.history.decisions import decision, trial_decisions
-from pytest_queryeval.features.history.leaderboard import Mean, mean_of
+from pytest_queryeval.features.history.leaderboard import Mean, decision, mean_of, trial_decisions
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
 from pytest_queryeval.results.baseline.comparison import changes
 from pytest_queryeval.results.baseline.difference import MET, run_difference
