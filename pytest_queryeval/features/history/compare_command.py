@@ -1,4 +1,4 @@
-"""Ranks the systems of two or more reports, and says what changed from the first of two to the second; also as a page."""
+"""Ranks the systems of several reports, and says what changed from the first of two to the second; also as a page."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ IMPORT = Command(
     module=f"{__name__}.importers.command", summary="write suites from a data set, a table or another tool's tests"
 )
 EXPORT = Command(
-    module=f"{__name__}.export_command",
+    module=f"{__name__}.exporters",
     summary="write the predictions of a report for a published tool, or send a report to another service",
 )
 

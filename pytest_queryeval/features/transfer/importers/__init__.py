@@ -80,7 +80,7 @@ IMPORTERS: Registry[Importer] = Registry(
     members={
         "spider": f"{__name__}.spider:import_spider",
         "bird": f"{__name__}.spider:import_bird",
-        "spider2": f"{__name__}.spider2:import_spider2",
+        "spider2": f"{__name__}.spider:import_spider2",
         "qald": f"{__name__}.qald:import_qald",
         "text2sparql": f"{__name__}.qald:import_text2sparql",
         "w3c-sparql": f"{__name__}.w3c_sparql:import_w3c_sparql",

@@ -10,9 +10,9 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.tables import FLAGS, open_table
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.features.transfer.importers.databases import Databases
 from pytest_queryeval.features.transfer.importers.keys import (
     KEYS,
+    Databases,
     check_request,
     described,
     gold_value,

@@ -15,8 +15,7 @@ from pytest_queryeval.core.groups import as_markers
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
-from pytest_queryeval.features.transfer.importers.databases import Databases
-from pytest_queryeval.features.transfer.importers.keys import check_request
+from pytest_queryeval.features.transfer.importers.keys import Databases, check_request
 from pytest_queryeval.features.transfer.importers.predictions import Predictions, import_records, read_predictions
 from pytest_queryeval.features.transfer.importers.records import (
     Record,
