@@ -31,8 +31,8 @@ from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import Mutant
 from pytest_queryeval.features.strength.case_strength import is_right
-from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.sparql import mutants as sparql_mutants
 from pytest_queryeval.runs.evaluate import evaluate
 

@@ -39,7 +39,7 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.counterexample import constraints
-from pytest_queryeval.features.strength.sql.scripts import select_rows
+from pytest_queryeval.features.strength.sql.candidates import select_rows
 from pytest_queryeval.features.strength.sql.source_tables import source_tables
 
 SEED = 30

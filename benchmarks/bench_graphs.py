@@ -21,9 +21,9 @@ from bench_strength import ck25_suite, load
 
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import Mutant
 from pytest_queryeval.features.strength.case_strength import is_right, measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample
-from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.variants import build_variants
 from pytest_queryeval.suites import load_suites
 

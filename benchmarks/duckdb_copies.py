@@ -11,9 +11,10 @@ import duckdb
 
 from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, create_table
 from pytest_queryeval.core.table import Row
-from pytest_queryeval.features.strength.sql.rows import fitted, insertion_order
-from pytest_queryeval.features.strength.sql.scripts import insert_rows
+from pytest_queryeval.features.strength.sql.candidates import insert_rows
+from pytest_queryeval.features.strength.sql.rows import insertion_order
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.features.strength.sql.values import fitted
 
 
 def copy_to_duckdb(database: Path, copy: Path) -> None:

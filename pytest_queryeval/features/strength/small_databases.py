@@ -1,15 +1,17 @@
-"""Small databases in place of a source, in which queries that agree on the source may differ."""
+"""Small databases in place of a source, in which queries that agree on the source may differ, and values for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
@@ -88,3 +90,22 @@ def small_databases(case: Case, session: Session, read_by: Sequence[str] = ()) -
     if case.settings.kind not in SMALL_DATABASES:
         raise SourceError(f"no small database can be built for the kind '{case.settings.kind}'")
     return SMALL_DATABASES[case.settings.kind](case, session, read_by)
+
+
+def neighbours(value: str | float) -> list[Cell]:
+    """Return a value, and for numbers, ISO dates and texts of whole numbers, those just below and above it.
+
+    >>> neighbours(30)
+    [30, 29, 31]
+    >>> neighbours("2020-03-01")
+    ['2020-03-01', '2020-02-29', '2020-03-02']
+    """
+    if not isinstance(value, str):
+        step = 1 if isinstance(value, int) else 0.5
+        return [value, value - step, value + step]
+    if value.isascii() and value.isdigit():
+        return [value, *(str(int(value) + step) for step in (-1, 1))]
+    with suppress(ValueError, OverflowError):
+        day = date.fromisoformat(value)
+        return [value, *((day + timedelta(days=step)).isoformat() for step in (-1, 1))]
+    return [value]

@@ -13,8 +13,7 @@ from pytest_queryeval.cli.output import Result, teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.case_strength import CaseStrength
-from pytest_queryeval.features.strength.measured import measure_cases
+from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_cases
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval strength suites"

@@ -21,8 +21,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength.case_strength import CaseStrength
-from pytest_queryeval.features.strength.measured import measure_cases
+from pytest_queryeval.features.strength.case_strength import CaseStrength, measure_cases
 from pytest_queryeval.features.strength.variants import Variant, build_variants
 from pytest_queryeval.runs.option_table import whole_number
 from pytest_queryeval.text.formatting import one_line, pluralize

@@ -18,8 +18,8 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import Mutant
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, CaseStrength, is_right
-from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.small_databases import Joinable, SmallDatabases, small_databases
 
 MAX_VARIANTS = 10

@@ -24,8 +24,7 @@ from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.features.strength.counterexample import find_counterexample
 from pytest_queryeval.features.strength.sparql.candidates import CandidateGraphs
 from pytest_queryeval.features.strength.sparql.graphs import MAX_TRIPLES
-from pytest_queryeval.features.strength.sparql.terms import Quad, literals_near, turtle
-from pytest_queryeval.features.strength.sparql.vocabulary import Vocabulary
+from pytest_queryeval.features.strength.sparql.terms import Quad, Vocabulary, literals_near, turtle
 
 PAGE = (Path(__file__).parents[3] / "docs" / "strength.md").read_text(encoding="utf-8")
 PREFIXES = {

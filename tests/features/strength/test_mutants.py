@@ -16,8 +16,8 @@ from samples import change
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import MAX_MUTANTS
 from pytest_queryeval.features.strength.case_strength import is_right
-from pytest_queryeval.features.strength.mutant import MAX_MUTANTS
 from pytest_queryeval.features.strength.sql import mutants
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql import parse_query

@@ -13,8 +13,8 @@ from sparql_golds import ALL_GOLDS, GOLDS, HEAD, made, names
 
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.features.strength import MAX_MUTANTS
 from pytest_queryeval.features.strength.case_strength import measure_strength
-from pytest_queryeval.features.strength.mutant import MAX_MUTANTS
 from pytest_queryeval.features.strength.sparql import mutants
 from pytest_queryeval.features.strength.sparql.terms import RDFS
 from pytest_queryeval.suites import load_cases

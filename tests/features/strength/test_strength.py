@@ -13,9 +13,8 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.strength import MUTATORS
+from pytest_queryeval.features.strength import MUTATORS, Mutant
 from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, measure_strength
-from pytest_queryeval.features.strength.mutant import Mutant
 from pytest_queryeval.features.strength.sql.source_tables import source_tables
 from pytest_queryeval.features.strength.weak_cases import read_weak_cases
 from pytest_queryeval.suites import load_cases

@@ -9,10 +9,12 @@ from functools import cached_property
 from itertools import chain, islice, starmap
 from typing import NamedTuple
 
+from pytest_queryeval.core.db_schema import Tables
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import IRI, Literal, Policy, Table
-from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
-from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, Quad, constant
-from pytest_queryeval.features.strength.sparql.vocabulary import SUBCLASS, Vocabulary
+from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.features.strength.sparql.terms import RDF_TYPE, SUBCLASS, Quad, Vocabulary, constant
+from pytest_queryeval.languages.sparql.query import declared_prefixes
 from pytest_queryeval.languages.sparql.tree import (
     ALL,
     PRECEDENCE,
@@ -75,6 +77,12 @@ class Edit(NamedTuple):
     change: str
     equivalent: str = ""
     """Why the query still has the same answer; empty if that is unknown."""
+
+
+def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+    """Return the mutants of a case's query."""
+    source = case.settings.source
+    return mutants(query, declared_prefixes(source.settings) if source else {}, case.settings.policy, run)
 
 
 def mutants(

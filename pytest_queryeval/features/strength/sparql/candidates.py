@@ -14,8 +14,15 @@ from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sparql.graphs import EXAMPLES, MAX_TRIPLES, GraphGenerator
-from pytest_queryeval.features.strength.sparql.terms import Graph, Quad, Term, as_term, turtle
-from pytest_queryeval.features.strength.sparql.vocabulary import MAX_STATEMENTS, Vocabulary
+from pytest_queryeval.features.strength.sparql.terms import (
+    MAX_STATEMENTS,
+    Graph,
+    Quad,
+    Term,
+    Vocabulary,
+    as_term,
+    turtle,
+)
 from pytest_queryeval.languages.sparql.answers import GRAPH_COLUMNS, refusal
 from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query
 from pytest_queryeval.languages.sparql.tree import Select

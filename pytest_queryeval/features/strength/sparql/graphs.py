@@ -10,15 +10,18 @@ from random import Random
 
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
 from pytest_queryeval.features.strength.sparql.terms import (
+    DOMAIN,
     NUMERIC,
+    RANGE,
     RDF_TYPE,
+    SUBCLASS,
     Graph,
     Quad,
     Term,
+    Vocabulary,
     constant,
     literals_near,
 )
-from pytest_queryeval.features.strength.sparql.vocabulary import DOMAIN, RANGE, SUBCLASS, Vocabulary
 from pytest_queryeval.languages.sparql.answers import XSD
 from pytest_queryeval.languages.sparql.tree import (
     Bind,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, repeat
 
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.strength.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.table import Policy, Table
+from pytest_queryeval.features.strength import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.features.strength.sql import clauses, conditions
-from pytest_queryeval.features.strength.sql.edit import Edit, Site
-from pytest_queryeval.features.strength.sql.facts import column_names
+from pytest_queryeval.features.strength.sql.facts import Edit, Site, column_names
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
 from pytest_queryeval.languages.sql.parsing import without_warnings
@@ -37,6 +37,11 @@ _CLAUSES: dict[type[exp.Expr], str] = {
     exp.SetOperation: "SET",
     exp.Select: "SELECT",
 }
+
+
+def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+    """Return the mutants of a case's query."""
+    return mutants(query, case.settings.dialect, tables, case.settings.policy)
 
 
 @without_warnings()

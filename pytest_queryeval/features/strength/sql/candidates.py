@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from random import Random
 
 from sqlglot import exp
@@ -12,12 +13,11 @@ from sqlglot import exp
 from pytest_queryeval.core.db_schema import Tables
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
-from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table import Cell, Row, Table
 from pytest_queryeval.engines import ENGINES, SmallDatabase
 from pytest_queryeval.evaluation.extensions import Constraints
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.compared import Compared, compared_columns
-from pytest_queryeval.features.strength.sql.observed import ObservedTable, observe
 from pytest_queryeval.features.strength.sql.rows import (
     FEW_COMPARED,
     MANY_COMPARED,
@@ -29,9 +29,10 @@ from pytest_queryeval.features.strength.sql.rows import (
     keep_constraints,
     without_orphans,
 )
-from pytest_queryeval.features.strength.sql.scripts import can_insert, insert_rows, select_figures, select_rows
 from pytest_queryeval.features.strength.sql.source_tables import CONSTRAINT_SECONDS, source_tables
+from pytest_queryeval.features.strength.sql.values import ObservedTable, observe
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.dialects import quote_in
 from pytest_queryeval.languages.sql.rewriting import call_independent_of_data
 
 SAMPLED_ROWS = 60  # of each table of the source
@@ -248,3 +249,62 @@ def _read_tables_of(queries: Sequence[str], tables: Tables, dialect: str) -> Tab
     while referred := {key.table for name in names for key in tables[name].foreign_keys} & tables.keys() - names:
         names |= referred
     return {name: tables[name] for name in tables if name in names}
+
+
+@lru_cache(maxsize=256)
+def select_rows(table: str, limit: int, dialect: str) -> str:
+    """Return the query for the first rows of a table.
+
+    >>> select_rows("order", 5, "sqlite")
+    'SELECT * FROM "order" LIMIT 5'
+    """
+    return exp.select("*").from_(exp.to_identifier(table, quoted=True)).limit(limit).sql(dialect)
+
+
+def select_figures(table: str, columns: Sequence[str], rows: int, dialect: str) -> str:
+    """Return the query for figures of the first rows of a table: their number, and COLUMN_FIGURES of each column.
+
+    These are how many values are not NULL, how many different ones there are, the least and the greatest.
+
+    >>> select_figures("singer", ["id"], 5, "sqlite")
+    'SELECT COUNT(*), COUNT(id), COUNT(DISTINCT id), MIN(id), MAX(id) FROM (SELECT * FROM singer LIMIT 5) AS t'
+    """
+    names = map(quote_in(dialect, keep_case=True), columns)
+    figures = [f"COUNT({name}), COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in names]
+    select_list = ", ".join(["COUNT(*)", *figures])
+    return f"SELECT {select_list} FROM (SELECT * FROM {quote_in(dialect)(table)} LIMIT {rows}) AS t"  # noqa: S608 - quoted
+
+
+def insert_rows(table: str, rows: Sequence[Row], dialect: str) -> str:
+    """Return the statement that inserts rows into a table, a line for each.
+
+    >>> print(insert_rows("order", [(1, "it's"), (2, None)], "sqlite"))
+    INSERT INTO "order" VALUES
+      (1, 'it''s'),
+      (2, NULL);
+    """
+    values = ",\n  ".join(f"({', '.join(_literal(cell, dialect) for cell in row)})" for row in rows)
+    return f"INSERT INTO {exp.to_identifier(table, quoted=True).sql(dialect)} VALUES\n  {values};"
+
+
+@lru_cache(maxsize=8_192, typed=True)
+def _literal(cell: Cell, dialect: str) -> str:
+    """Return a cell as a SQL literal; what all dialects write alike is written without sqlglot, which is slow."""
+    match cell:
+        case None:
+            return "NULL"
+        case int() if not isinstance(cell, bool):
+            return str(cell)
+        case str() if cell.isascii() and cell.isprintable() and "\\" not in cell:
+            return "'" + cell.replace("'", "''") + "'"
+    return exp.convert(cell).sql(dialect)
+
+
+def can_insert(row: Row) -> bool:
+    """Return whether SQL has a literal for every value of a row."""
+    if all(isinstance(cell, int | float | str | None) for cell in row):
+        return True
+    with suppress(ValueError):
+        exp.convert(row)
+        return True
+    return False

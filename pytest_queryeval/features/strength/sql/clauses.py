@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 from sqlglot import Dialect, exp
 
+from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.strength.sql.conditions import fails_alone
-from pytest_queryeval.features.strength.sql.edit import Edit, Site, of_type, replaced
 from pytest_queryeval.features.strength.sql.facts import (
+    ARITHMETIC,
+    COMPARISONS,
+    Edit,
     Facts,
-    ignores_duplicates,
-    ignores_order,
-    is_scalar,
+    Site,
+    of_type,
     own_nodes,
+    replaced,
 )
 
 NO_DUPLICATES = "no row occurs twice"
@@ -32,7 +35,7 @@ _AGGREGATES: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.Sum: exp.Avg,
     exp.Avg: exp.Sum,
 }
-_ARITHMETIC: dict[type[exp.Expr], type[exp.Expr]] = {
+_SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.Add: exp.Sub,
     exp.Sub: exp.Add,
     exp.Mul: exp.Div,
@@ -217,8 +220,8 @@ def columns(site: Site) -> Iterator[Edit]:
 def arithmetic(site: Site) -> Iterator[Edit]:
     """Exchange plus and minus, times and divided by."""
     for node in _parts(site):
-        if type(node) in _ARITHMETIC:
-            yield Edit(node, of_type(node, _ARITHMETIC[type(node)]), "arithmetic")
+        if type(node) in _SWAPPED:
+            yield Edit(node, of_type(node, _SWAPPED[type(node)]), "arithmetic")
 
 
 def set_operations(query: exp.Expr, site: Site) -> Iterator[Edit]:
@@ -316,3 +319,35 @@ def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
         return DETERMINED
     clause = node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select)
     return ONE_MATTERS if clause is site.select and isinstance(clause.parent, exp.Exists) else ""
+
+
+def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
+    """Return whether it does not matter how often a query returns a row."""
+    parent = query.parent
+    if parent is None:
+        return policy.duplicates == "ignore" and query.args.get("limit") is None
+    if isinstance(parent, exp.Exists):
+        return True
+    if query.args.get("limit") is not None:
+        return False
+    if isinstance(parent, exp.SetOperation):
+        return bool(parent.args.get("distinct")) or ignores_duplicates(parent, policy)
+    if isinstance(parent, exp.Subquery):
+        return isinstance(parent.parent, exp.SetOperation | exp.In) and ignores_duplicates(parent, policy)
+    return isinstance(parent, exp.In)
+
+
+def ignores_order(query: exp.Expr, policy: Policy) -> bool:
+    """Return whether the order of a query's rows does not matter."""
+    if query.parent is None:
+        return query.args.get("limit") is None and "ignore" in (policy.row_order, policy.duplicates)
+    parent = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
+    if isinstance(parent, exp.Exists):
+        return True
+    return query.args.get("limit") is None and isinstance(parent, exp.In | exp.SetOperation)
+
+
+def is_scalar(query: exp.Expr) -> bool:
+    """Return whether a query stands in the place of one value."""
+    parent = query.parent
+    return isinstance(parent, exp.Subquery) and isinstance(parent.parent, (*COMPARISONS, *ARITHMETIC))

@@ -9,8 +9,16 @@ from itertools import islice
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
-from pytest_queryeval.features.strength.sql.edit import Edit, Site, of_type, replaced
-from pytest_queryeval.features.strength.sql.facts import COMPARISONS, Facts, conjuncts, own_nodes
+from pytest_queryeval.features.strength.sql.facts import (
+    COMPARISONS,
+    Edit,
+    Facts,
+    Site,
+    conjuncts,
+    of_type,
+    own_nodes,
+    replaced,
+)
 
 _BOUNDARIES: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.GTE,

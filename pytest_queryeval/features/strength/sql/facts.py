@@ -1,4 +1,4 @@
-"""What holds for the rows of a SELECT on any data that keeps the declared constraints.
+"""Changes of a SELECT, and what holds for its rows on any data that keeps the declared constraints.
 
 Facts are conservative: what does not follow from keys, foreign keys, NOT NULL and the conditions of the query is taken
 not to hold.
@@ -7,23 +7,71 @@ not to hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.languages.sql.columns import Names, common_query
+from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
 
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _STRICT = (exp.Paren, exp.Neg, exp.Cast, exp.Upper, exp.Lower, exp.Length, exp.Abs)
-_DETERMINISTIC = (*_ARITHMETIC, *_STRICT, exp.Column, exp.Identifier, exp.Literal, exp.DataType, exp.DPipe)
+_DETERMINISTIC = (*ARITHMETIC, *_STRICT, exp.Column, exp.Identifier, exp.Literal, exp.DataType, exp.DPipe)
 _INTEGERS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT", "UINT")
 _STRICT_AGGREGATES = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
+
+
+class Edit(NamedTuple):
+    """A node of a tree, and what replaces it; None removes it.
+
+    `operator` names the type of change. `change` describes it if the texts of both nodes would be too long.
+    `equivalent` is why the answer of the query stays the same; empty if that is not known.
+    """
+
+    node: exp.Expr
+    new: exp.Expr | None
+    operator: str
+    change: str = ""
+    equivalent: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A SELECT to change, with the tables of the source, what names refer to, and how answers are compared."""
+
+    select: exp.Select
+    tables: Tables
+    columns: Columns
+    policy: Policy
+    dialect: str
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What holds for its rows."""
+        return self.facts_of(self.select)
+
+    def facts_of(
+        self, select: exp.Select, *, without: Collection[exp.Expr] = (), loosened: exp.Join | None = None
+    ) -> Facts:
+        """Return what holds for the rows of a SELECT, see `Facts`."""
+        return Facts(self.columns.names(select), self.tables, without=without, loosened=loosened)
+
+    @property
+    def clauses(self) -> Iterator[exp.Expr]:
+        """The conditions of ON, WHERE and HAVING."""
+        for join in self.select.args.get("joins") or ():
+            if (on := join.args.get("on")) is not None:
+                yield on
+        for name in ("where", "having"):
+            if (clause := self.select.args.get(name)) is not None:
+                yield clause.this
 
 
 class Facts:
@@ -297,6 +345,19 @@ def _is_plain_table(node: exp.Expr, select: exp.Select) -> bool:
     return place is not None and place.parent is select and not place.args.get("method")
 
 
+def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
+    """Return a copy of a node with other arguments."""
+    copy = node.copy()
+    for name, value in arguments.items():
+        copy.set(name, value)
+    return copy
+
+
+def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
+    """Return a node of another type with copies of the same arguments."""
+    return type_(**node.copy().args)
+
+
 def keys(table: TableDefinition) -> Iterator[tuple[str, ...]]:
     """Yield the sets of columns that no two rows share, none of which is NULL."""
     not_null = {column.name.lower() for column in table.columns if column.not_null}
@@ -330,7 +391,7 @@ def strict_columns(node: exp.Expr) -> set[exp.Column]:
     """Return the columns that make an expression NULL when one of them is NULL."""
     if isinstance(node, exp.Column):
         return {node}
-    if isinstance(node, _ARITHMETIC):
+    if isinstance(node, ARITHMETIC):
         return strict_columns(node.this) | strict_columns(node.expression)
     return strict_columns(node.this) if isinstance(node, _STRICT) else set()
 
@@ -357,35 +418,3 @@ def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
         case _ if isinstance(condition, COMPARISONS):
             return strict_columns(condition.this) | strict_columns(condition.expression)
     return set()
-
-
-def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
-    """Return whether it does not matter how often a query returns a row."""
-    parent = query.parent
-    if parent is None:
-        return policy.duplicates == "ignore" and query.args.get("limit") is None
-    if isinstance(parent, exp.Exists):
-        return True
-    if query.args.get("limit") is not None:
-        return False
-    if isinstance(parent, exp.SetOperation):
-        return bool(parent.args.get("distinct")) or ignores_duplicates(parent, policy)
-    if isinstance(parent, exp.Subquery):
-        return isinstance(parent.parent, exp.SetOperation | exp.In) and ignores_duplicates(parent, policy)
-    return isinstance(parent, exp.In)
-
-
-def ignores_order(query: exp.Expr, policy: Policy) -> bool:
-    """Return whether the order of a query's rows does not matter."""
-    if query.parent is None:
-        return query.args.get("limit") is None and "ignore" in (policy.row_order, policy.duplicates)
-    parent = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
-    if isinstance(parent, exp.Exists):
-        return True
-    return query.args.get("limit") is None and isinstance(parent, exp.In | exp.SetOperation)
-
-
-def is_scalar(query: exp.Expr) -> bool:
-    """Return whether a query stands in the place of one value."""
-    parent = query.parent
-    return isinstance(parent, exp.Subquery) and isinstance(parent.parent, (*COMPARISONS, *_ARITHMETIC))

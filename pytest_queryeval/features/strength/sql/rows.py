@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import cycle, islice
 from operator import itemgetter
@@ -17,9 +14,9 @@ from typing import TypeAlias
 
 from pytest_queryeval.core.db_schema import Column, Tables
 from pytest_queryeval.core.table import Cell, Row
-from pytest_queryeval.features.strength.neighbours import neighbours
+from pytest_queryeval.features.strength.small_databases import neighbours
 from pytest_queryeval.features.strength.sql.compared import Compared
-from pytest_queryeval.features.strength.sql.observed import is_in_range
+from pytest_queryeval.features.strength.sql.values import fitted, is_in_range, key_values, type_held
 
 Rows: TypeAlias = dict[str, list[Row]]  # by table, in an order in which they can be inserted
 
@@ -33,8 +30,6 @@ MANY_COMPARED, FEW_COMPARED = (4, 12), (1, 8)
 # Shares of the rows: copies of another row with one or two cells changed, and copies of rows of the source.
 RESEMBLING, FROM_SOURCE = 0.25, 0.1
 REPEATING = 0.3  # share of the tables that get a group of rows as large as a number in a query
-_FIRST_DAY = datetime(2020, 1, 1)  # of the times that are numbered
-_PART_OF_DATE = re.compile(r"\d{4}(-\d\d)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +193,7 @@ class RowGenerator:
         if column in self._ranges:
             limits = self._ranges[column]
             cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-        return cells or _numbers(declared_type, is_strict=False)[:3]
+        return cells or key_values(declared_type, is_strict=False)[:3]
 
     def _pool_of(self, column: Column) -> Column:
         """Return the column that represents all columns that share its values."""
@@ -273,7 +268,7 @@ class RowGenerator:
             ]
         if at in constraints.in_keys:
             named_column, declared_type = self._columns[name][at]
-            numbers = _numbers(declared_type, is_strict=self._is_strict)
+            numbers = key_values(declared_type, is_strict=self._is_strict)
             if named_column in self._ranges:
                 in_range = [number for number in numbers if is_in_range(number, self._ranges[named_column])]
                 numbers = list(islice(cycle(in_range or column), count))
@@ -371,80 +366,3 @@ def without_orphans(rows: Rows, constraints: Mapping[str, Constraints]) -> Rows:
                 ]
         if sum(map(len, valid_rows.values())) == count:
             return valid_rows
-
-
-def type_held(declared: str, cells: Iterable[Cell]) -> str:
-    """Return the type of the values that a column of SQLite holds: of a column of times, that of how they are written.
-
-    It is empty, for any type, where the values are neither times nor numbers.
-
-    >>> type_held("DATETIME", ["2020-01-31", None]), type_held("DATE", [20200131]), type_held("DATE", ["31/01/2020"])
-    ('DATE', 'NUMERIC', '')
-    """
-    if not _is_of_times(declared):
-        return declared
-    values = [cell for cell in cells if cell is not None]
-    if not values:
-        return declared
-    if all(isinstance(value, int | float) for value in values):
-        return "NUMERIC"
-    for name in ("DATE", "TIME", "TIMESTAMP"):
-        if all([*fitted(value, name, is_strict=True)] == [value] for value in values):
-            return name
-    return ""
-
-
-def _is_of_times(declared: str) -> bool:
-    return "DATE" in declared.upper() or "TIME" in declared.upper()
-
-
-@lru_cache(maxsize=256)
-def _numbers(declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return a number, or a time, for each row that is tried, as the type stores it; none where it refuses numbers."""
-    values: Iterable[Cell] = range(1, 2 * MAX_ROWS + 1)
-    if _is_of_times(declared):
-        values = [(_FIRST_DAY + number * timedelta(days=1, minutes=1)).isoformat(" ") for number in range(2 * MAX_ROWS)]
-    return [cell for value in values for cell in fitted(value, declared, is_strict=is_strict)]
-
-
-@lru_cache(maxsize=8_192, typed=True)
-def fitted(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return the value as a column of the declared type stores it, or nothing if the column refuses it.
-
-    >>> fitted("31", "INTEGER", is_strict=True), fitted(31, "TEXT", is_strict=True), fitted("x", "DATE", is_strict=True)
-    ([31], ['31'], [])
-    >>> fitted("2020-02", "DATE", is_strict=False), fitted("2020-02-29", "TIMESTAMP", is_strict=False)
-    (['2020-02-01'], ['2020-02-29 00:00:00'])
-    """
-    name = declared.upper()
-    if "INT" in name or "SERIAL" in name or any(word in name for word in ("REAL", "FLOA", "DOUB", "DEC", "NUM")):
-        number = value
-        if not isinstance(number, int | float):
-            try:
-                number = float(str(number))
-            except ValueError:
-                return []
-            number = int(number) if number.is_integer() else number
-        return [] if "INT" in name and isinstance(number, float) and not number.is_integer() else [number]
-    if any(word in name for word in ("CHAR", "TEXT", "CLOB", "STRING")):
-        return [value if isinstance(value, str) else str(value)]
-    if _is_of_times(name):
-        if isinstance(value, str):
-            return _fitted_time(value, name)
-        return [] if isinstance(value, int | float) else [value]
-    return [value] if not is_strict or not name or not isinstance(value, str) else []
-
-
-def _fitted_time(text: str, name: str) -> Sequence[Cell]:
-    """Return a text as a date, a time of day or both, by the name of the type; a year or a month as its first day."""
-    if _PART_OF_DATE.fullmatch(text):
-        text = f"{text}-01-01"[:10]
-    has_date = "DATE" in name or "STAMP" in name
-    with suppress(ValueError):
-        if not has_date and ":" in text[:3]:
-            return [time.fromisoformat(text).isoformat()]
-        moment = datetime.fromisoformat(text)
-        if not has_date:
-            return [moment.time().isoformat()]
-        return [moment.isoformat(" ") if "TIME" in name else moment.date().isoformat()]
-    return []

@@ -14,8 +14,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.prediction_call import schema_script
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength.sql.rows import insertion_order
-from pytest_queryeval.features.strength.sql.scripts import select_key_faults, select_nulls, select_orphans
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
+from pytest_queryeval.languages.sql.dialects import quote_in
 
 CONSTRAINT_SECONDS = 10.0  # for a source to find rows that break a constraint
 
@@ -210,3 +210,41 @@ def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | 
             key for key in references if rows.keep_reference(name, key, is_declared=key in declared_table.foreign_keys)
         ),
     )
+
+
+def select_key_faults(table: str, columns: Sequence[str], dialect: str) -> str:
+    """Return the query for values that a key may not have: NULL, and values of several rows.
+
+    >>> select_key_faults("singer", ["id", "Year"], "sqlite")
+    'SELECT id, Year FROM singer GROUP BY id, Year HAVING COUNT(*) > 1 OR id IS NULL OR Year IS NULL'
+    """
+    names = [quote_in(dialect, keep_case=True)(column) for column in columns]
+    column_list, nulls = ", ".join(names), " OR ".join(f"{name} IS NULL" for name in names)
+    return f"SELECT {column_list} FROM {quote_in(dialect)(table)} GROUP BY {column_list} HAVING COUNT(*) > 1 OR {nulls}"  # noqa: S608 - quoted
+
+
+def select_nulls(table: str, column: str, dialect: str) -> str:
+    """Return the query for the NULLs of a column.
+
+    >>> select_nulls("singer", "id", "sqlite")
+    'SELECT id FROM singer WHERE id IS NULL'
+    """
+    name = quote_in(dialect, keep_case=True)(column)
+    return f"SELECT {name} FROM {quote_in(dialect)(table)} WHERE {name} IS NULL"  # noqa: S608 - quoted
+
+
+def select_orphans(table: str, key: ForeignKey, dialect: str) -> str:
+    """Return the query for the rows whose foreign key refers to no row.
+
+    >>> select_orphans("concert", ForeignKey(["singer"], "singer", ["id"]), "sqlite")
+    'SELECT 1 FROM concert AS a LEFT JOIN singer AS b ON a.singer = b.id WHERE a.singer IS NOT NULL AND b.id IS NULL'
+    """
+    quote = quote_in(dialect, keep_case=True)
+    pairs = [
+        (f"a.{quote(column)}", f"b.{quote(referred_column)}")
+        for column, referred_column in zip(key.columns, key.referred, strict=True)
+    ]
+    joined = " AND ".join(f"{column} = {referred_column}" for column, referred_column in pairs)
+    orphaned = " AND ".join([*(f"{column} IS NOT NULL" for column, _ in pairs), f"{pairs[0][1]} IS NULL"])
+    tables = f"{quote_in(dialect)(table)} AS a LEFT JOIN {quote_in(dialect)(key.table)} AS b"
+    return f"SELECT 1 FROM {tables} ON {joined} WHERE {orphaned}"  # noqa: S608 - quoted
