@@ -163,7 +163,7 @@ OWNERS = {
     "jsonschema": {"features.json.schema_child", "features.json.schema_file"},
     "msgspec": {"results.report_schema"},
     "referencing": {"features.json.schema_child", "features.json.schema_file"},
-    "xlsxwriter": {f"features.excel.{name}" for name in ("charts", "run", "sheet", "summary", "workbook")},
+    "xlsxwriter": {f"features.excel.{name}" for name in ("published", "run", "sheet", "workbook")},
     "numpy": {"comparison.graphs", "comparison.row_overlap", "results.baseline.statistics"},
     "scipy": {"comparison.graphs", "comparison.row_overlap", "results.baseline.statistics"},
 }

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.core.report import BaselineReport, GateReport, Report, TotalName, Totals
-from pytest_queryeval.features.excel.charts import Chart, ChartTable, insert_charts
-from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Sheet, utc_time
+from pytest_queryeval.features.excel.sheet import PAGE_COLUMNS, Chart, ChartTable, Sheet, insert_charts, utc_time
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import (
     CHANGE_HEADER,

@@ -10,11 +10,10 @@ from xlsxwriter import Workbook
 
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.features.excel.cases import write_cases
-from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview
+from pytest_queryeval.features.excel.published import SDMX, write_details, write_overview, write_summary
 from pytest_queryeval.features.excel.run import write_run
 from pytest_queryeval.features.excel.sheet import MAX_CHARACTERS, Sheet, utc_time
 from pytest_queryeval.features.excel.statistics import write_statistics
-from pytest_queryeval.features.excel.summary import write_summary
 from pytest_queryeval.results.verdict import listed_text, with_worst_cases
 
 # Made in memory: temporary files would bring in their times, and modes that depend on the user's umask.
