@@ -14,9 +14,9 @@ from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryO
 from pytest_queryeval.core.table import Difference
 from pytest_queryeval.documents.document import File, Node, json_within, read_json
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.features.json.difference import difference, difference_cause
 from pytest_queryeval.features.json.metrics import check_options
 from pytest_queryeval.features.json.schema import check_untrusted, schema_of, violations
+from pytest_queryeval.features.json.values import difference, difference_cause
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.stated_answers import answer_text, read_json_text, refusal, stated_file, text_file
 from pytest_queryeval.sandbox.host import Hosts

@@ -9,8 +9,7 @@ from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turn
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.table import Difference
 from pytest_queryeval.documents.json_path import selected
-from pytest_queryeval.features.json.difference import difference
-from pytest_queryeval.features.json.values import equal, path_text
+from pytest_queryeval.features.json.values import difference, equal, path_text
 
 
 def differing(gold, predicted, limit=20):
