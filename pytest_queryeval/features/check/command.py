@@ -12,8 +12,7 @@ from pytest_queryeval.cli.output import Result, teller, with_progress
 from pytest_queryeval.core.errors import Finding, SourceError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.check.gold_rules import findings_of
-from pytest_queryeval.features.check.gold_run import run_golds
+from pytest_queryeval.features.check.gold_rules import findings_of, run_golds
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.suites import CaseLevels, read_levels
 from pytest_queryeval.text.formatting import one_line, pluralize

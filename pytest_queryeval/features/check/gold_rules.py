@@ -1,37 +1,143 @@
-"""The rules on golds: each yields a message, with its remedy, for what it finds wrong with one gold."""
+"""The rules on golds: each yields a message, with its remedy, for what it finds wrong with one gold and its answer.
+
+Of SPARQL queries they ask the triple patterns one by one, and of SQL queries the texts that columns are compared with.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.ties import ties_of
-from pytest_queryeval.core.errors import Finding, QueryEvalError, SourceError, case_finding
-from pytest_queryeval.core.model import SCORE_TOLERANCE, Case
-from pytest_queryeval.core.table import Cell, Literal
+from pytest_queryeval.core.errors import Finding, Location, QueryEvalError, SourceError, case_finding
+from pytest_queryeval.core.model import SCORE_TOLERANCE, AddedAnswer, Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.table import Cell, Literal, Table
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation import gold_error
+from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.check.data_values import value_not_in_data
-from pytest_queryeval.features.check.gold_run import GoldRun, run_golds
-from pytest_queryeval.features.check.pattern_parts import pattern_parts
+from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.languages.sparql.query import declared_prefixes
+from pytest_queryeval.languages.sparql.tree import Triple, Writer
+from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.keys import KEYS
-from pytest_queryeval.text.formatting import format_score, one_line
+from pytest_queryeval.text.formatting import format_score, one_line, pluralize
 
-GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 ROUND_ROWS = 1_000
 READING_CHARACTERS = 50
+MIN_LETTERS = 6  # of a text in which one letter more, less or other is a misspelling
 _LIMIT = re.compile(r"\b(?:limit|top|fetch)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_DIGITS = re.compile(r"\d+")
+
+
+def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iterator[GoldRun]:
+    """Run the golds of a case one by one, where golds run; without `run_queries`, only stated answers are read.
+
+    Raise `SourceError` if the source does not answer.
+    """
+    case = case.on_gold_source
+    for index, content in enumerate(case.golds):
+        is_run = run_queries or content.answer is not None
+        execution = session.execute_cached(content, case) if is_run else None
+        yield GoldRun(case=case, index=index, execution=execution, session=session)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldRun:
+    """A gold of a case with its answer."""
+
+    case: Case
+    """The case with the source of golds as its source."""
+    index: int
+    """The position of the gold, from 0."""
+    execution: Execution | None
+    """None if queries are not run."""
+    session: Session
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the case."""
+        return KINDS[self.case.settings.kind]
+
+    @property
+    def content(self) -> QueryOrAnswer:
+        """The gold as the suite states it."""
+        return self.case.golds[self.index]
+
+    @property
+    def location(self) -> Location:
+        """The place of the gold."""
+        return self.content.location or self.case.location
+
+    @property
+    def query(self) -> str | None:
+        """The query of the gold as it was run, if it is one that a source runs."""
+        query = self.content.query if self.execution is None else self.execution.query
+        return query if self.kind.has_queries and self.case.settings.source is not None else None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a service runs the gold, and no files are read."""
+        source = self.case.settings.source
+        return source is not None and not ENGINES[source.engine].fingerprint.files(source)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the gold may change data."""
+        return self.case.settings.source is not None and self.case.settings.source.writes
+
+    @property
+    def table(self) -> Table | None:
+        """The answer, if it is a table."""
+        return None if self.execution is None else self.execution.table
+
+    @property
+    def change(self) -> AddedAnswer | None:
+        """The answer, if it is what statements changed."""
+        answer = None if self.execution is None else self.execution.answer
+        return answer if self.writes and isinstance(answer, AddedAnswer) else None
+
+    @property
+    def compared(self) -> Table | None:
+        """The columns of the table that are compared; None if the case names columns that it does not have."""
+        with suppress(QueryEvalError):
+            return None if self.table is None else project(self.table, self.case.settings.policy.gold_columns)
+        return None
+
+    @cached_property
+    def scoring(self) -> Scoring | None:
+        """The scores of the gold as a prediction; None if it has no answer that can be compared."""
+        if self.execution is None or self.execution.error or (self.table is not None and self.compared is None):
+            return None
+        return self.scoring_of(self.execution if self.table is None else replace(self.execution, answer=self.compared))
+
+    def scoring_of(self, predicted: Execution) -> Scoring:
+        """Return the scores of an execution as a prediction."""
+        assert self.execution is not None
+        prediction = Prediction(content=self.content, predictor="gold")
+        return Scoring(self.case, self.execution, predicted, prediction, self.session)
+
+    def run(self, query: str) -> Table | None:
+        """Return the answer of another query on the source of the case; None if it fails or is not a table."""
+        return self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).table
+
+    def asks(self, query: str) -> bool:
+        """Return whether an ASK query is true on the source of the case; false where it fails."""
+        answer = self.run(query)
+        return answer is not None and answer.rows[0][0] is True
 
 
 def gold_fails(gold: GoldRun) -> Iterator[str]:
@@ -157,6 +263,13 @@ def text_order(gold: GoldRun) -> Iterator[str]:
                 break
 
 
+def _as_text(cell: Cell) -> str | None:
+    """Return the text of a cell; None if the cell is not a text."""
+    if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
+        return cell.lexical
+    return cell if isinstance(cell, str) else None
+
+
 def constant_result(gold: GoldRun) -> Iterator[str]:
     """Find golds that read nothing, or answer the same over empty tables: a constant would pass."""
     if gold.query is None or gold.writes:
@@ -179,13 +292,6 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
             "gold answers the same where all tables are empty, so that most wrong conditions pass: "
             "ask for something that the source holds"
         )
-
-
-def _as_text(cell: Cell) -> str | None:
-    """Return the text of a cell; None if the cell is not a text."""
-    if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
-        return cell.lexical
-    return cell if isinstance(cell, str) else None
 
 
 def unknown_term(gold: GoldRun) -> Iterator[str]:
@@ -235,6 +341,115 @@ def moving_gold(gold: GoldRun) -> Iterator[str]:
         yield f"gold reads {clock}: write the date that is meant"
 
 
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """A triple pattern that every solution of a query has."""
+
+    text: str
+    query: str
+    """Asks for a solution of the pattern."""
+    shorter: str
+    """The pattern without steps of its path that may be left out, whose solutions are among its own; may be empty."""
+    shorter_query: str
+
+
+def pattern_parts(query: str, prefixes: Mapping[str, str]) -> Iterator[PatternPart]:
+    """Yield the required triple patterns of a query; none for one that cannot be read."""
+    try:
+        tree = read_tree(query, prefixes)
+    except UnreadableError:
+        return
+    writer = Writer({**tree.prefixes, **prefixes, **tree.prefixes})
+    dataset = "".join(f"{part} " for part in tree.tree.dataset)
+    for pattern in tree.tree.where.elements if tree.tree.where else ():
+        if isinstance(pattern, Triple):
+            shorter = replace(pattern, path=_without_optional_steps(pattern.path))
+            is_shorter = len(shorter.path) < len(pattern.path)
+            yield PatternPart(
+                writer.line(pattern),
+                f"ASK {dataset}{{ {_written(pattern)} }}",
+                writer.line(shorter) if is_shorter else "",
+                f"ASK {dataset}{{ {_written(shorter)} }}" if is_shorter else "",
+            )
+
+
+def _written(pattern: Triple) -> str:
+    return Writer({}).line(pattern)
+
+
+def _without_optional_steps(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a path without its steps with `*` or `?`; as it is where it has parentheses, `|`, or no other step."""
+    if not {"(", "|", "!", "^"}.isdisjoint(path):
+        return path
+    steps = "".join(f" {part} " for part in path).split(" / ")
+    required = [step.split() for step in steps if step.split()[-1] not in ("*", "?")]
+    parts = [part for number, step in enumerate(required) for part in (("/", *step) if number else step)]
+    return tuple(parts) or path
+
+
+def value_not_in_data(gold: GoldRun) -> Iterator[str]:
+    """Find texts that the compared column does not have, but does in other letter case, spacing or spelling."""
+    if gold.table is None or gold.query is None or gold.kind.name != "sql":
+        return
+    from pytest_queryeval.languages.sql.compared_texts import MAX_VALUES, compared_texts
+
+    schema = gold.session.schema(gold.case)
+    all_compared = [*compared_texts(gold.query, gold.case.settings.dialect, schema)]
+    texts_of_gold = {(compared.column.lower(), compared.text) for compared in all_compared}
+    for compared in all_compared:
+        alike = gold.run(compared.alike_query)
+        if alike is None or any(is_equal for _, _, is_equal in alike.rows):
+            continue
+        counts = [(count, value) for value, count, _ in alike.rows]
+        if not counts:
+            values = gold.run(compared.values_query)
+            if values is None or len(values.rows) > MAX_VALUES:
+                continue
+            counts = [(count, value) for value, count in values.rows if _is_respelling(compared.text, value)]
+        numbers = [
+            (count, value)
+            for count, value in counts
+            if isinstance(count, int)
+            and isinstance(value, str)
+            and (compared.column.lower(), value) not in texts_of_gold  # gold asks for both spellings
+        ]
+        if numbers:
+            count, value = max(numbers)
+            yield (
+                f"'{compared.text}' is not in {compared.column}, '{value}' is, {pluralize(count, 'time')}: "
+                "fix the gold, or the data"
+            )
+
+
+def _is_respelling(text: str, value: object) -> bool:
+    """Return whether a value differs from a text in marks, blanks and accents only, or in one letter of a long text."""
+    if not isinstance(value, str):
+        return False
+    word, other_word = _letters(text), _letters(value)
+    if word == other_word:
+        return word != ""
+    if min(len(word), len(other_word)) < MIN_LETTERS or _DIGITS.findall(word) != _DIGITS.findall(other_word):
+        return False
+    return _differ_in_one_letter(word, other_word)
+
+
+def _letters(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if character.isalnum())
+
+
+def _differ_in_one_letter(first: str, second: str) -> bool:
+    """Return whether one letter more, less or other makes one text of the other.
+
+    >>> _differ_in_one_letter("germany", "germny"), _differ_in_one_letter("germany", "gernamy")
+    (True, False)
+    """
+    while first and second and first[0] == second[0]:
+        first, second = first[1:], second[1:]
+    return second[1:] in (first, first[1:]) or second == first[1:]
+
+
+GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
 GOLD_RULES: Mapping[str, GoldRule] = {
     "gold-fails": gold_fails,
     "gold-not-equal-to-itself": gold_not_equal_to_itself,

@@ -14,8 +14,7 @@ from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.check.gold_rules import GOLD_RULES, gold_slow
-from pytest_queryeval.features.check.gold_run import GoldRun
+from pytest_queryeval.features.check.gold_rules import GOLD_RULES, GoldRun, gold_slow
 from pytest_queryeval.features.check.suite_rules import SUITE_RULES
 from pytest_queryeval.suites import load_suites, read_levels
 

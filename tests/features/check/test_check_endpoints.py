@@ -7,7 +7,7 @@ from servers import FaultServer, table
 from suites import write
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.check.pattern_parts import pattern_parts
+from pytest_queryeval.features.check.gold_rules import pattern_parts
 
 pytestmark = [pytest.mark.process, pytest.mark.feature("sparql_endpoint")]
 
