@@ -32,8 +32,8 @@ from pytest_queryeval import load_cases
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.check.gold_rules import check_golds
+from pytest_queryeval.features.review.answers import SystemAnswer
 from pytest_queryeval.features.review.ranking import CHOSEN_WEIGHTS, FITTED_WEIGHTS, RankedCase, examine_case
-from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.features.strength.case_strength import measure_strength
 
 Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

@@ -11,7 +11,7 @@ from pytest_queryeval.core import groups
 from pytest_queryeval.core.gates import requirement
 from pytest_queryeval.core.groups import GROUPS, Group, group_values, where_text
 from pytest_queryeval.features.excel.csv import render_csv
-from pytest_queryeval.features.review.explanation import explanation_lines
+from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.html.case_list import case_columns
 from pytest_queryeval.reports.sections import groups_in_tables

@@ -12,7 +12,7 @@ from pytest_queryeval.core.table import Policy
 from pytest_queryeval.features.ci.code_quality import render_code_quality
 from pytest_queryeval.features.ci.github import annotation_lines
 from pytest_queryeval.features.ci.markdown import render_markdown
-from pytest_queryeval.features.review.explanation import explanation_lines
+from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.reports.html.case_list import details
 from pytest_queryeval.reports.story import notes

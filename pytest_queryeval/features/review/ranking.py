@@ -21,6 +21,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.review.answers import (
     AnswerGroup,
     DifferenceKind,
+    SystemAnswer,
     closeness,
     difference_kind,
     group_answers,
@@ -28,7 +29,6 @@ from pytest_queryeval.features.review.answers import (
     smallest_edit,
 )
 from pytest_queryeval.features.review.decisions import gold_digest
-from pytest_queryeval.features.review.systems import SystemAnswer
 from pytest_queryeval.reports.story import edit_text
 from pytest_queryeval.text.formatting import one_line, pluralize
 

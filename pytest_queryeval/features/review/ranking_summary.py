@@ -13,10 +13,10 @@ from typing import TypedDict
 
 from pytest_queryeval.core.errors import Finding
 from pytest_queryeval.core.model import Decision as DecisionWord
+from pytest_queryeval.features.review.answers import System
 from pytest_queryeval.features.review.decisions import DECISIONS, CaseName, gold_digest
 from pytest_queryeval.features.review.ranking import RankedCase
 from pytest_queryeval.features.review.reviews_key import Reviews
-from pytest_queryeval.features.review.systems import System
 from pytest_queryeval.suites import Suite
 from pytest_queryeval.text.formatting import format_score, pluralize
 

@@ -19,10 +19,10 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.extensions import DEFAULT_RECORDING, RECORDINGS, Recording
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.review.page import serve_review
+from pytest_queryeval.features.review.answers import System, SystemAnswer, against_verdict, read_systems
+from pytest_queryeval.features.review.page import Review, serve_review
 from pytest_queryeval.features.review.page.audits import AuditReview
 from pytest_queryeval.features.review.page.golds import GoldReview
-from pytest_queryeval.features.review.page.review import Review
 from pytest_queryeval.features.review.ranking import RankedCase, examine_case, rank_cases, ranking_data
 from pytest_queryeval.features.review.ranking_summary import (
     RankingSummary,
@@ -32,7 +32,6 @@ from pytest_queryeval.features.review.ranking_summary import (
     summary_lines,
 )
 from pytest_queryeval.features.review.reviews_key import reviews_of
-from pytest_queryeval.features.review.systems import System, SystemAnswer, against_verdict, read_systems
 from pytest_queryeval.reports import check_place
 from pytest_queryeval.reports.html import assets, template
 from pytest_queryeval.results.audit_file import Audit, read_audit

@@ -9,7 +9,7 @@ from suites import write
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.review.explanation import explanation_lines
+from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.results.aggregation import aggregate
 

@@ -15,7 +15,7 @@ from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.review.decisions import appending, check_reviewer, now
 from pytest_queryeval.features.review.named_case import case_of, read_suite_below
-from pytest_queryeval.features.review.page.review import (
+from pytest_queryeval.features.review.page import (
     Choice,
     JsonObject,
     Runner,

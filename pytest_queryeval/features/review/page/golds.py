@@ -27,7 +27,7 @@ from pytest_queryeval.features.review.decisions import (
     read_answers,
     read_decision,
 )
-from pytest_queryeval.features.review.page.review import (
+from pytest_queryeval.features.review.page import (
     Choice,
     JsonObject,
     Runner,

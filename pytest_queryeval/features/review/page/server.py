@@ -13,6 +13,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -27,9 +28,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.features.review.page.review import JsonObject, Review
 from pytest_queryeval.text.formatting import one_line, utf8_safe
 from pytest_queryeval.text.redaction import redact
+
+if TYPE_CHECKING:
+    from pytest_queryeval.features.review.page import JsonObject, Review
 
 ADDRESS = "127.0.0.1"
 USUAL_PORT = 8778  # so that a browser remembers the name of its reviewer
