@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoints, entry_points
@@ -140,8 +139,10 @@ class Registry(Mapping[str, T]):
         """Return all members but those of features that are not installed; raise `QueryEvalError` as `[]` does."""
         members = {}
         for name in self.names():
-            with suppress(MissingFeatureError):
+            try:
                 members[name] = self[name]
+            except MissingFeatureError:
+                continue
         return members
 
     def _read_entry_points(self) -> None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
-from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, SuiteError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.shapes import (
     NULL,
@@ -257,14 +257,17 @@ def read_each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
     After MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
     """
     problems = Problems()
-    results = []
+    results: list[T] = []
     for value in values:
         if len(problems) >= MAX_PROBLEMS:
             problems.append(CaseError(problems[-1].location, "and maybe more: reading stopped here"))
             break
-        results.append(problems.attempt(read, value))
+        try:
+            results.append(read(value))
+        except (CaseError, SuiteError) as error:
+            problems.keep(error)
     problems.raise_any()
-    return cast("list[T]", results)
+    return results
 
 
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:

@@ -91,7 +91,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         trials.append(score_prediction(case, golds, progress.prediction, session))
         if test is not None and test.is_decided_by(trials[-1]):
             break
-    result = replace(result_of(case, trials), gold_answers=progress.gold_answers)
+    result = result_of(case, trials, progress.gold_answers)
     if case.withdrawal:
         return _withdrawn(result)
     if case.without_review is not case:

@@ -114,7 +114,7 @@ def distances(room: float, n: int) -> list[float]:
     ]
 
 
-def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
+def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = None) -> CaseResult:
     """Return the result of a case: its scores are the means over the trials, `trials_rule` decides whether it fails.
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
@@ -147,6 +147,7 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
         violations=violations,
         fails=fails,
         difference=difference,
+        gold_answers=gold_answers,
     )
 
 

@@ -121,9 +121,9 @@ class ReportCollector:
             self.written, self.faults = files.paths, [*self.faults, *files.problems]
         self._set_status(session, self.report)
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Free the results, or pytest would search all of them for garbage."""
+        """Free the results, or pytest would search all of them for garbage when its own hook collects it."""
         self.cases, self.report = {}, None
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
