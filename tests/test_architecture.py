@@ -150,7 +150,7 @@ OWNERS = {
     },
     "py4j": {"features.scale.spark_child"},
     "pyspark": {"features.scale.spark_child"},
-    "sdmx": {"features.sdmx.structure_files"},
+    "sdmx": {"features.sdmx.structure_key"},
     "sentence_transformers": {"features.embeddings.model"},
     "transformers": {"features.embeddings.model"},
     "huggingface_hub": {"features.embeddings.model"},

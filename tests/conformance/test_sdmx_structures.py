@@ -16,8 +16,7 @@ from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx.checks import violations
 from pytest_queryeval.features.sdmx.data_query import read_data_query
 from pytest_queryeval.features.sdmx.structure import Dimension, Structure
-from pytest_queryeval.features.sdmx.structure_files import read_message
-from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
+from pytest_queryeval.features.sdmx.structure_key import load_structure, read_message, read_structure
 
 CPI = "IMF.STA:CPI"
 CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORMATION": 7, "FREQUENCY": 6}

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any, cast
 
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.core.errors import MissingFeatureError
-from pytest_queryeval.features.report_files.joining import join
+from pytest_queryeval.core.case_report import CaseReport, TrialReport, UnreviewedReport, ViolationReport
+from pytest_queryeval.core.errors import MissingFeatureError, ReportError
+from pytest_queryeval.core.model import Outcome
+from pytest_queryeval.core.report import JoinedRun, Report
+from pytest_queryeval.features.report_files.merging import check_versions, report_of_all
 from pytest_queryeval.reports import LAYOUTS, PUBLISHED, report_files, write_files, write_report
 from pytest_queryeval.reports.added_sections import SECTIONS
+from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.text.formatting import one_line
 
 EXAMPLE = "queryeval render report.json -o report.html"
 OK, FAILED = 0, 1
+WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "missed", "xfailed", "xpassed", "passed", "skipped", "not_run")
+
+SAME_SUITES = "join runs of one state of the suites"
+REMEDIES = {
+    "question": SAME_SUITES,
+    "gold": SAME_SUITES,
+    "prediction": "score the same predictions in both, with `--queryeval-predictor` and the workbook of one of them",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,3 +68,128 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(
         status=FAILED if written_files.problems else OK, lines=written_files.lines(), data=written_files.data()
     )
+
+
+def join(runs: Mapping[str, Report]) -> Report:
+    """Return one report of several runs, by their names, with the metrics of all of them.
+
+    Cases are matched by node id. A case gets its worst outcome, and its other fields from the run with that outcome, or
+    where that run lacks them from another one. Counts, means and gates are computed again; `joined` tells which run
+    each metric is from: the first one that has a score.
+
+    Raise `ReportError` if runs were made by different versions of this package, and if a case differs in its
+    question, gold or prediction, or in the score of a metric that several runs have.
+    """
+    check_versions(runs)
+    by_nodeid = {name: CasesByNodeid(run["cases"]) for name, run in runs.items()}
+    joined_cases: Cases = []
+    first_of: dict[str, str] = {}
+    for nodeid in dict.fromkeys(chain.from_iterable(by_nodeid.values())):
+        cases = {name: run_cases[nodeid] for name, run_cases in by_nodeid.items() if nodeid in run_cases}
+        _check(cases)
+        for name, case in cases.items():
+            for metric, score in case["scores"].items():
+                if score is not None:
+                    first_of.setdefault(metric, name)
+        joined_cases = with_case(joined_cases, _joined(list(cases.values())))
+    report = report_of_all(list(runs.values()), joined_cases)
+    joined: list[JoinedRun] = [
+        {
+            "name": name,
+            "created": run["created"],
+            "sources": run["predictor"]["sources"],
+            "cases": len(run["cases"]),
+            "metrics": [metric for metric, first in first_of.items() if first == name],
+        }
+        for name, run in runs.items()
+    ]
+    report["joined"] = joined
+    return report
+
+
+def _check(cases: Mapping[str, CaseReport]) -> None:
+    """Raise `ReportError` if runs, by their names, disagree on a case; what a run lacks is not compared."""
+    first_facts: dict[str, tuple[str, object]] = {}
+    for name, case in cases.items():
+        fingerprint, predicted = case["fingerprint"], case["predicted"]
+        trials = [trial["predicted"]["query"] for trial in case["trials"]]
+        facts = {
+            "question": case["question"],
+            # Metrics may choose different golds of several, so the digest of all of them is compared where it is known.
+            "gold": (fingerprint["golds"], fingerprint.get("review"))
+            if fingerprint
+            else case["gold"] and case["gold"]["query"],
+            "prediction": trials or (predicted and [predicted["query"]]),
+        }
+        scores = ((f"metric {metric}", score) for metric, score in case["scores"].items())
+        for fact, content in (*facts.items(), *scores):
+            first_run, first_content = (
+                first_facts.setdefault(fact, (name, content)) if content is not None else (name, None)
+            )
+            if content == first_content:
+                continue
+            place = f"{one_line(name)}: {one_line(case['nodeid'])}"
+            if fact in facts:
+                raise ReportError(f"{place} has another {fact} than in {one_line(first_run)}: {REMEDIES[fact]}")
+            raise ReportError(
+                f"{place} has {content:g} for {one_line(fact)}, but {first_content:g} in {one_line(first_run)}: "
+                "request the metric in one of the runs only"
+            )
+
+
+def _joined(cases: Sequence[CaseReport]) -> CaseReport:
+    ranked_cases = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
+    joined_case: dict[str, Any] = {}
+    for case in ranked_cases:
+        joined_case |= {key: value for key, value in case.items() if joined_case.get(key) is None}
+    decisive_cases = [case for case in ranked_cases if case["outcome"] == joined_case["outcome"]]
+    notes = dict.fromkeys(note for case in cases for note in case["details"].get("notes", ()))
+    details: dict[str, Any] = {}
+    for case in reversed(cases):
+        details |= case["details"]
+    joined_case |= {
+        "message": "\n".join(dict.fromkeys(case["message"] for case in decisive_cases if case["message"])),
+        "scores": _scores(cases),
+        "violations": _violations(cases),
+        "depends_on_tie": any(case["depends_on_tie"] for case in cases),
+        "details": details | ({"notes": list(notes)} if notes else {}),
+        "trials": [
+            _joined_trial(trials) for trials in zip(*(case["trials"] for case in cases if case["trials"]), strict=True)
+        ],
+    }
+    if unreviewed := [case["unreviewed"] for case in ranked_cases if "unreviewed" in case]:
+        joined_case["unreviewed"] = {**unreviewed[0], "scores": _scores(unreviewed)}
+    fingerprints = [case["fingerprint"] for case in cases if case["fingerprint"] is not None]
+    if fingerprints:
+        metrics = dict.fromkeys(name for fingerprint in fingerprints for name in fingerprint["metrics"])
+        thresholds = {
+            name: limits for fingerprint in fingerprints for name, limits in fingerprint["thresholds"].items()
+        }
+        joined_case["fingerprint"] = {**fingerprints[0], "metrics": list(metrics), "thresholds": thresholds}
+    return cast(CaseReport, joined_case)
+
+
+def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
+    verdicts = {trial["passed"] for trial in trials} - {None}
+    return {
+        **trials[0],
+        "passed": False not in verdicts if verdicts else None,
+        "scores": _scores(trials),
+        "violations": _violations(trials),
+    }
+
+
+def _scores(parts: Iterable[CaseReport | TrialReport | UnreviewedReport]) -> dict[str, float | None]:
+    """Return the scores of all parts; None of a metric where no part has a score."""
+    scores: dict[str, float | None] = {}
+    for part in parts:
+        scores |= {name: score for name, score in part["scores"].items() if scores.get(name) is None}
+    return scores
+
+
+def _violations(parts: Iterable[CaseReport | TrialReport]) -> list[ViolationReport]:
+    """Return the missed thresholds of all parts, each once."""
+    violations: list[ViolationReport] = []
+    for part in parts:
+        violations += [violation for violation in part["violations"] if violation not in violations]
+    return violations

@@ -17,8 +17,7 @@ from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.features.sdmx import checks
 from pytest_queryeval.features.sdmx.checks import Nearest, add_labels, violations
 from pytest_queryeval.features.sdmx.structure import Structure, english_name, structure_of, unlisted_codes
-from pytest_queryeval.features.sdmx.structure_files import read_message
-from pytest_queryeval.features.sdmx.structure_key import load_structure, read_structure
+from pytest_queryeval.features.sdmx.structure_key import load_structure, read_message, read_structure
 from pytest_queryeval.suites import variables
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
@@ -367,7 +366,7 @@ def test_the_library_is_loaded_only_for_xml(tmp_path):
     file(messages.shop_json(), "shop.json")
     program = (
         "import sys; from pathlib import Path;"
-        "from pytest_queryeval.features.sdmx.structure_files import read_message;"
+        "from pytest_queryeval.features.sdmx.structure_key import read_message;"
         "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
     )
 

@@ -18,8 +18,7 @@ from pytest_queryeval.features.transfer.importers.keys import (
     gold_value,
     metadata_fields,
 )
-from pytest_queryeval.features.transfer.importers.predictions import import_records
-from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_records
+from pytest_queryeval.features.transfer.importers.records import Record, RecordError, import_records, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 

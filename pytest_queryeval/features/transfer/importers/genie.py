@@ -12,8 +12,13 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, gold_value
-from pytest_queryeval.features.transfer.importers.predictions import import_records
-from pytest_queryeval.features.transfer.importers.records import Record, RecordError, numbered_records, read_json_file
+from pytest_queryeval.features.transfer.importers.records import (
+    Record,
+    RecordError,
+    import_records,
+    numbered_records,
+    read_json_file,
+)
 from pytest_queryeval.text.formatting import one_line
 
 SPACE = "serialized_space"

@@ -12,8 +12,13 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MAX_JSONL_LINE, MEBIBYTE, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, gold_value, metadata_fields
-from pytest_queryeval.features.transfer.importers.predictions import cases_of, read_predictions
-from pytest_queryeval.features.transfer.importers.records import RecordError, read_records, read_yaml_file
+from pytest_queryeval.features.transfer.importers.records import (
+    RecordError,
+    cases_of,
+    read_predictions,
+    read_records,
+    read_yaml_file,
+)
 from pytest_queryeval.text.formatting import one_line
 
 JSON = "json"

@@ -16,12 +16,14 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.features.transfer.importers.keys import Databases, check_request
-from pytest_queryeval.features.transfer.importers.predictions import Predictions, import_records, read_predictions
 from pytest_queryeval.features.transfer.importers.records import (
+    Predictions,
     Record,
     RecordError,
+    import_records,
     numbered_records,
     read_json_file,
+    read_predictions,
     read_yaml_file,
 )
 from pytest_queryeval.languages.sparql.results import read_results

@@ -19,14 +19,17 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.features.transfer.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.features.transfer.importers.keys import Databases, check_request, described, gold_value, relative
-from pytest_queryeval.features.transfer.importers.predictions import (
+from pytest_queryeval.features.transfer.importers.records import (
     Predictions,
+    Record,
+    RecordError,
     by_position,
     check_count,
     import_records,
+    read_json_file,
     read_predictions,
+    read_records,
 )
-from pytest_queryeval.features.transfer.importers.records import Record, RecordError, read_json_file, read_records
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER, is_lines, read_lines
 from pytest_queryeval.text.formatting import one_line
