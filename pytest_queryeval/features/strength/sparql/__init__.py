@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -63,6 +63,7 @@ _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _NEGATIONS = {"EXISTS": "NOT EXISTS", "NOT EXISTS": "EXISTS", "IN": "NOT IN", "NOT IN": "IN"}
 _AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
 _CLOSURES = {"*": "+", "+": "*"}
+_CLAUSES: dict[type[Node], str] = {Filter: "FILTER", Select: "HAVING", SortKey: "ORDER", Item: "SELECT"}  # else BIND
 _TO_SUPERCLASSES = ("/", f"<{SUBCLASS.iri}>", "*")
 
 
@@ -74,7 +75,8 @@ class Edit(NamedTuple):
     """One node, several, or None to drop `node`."""
     operator: str
     clause: str
-    change: str
+    change: str = ""
+    """What the edit changes, unless the texts of both nodes say it."""
     equivalent: str = ""
     """Why the query still has the same answer; empty if that is unknown."""
 
@@ -107,12 +109,14 @@ def mutants(
         if not text or text in known_texts:
             continue
         known_texts.add(text)
+        line = generator.writer.line
+        change = "dropped" if edit.replacement is None else f"→ {line(edit.replacement)}"
         distinct_mutants.append(
             Mutant(
                 query=text,
                 operator=edit.operator,
                 clause=edit.clause,
-                change=truncate(edit.change, CHANGE_CHARACTERS),
+                change=truncate(edit.change or f"{line(edit.node)} {change}", CHANGE_CHARACTERS),
                 equivalent=edit.equivalent or (UNUSED if id(edit.node) in generator.facts.inert else ""),
             )
         )
@@ -131,6 +135,10 @@ class _Mutants:
         self._run = run
         graphs = [node for node in walk(tree) if isinstance(node, Block) and node.head[0] == "GRAPH"]
         self._named_groups = {id(node) for graph in ([tree] if tree.dataset else graphs) for node in walk(graph)}
+
+    @cached_property
+    def _triples(self) -> list[Triple]:
+        return [node for node in walk(self.tree) if isinstance(node, Triple)]
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -168,7 +176,7 @@ class _Mutants:
                 reason = REDUNDANT
             elif self._is_implied(triple, premises) and id(place.group) not in self._named_groups:
                 reason = IMPLIED
-            yield Edit(triple, None, "pattern-dropped", "WHERE", f"{self.writer.line(triple)} dropped", reason)
+            yield Edit(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
 
     def _follows(self, triple: Triple, premise: Triple, place: Place) -> bool:
         """Return whether a pattern matches wherever `premise` does, apart from variables that nothing else uses."""
@@ -203,9 +211,7 @@ class _Mutants:
         for triple in place.group.elements:
             if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
                 continue
-            replacement = Triple(triple.object, triple.path, triple.subject)
-            change = f"{self.writer.line(triple)} → {self.writer.line(replacement)}"
-            edit = Edit(triple, replacement, "direction", "WHERE", change)
+            edit = Edit(triple, Triple(triple.object, triple.path, triple.subject), "direction", "WHERE")
             yield self._unless_renamed(edit, triple.subject, triple.object)
 
     def _unless_renamed(self, edit: Edit, first_variable: str, second_variable: str) -> Edit:
@@ -218,11 +224,13 @@ class _Mutants:
         for element in place.group.elements:
             if not isinstance(element, Filter):
                 continue
-            yield Edit(element, None, "filter-dropped", "FILTER", f"{self.writer.line(element)} dropped")
+            yield Edit(element, None, "filter-dropped", "FILTER")
             condition = element.condition
             for operand in condition.arguments if condition.head in _CONNECTORS else ():
-                kept_operands = [argument for argument in condition.arguments if argument is not operand]
-                replacement = _joined(condition.head, kept_operands)
+                kept_operands = tuple(argument for argument in condition.arguments if argument is not operand)
+                first_operand, is_alone = kept_operands[0], len(kept_operands) == 1
+                joined = Expr(condition.head, kept_operands)
+                replacement = first_operand if is_alone and isinstance(first_operand, Expr) else joined
                 change = f"{self.writer.line(operand)} dropped"
                 yield Edit(condition, replacement, "condition-dropped", "FILTER", change)
 
@@ -231,15 +239,16 @@ class _Mutants:
         for element in place.group.elements:
             if not isinstance(element, Block) or element.head[0] == "GRAPH":
                 continue
-            text, name = self.writer.line(element), element.head[0]
+            name = element.head[0]
             reason = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
             if name == "MINUS":
                 siblings = Group(tuple(sibling for sibling in place.group.elements if sibling is not element))
                 shared_variables = set(terms(element.group)) & {term for term in terms(siblings) if is_variable(term)}
                 reason = "" if shared_variables else NOTHING_SHARED
-            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", f"{text} dropped", reason)
+            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", equivalent=reason)
             if name == "OPTIONAL":
-                yield Edit(element, element.group.elements, "optional-required", "WHERE", f"{text} → required")
+                change = f"{self.writer.line(element)} → required"
+                yield Edit(element, element.group.elements, "optional-required", "WHERE", change)
 
     def unions(self, place: Place) -> Iterator[Edit]:
         """Leave out arms of UNION."""
@@ -278,15 +287,13 @@ class _Mutants:
         """Drop ORDER BY or a key of it, and reverse its directions."""
         reason = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
         for key in select.order:
-            reversed_key = SortKey(not key.is_descending, key.value)
-            change = f"{self.writer.line(key)} → {self.writer.line(reversed_key)}"
-            yield Edit(key, reversed_key, "order-direction", "ORDER", change, reason)
+            yield Edit(key, SortKey(not key.is_descending, key.value), "order-direction", "ORDER", equivalent=reason)
         if select.order:
             change = f"ORDER BY {self.writer.line(select.order)} dropped"
             yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, reason)
         if len(select.order) > 1:
             for key in select.order:
-                yield Edit(key, None, "order-key-dropped", "ORDER", f"{self.writer.line(key)} dropped", reason)
+                yield Edit(key, None, "order-key-dropped", "ORDER", equivalent=reason)
 
     def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
         """Change LIMIT by one, and leave out LIMIT and OFFSET."""
@@ -310,54 +317,41 @@ class _Mutants:
         for key in select.group:
             if len(select.group) > 1 and key.variable not in selected_variables:
                 reason = NEVER_BOUND if self.facts.is_never_bound(key) else ""
-                yield Edit(key, None, "grouping", "GROUP", f"{self.writer.line(key)} dropped", reason)
+                yield Edit(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Edit]:
         """Replace predicates by those of the graph with similar names."""
-        graph_predicates: list[str] | None = None
-        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+        for triple in self._triples:
             for at, term in enumerate(triple.path):
-                if term == "a" or not term.startswith("<"):
-                    continue
-                graph_predicates = self._names(PREDICATES) if graph_predicates is None else graph_predicates
-                for predicate in _nearest(term, graph_predicates):
+                for predicate in self._nearest(term, PREDICATES):
                     path = (*triple.path[:at], predicate, *triple.path[at + 1 :])
                     change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
                     yield Edit(triple, replace(triple, path=path), "predicate", "WHERE", change)
 
     def classes(self) -> Iterator[Edit]:
         """Replace classes by those of the graph with similar names."""
-        graph_classes: list[str] | None = None
-        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
-            if triple.path[0] != "a" or not triple.object.startswith("<"):
-                continue
-            graph_classes = self._names(CLASSES) if graph_classes is None else graph_classes
-            for class_iri in _nearest(triple.object, graph_classes):
+        for triple in self._triples:
+            for class_iri in self._nearest(triple.object, CLASSES) if triple.path[0] == "a" else ():
                 change = f"{self.writer.term(triple.object)} → {self.writer.term(class_iri)}"
                 yield Edit(triple, replace(triple, object=class_iri), "class", "WHERE", change)
 
-    def _names(self, query: str) -> list[str]:
-        answer = self._run(query)
-        return [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []
-
     def constants(self) -> Iterator[Edit]:
         """Replace IRIs of subjects and objects by those of the graph with similar names beside the same predicate."""
-        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+        for triple in self._triples:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
                 continue
-            subject, path, object_ = triple.subject, triple.path, triple.object
-            for term, pattern, place in ((subject, f"?name {path[0]} ?x", 0), (object_, f"?x {path[0]} ?name", 1)):
-                if not term.startswith("<"):
-                    continue
-                names = self._names(f"SELECT DISTINCT ?name WHERE {{ {pattern} }} ORDER BY ?name LIMIT {MAX_NAMES}")
-                for iri in _nearest(term, names):
-                    replacement = Triple(subject, path, iri) if place else Triple(iri, path, object_)
+            predicate = triple.path[0]
+            for term, pattern in ((triple.subject, f"?name {predicate} ?x"), (triple.object, f"?x {predicate} ?name")):
+                query = f"SELECT DISTINCT ?name WHERE {{ {pattern} }} ORDER BY ?name LIMIT {MAX_NAMES}"
+                for iri in self._nearest(term, query):
+                    is_object = pattern.endswith("?name")
+                    replacement = replace(triple, object=iri) if is_object else replace(triple, subject=iri)
                     change = f"{self.writer.term(term)} → {self.writer.term(iri)}"
                     yield Edit(triple, replacement, "constant", "WHERE", change)
 
     def paths(self) -> Iterator[Edit]:
         """Exchange `*` and `+` of paths; add or drop the subclasses of a class."""
-        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+        for triple in self._triples:
             paths = [
                 (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
                 for at, term in enumerate(triple.path)
@@ -374,11 +368,10 @@ class _Mutants:
 
     def values(self) -> Iterator[Edit]:
         """Change numbers by one; texts by the case of their first letter, or by dropping their language."""
-        for node in walk(self.tree):
-            if isinstance(node, Triple):
-                for literal in _other_values(node.object):
-                    change = f"{self.writer.term(node.object)} → {self.writer.term(literal)}"
-                    yield Edit(node, replace(node, object=literal), "value", "WHERE", change)
+        for triple in self._triples:
+            for literal in _other_values(triple.object):
+                change = f"{self.writer.term(triple.object)} → {self.writer.term(literal)}"
+                yield Edit(triple, replace(triple, object=literal), "value", "WHERE", change)
         for owner, expression in self._expressions():
             # Elsewhere a number may be a factor of units, which changes no order.
             if not isinstance(owner, Filter | Select):
@@ -397,7 +390,7 @@ class _Mutants:
                     ):
                         outer_part = part
                     change = self._exchange(outer_part, part, Expr(literal))
-                    yield Edit(part, Expr(literal), "value", _clause(owner), change)
+                    yield Edit(part, Expr(literal), "value", _CLAUSES.get(type(owner), "BIND"), change)
 
     def _exchange(self, outer_part: Expr, part: Expr, replacement: Expr) -> str:
         """Return the text of an expression before and after one part of it is replaced."""
@@ -412,25 +405,24 @@ class _Mutants:
                     continue  # `COUNT(*)`, signs
                 replacement = replace(part, head=exchanges[part.head])
                 change = self._exchange(part, part, replacement)
-                edit = Edit(part, replacement, operator, _clause(owner), change)
+                edit = Edit(part, replacement, operator, _CLAUSES.get(type(owner), "BIND"), change)
                 names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
                 yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
 
     def negations(self) -> Iterator[Edit]:
         """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
         for owner, expression in self._expressions():
+            clause = _CLAUSES.get(type(owner), "BIND")
             for part in parts(expression):
                 if part.head in _NEGATIONS:
                     negation = _NEGATIONS[part.head]
                     change = f"{part.head} → {negation}"
-                    yield Edit(part, replace(part, head=negation), "negation", _clause(owner), change)
+                    yield Edit(part, replace(part, head=negation), "negation", clause, change)
                 elif part.head == "!" and isinstance(part.arguments[0], Expr):
                     change = self._exchange(expression, part, part.arguments[0])
-                    yield Edit(part, part.arguments[0], "negation", _clause(owner), change)
+                    yield Edit(part, part.arguments[0], "negation", clause, change)
             if isinstance(owner, Filter) and _is_call(expression):
-                replacement = Expr("!", (expression,))
-                change = f"{self.writer.line(expression)} → {self.writer.line(replacement)}"
-                yield Edit(expression, replacement, "negation", "FILTER", change)
+                yield Edit(expression, Expr("!", (expression,)), "negation", "FILTER")
 
     def aggregates(self) -> Iterator[Edit]:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
@@ -438,7 +430,7 @@ class _Mutants:
             selects = [select for select, *_ in self.facts.selects]
             heads = ((query, node) for query in selects for node in (query, *query.items, *query.group, *query.order))
             select = next((query for query, node in heads if node is owner), self.tree)
-            clause = _clause(owner)
+            clause = _CLAUSES.get(type(owner), "BIND")
             for part in parts(expression):
                 if part.head in _AGGREGATES:
                     replacement = replace(part, head=_AGGREGATES[part.head])
@@ -462,6 +454,16 @@ class _Mutants:
                     change = self._exchange(expression, part, count_all)
                     yield Edit(part, count_all, "count", clause, change, ALWAYS_BOUND if is_bound else "")
 
+    def _nearest(self, term: str, query: str) -> list[str]:
+        """Return, of the IRIs that a query lists, those with the names nearest to an IRI's; none for another term."""
+        answer = self._run(query) if term.startswith("<") else None
+        names = [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []
+
+        def unlike(name: str) -> tuple[float, str]:
+            return -SequenceMatcher(None, _local(term), _local(name)).ratio(), name
+
+        return sorted((name for name in names if name != term), key=unlike)[:NEAREST]
+
     def _expressions(self) -> Iterator[tuple[Node, Expr]]:
         """Yield all expressions with the nodes that they belong to."""
         for node in walk(self.tree):
@@ -476,31 +478,11 @@ class _Mutants:
                     yield node, node.value
 
 
-def _clause(owner: Node) -> str:
-    match owner:
-        case Filter():
-            return "FILTER"
-        case Select():
-            return "HAVING"
-        case SortKey():
-            return "ORDER"
-        case Item():
-            return "SELECT"
-        case _:
-            return "BIND"
-
-
 def _is_call(expression: Expr | Group) -> bool:
     """Return whether an expression is a function or an aggregate with its arguments."""
     if isinstance(expression, Group) or not expression.arguments:
         return False
     return expression.head not in PRECEDENCE and expression.head not in _NEGATIONS
-
-
-def _joined(connector: str, operands: Sequence[Expr | Group]) -> Expr:
-    """Return the operands with a connector between them."""
-    first_operand = operands[0]
-    return first_operand if len(operands) == 1 and isinstance(first_operand, Expr) else Expr(connector, (*operands,))
 
 
 def _other_values(term: str) -> Iterator[str]:
@@ -518,16 +500,6 @@ def _other_values(term: str) -> Iterator[str]:
             yield f'"{term[1].swapcase()}{term[2:]}'
     elif term in ("true", "false"):
         yield "false" if term == "true" else "true"
-
-
-def _nearest(iri: str, names: Iterable[str]) -> list[str]:
-    """Return the names most similar to that of an IRI."""
-    local_name = _local(iri)
-
-    def unlike(name: str) -> tuple[float, str]:
-        return -SequenceMatcher(None, local_name, _local(name)).ratio(), name
-
-    return sorted((name for name in names if name != iri), key=unlike)[:NEAREST]
 
 
 def _local(iri: str) -> str:

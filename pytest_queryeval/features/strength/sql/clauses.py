@@ -13,6 +13,7 @@ from pytest_queryeval.features.strength.sql.facts import (
     COMPARISONS,
     Edit,
     Facts,
+    Kind,
     Site,
     of_type,
     own_nodes,
@@ -29,19 +30,9 @@ DETERMINED = "the other keys determine it"
 NO_UNMATCHED = "every row has a match, or those without one are left out"
 ONE_MATTERS = "only the first row, or whether there is one, matters"
 
-_AGGREGATES: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.Min: exp.Max,
-    exp.Max: exp.Min,
-    exp.Sum: exp.Avg,
-    exp.Avg: exp.Sum,
-}
-_SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.Add: exp.Sub,
-    exp.Sub: exp.Add,
-    exp.Mul: exp.Div,
-    exp.Div: exp.Mul,
-}
-_SET_OPERATIONS: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+_AGGREGATES: dict[Kind, Kind] = {exp.Min: exp.Max, exp.Max: exp.Min, exp.Sum: exp.Avg, exp.Avg: exp.Sum}
+_SWAPPED: dict[Kind, Kind] = {exp.Add: exp.Sub, exp.Sub: exp.Add, exp.Mul: exp.Div, exp.Div: exp.Mul}
+_SET_OPERATIONS: dict[Kind, tuple[Kind, ...]] = {
     exp.Union: (exp.Intersect,),
     exp.Intersect: (exp.Union, exp.Except),
     exp.Except: (exp.Intersect, exp.Union),
@@ -161,7 +152,8 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
     size = int(number.name)
     one_row = isinstance(query, exp.Select) and site.facts_of(query).has_one_row and not query.args.get("offset")
     # SQLite takes the first row of a query that is used as a value.
-    first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
+    is_value = isinstance(query.parent, exp.Subquery) and isinstance(query.parent.parent, (*COMPARISONS, *ARITHMETIC))
+    first = (site.dialect == "sqlite" and is_value) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
     for changed_size in (size + 1, size - 1):
         if size and changed_size:
@@ -345,9 +337,3 @@ def ignores_order(query: exp.Expr, policy: Policy) -> bool:
     if isinstance(parent, exp.Exists):
         return True
     return query.args.get("limit") is None and isinstance(parent, exp.In | exp.SetOperation)
-
-
-def is_scalar(query: exp.Expr) -> bool:
-    """Return whether a query stands in the place of one value."""
-    parent = query.parent
-    return isinstance(parent, exp.Subquery) and isinstance(parent.parent, (*COMPARISONS, *ARITHMETIC))

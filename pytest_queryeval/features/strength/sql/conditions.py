@@ -13,6 +13,7 @@ from pytest_queryeval.features.strength.sql.facts import (
     COMPARISONS,
     Edit,
     Facts,
+    Kind,
     Site,
     conjuncts,
     of_type,
@@ -20,28 +21,11 @@ from pytest_queryeval.features.strength.sql.facts import (
     replaced,
 )
 
-_BOUNDARIES: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.GTE,
-    exp.GTE: exp.GT,
-    exp.LT: exp.LTE,
-    exp.LTE: exp.LT,
-}
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.EQ: exp.NEQ,
-    exp.NEQ: exp.EQ,
-    exp.GT: exp.LT,
-    exp.LT: exp.GT,
-    exp.GTE: exp.LTE,
-    exp.LTE: exp.GTE,
-}
-_HOLDS: dict[type[exp.Expr], Callable[[float, float], bool]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-}
+_BOUNDARIES: dict[Kind, Kind] = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
+# In the order of COMPARISONS: =, <>, >, >=, <, <=.
+_FLIPPED: dict[Kind, Kind] = dict(zip(COMPARISONS, (exp.NEQ, exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE), strict=True))
+_TESTS = (operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le)
+_HOLDS: dict[Kind, Callable[[float, float], bool]] = dict(zip(COMPARISONS, _TESTS, strict=True))
 MAX_SIMPLIFIED = 100  # nodes
 INTEGER_TYPE = "all values are integers"
 ALWAYS_TRUE = "the condition is always true"

@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.core.db_schema import ColumnDefinition, TableDefinition, Tables
 from pytest_queryeval.core.table import Policy
 from pytest_queryeval.languages.sql.columns import Columns, Names, common_query
 
+Kind: TypeAlias = type[exp.Expr]  # of nodes
 Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
 OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
 
@@ -161,7 +162,7 @@ class Facts:
                 if premise <= determined:
                     determined |= conclusion
             for alias, source in self.sources.items():
-                if source is not None and any(all((alias, name) in determined for name in key) for key in keys(source)):
+                if source is not None and _has_key(alias, source, determined):
                     determined.update((alias, name) for name in column_names(source))
         return determined
 
@@ -179,7 +180,7 @@ class Facts:
         """
         determined_names = self.closure(names)
         return bool(self.sources) and all(
-            source is not None and any(all((alias, name) in determined_names for name in key) for key in keys(source))
+            source is not None and _has_key(alias, source, determined_names)
             for alias, source in self.sources.items()
             if alias != ignored
         )
@@ -190,29 +191,23 @@ class Facts:
         name = self.resolve(column) if isinstance(column, exp.Column) else None
         if name is None or name == OUTER:
             return False
-        source = self.sources[name[0]]
-        declared = source is not None and any(
-            definition.name.lower() == name[1] and definition.not_null for definition in source.columns
-        )
-        return name in self._rejected or (declared and name[0] not in self.extended)
+        declared = self._declared(name)
+        is_declared = declared is not None and declared.not_null
+        return name in self._rejected or (is_declared and name[0] not in self.extended)
 
     def is_integer(self, expression: exp.Expr) -> bool:
         """Return whether all values of an expression are integers by its type."""
         expression = expression.unnest()
         if isinstance(expression, exp.Column):
-            return self.type_of(expression).startswith(_INTEGERS)
+            declared = self._declared(self.resolve(expression) or OUTER)
+            return declared is not None and declared.type.upper().startswith(_INTEGERS)
         return isinstance(expression, exp.Count | exp.Length)
 
-    def type_of(self, column: exp.Column) -> str:
-        """Return the declared type of a column in upper case; empty if none is known."""
-        name = self.resolve(column)
-        source = self.sources.get(name[0]) if name else None
-        types = (
-            {definition.name.lower(): definition.type.upper() for definition in source.columns}
-            if source is not None
-            else {}
-        )
-        return types.get(name[1], "") if name else ""
+    def _declared(self, name: Name) -> ColumnDefinition | None:
+        """Return the definition of a column; None if none is known."""
+        source = self.sources.get(name[0])
+        columns = source.columns if source is not None else ()
+        return next((column for column in columns if column.name.lower() == name[1]), None)
 
     @property
     def group_keys(self) -> list[exp.Expr]:
@@ -225,18 +220,12 @@ class Facts:
         """Whether the SELECT returns one row at most."""
         if self.select.args.get("group") is not None:
             return False
-        has_aggregates = any(isinstance(node, exp.AggFunc) for item in self.select.selects for node in own_nodes(item))
-        has_windows = any(isinstance(node, exp.Window) for item in self.select.selects for node in own_nodes(item))
-        return (has_aggregates and not has_windows) or self.determine_rows(()) or self._reads_no_table
-
-    @property
-    def _reads_no_table(self) -> bool:
-        """Whether the SELECT has no FROM, and no functions: some return several rows."""
-        return self.select.args.get("from_") is None and all(
-            isinstance(node, (*_DETERMINISTIC, exp.Alias, exp.Null, exp.Boolean))
-            for item in self.select.selects
-            for node in item.walk()
-        )
+        nodes = [node for item in self.select.selects for node in own_nodes(item)]
+        has_windows = any(isinstance(node, exp.Window) for node in nodes)
+        if (not has_windows and any(isinstance(node, exp.AggFunc) for node in nodes)) or self.determine_rows(()):
+            return True
+        has_values = all(isinstance(node, (*_DETERMINISTIC, exp.Alias, exp.Null, exp.Boolean)) for node in nodes)
+        return has_values and self.select.args.get("from_") is None  # some functions return several rows
 
     @property
     def has_unique_rows(self) -> bool:
@@ -293,9 +282,8 @@ class Facts:
         for item in self.select.selects:
             nodes = [*own_nodes(item)]
             aggregates = [node for node in nodes if isinstance(node, exp.AggFunc)]
-            if not aggregates or any(isinstance(node, exp.Query | exp.Window) for node in nodes):
-                return False
-            if any(isinstance(node, exp.Column) and node.find_ancestor(exp.AggFunc) is None for node in nodes):
+            is_bare = any(isinstance(node, exp.Column) and node.find_ancestor(exp.AggFunc) is None for node in nodes)
+            if not aggregates or is_bare or any(isinstance(node, exp.Query | exp.Window) for node in nodes):
                 return False
             for aggregate in aggregates:
                 inner = aggregate.this
@@ -309,11 +297,10 @@ class Facts:
         """Return the two columns that a condition equates, `OUTER` for a constant; None for other conditions."""
         if not isinstance(condition, exp.EQ):
             return None
-        sides = []
-        for side in (condition.this.unnest(), condition.expression.unnest()):
-            name = self.resolve(side) if isinstance(side, exp.Column) else None
-            sides.append(OUTER if isinstance(side, exp.Literal) else name)
-        left, right = sides
+        left, right = (
+            OUTER if isinstance(side, exp.Literal) else self.resolve(side) if isinstance(side, exp.Column) else None
+            for side in (condition.this.unnest(), condition.expression.unnest())
+        )
         return None if left is None or right is None else (left, right)
 
     def _using_conditions(self, join: exp.Join) -> Iterator[exp.Expr]:
@@ -358,12 +345,13 @@ def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
     return type_(**node.copy().args)
 
 
-def keys(table: TableDefinition) -> Iterator[tuple[str, ...]]:
-    """Yield the sets of columns that no two rows share, none of which is NULL."""
+def _has_key(alias: str, table: TableDefinition, names: Collection[Name]) -> bool:
+    """Return whether columns include some that no two rows of a table share, and none of which is NULL."""
     not_null = {column.name.lower() for column in table.columns if column.not_null}
-    for key in (table.primary_key, *table.unique):
-        if key and not_null.issuperset(key):
-            yield tuple(key)
+    return any(
+        key and not_null.issuperset(key) and all((alias, name) in names for name in key)
+        for key in (table.primary_key, *table.unique)
+    )
 
 
 def column_names(table: TableDefinition) -> set[str]:
@@ -411,9 +399,7 @@ def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
             return strict_columns(condition.this) if negated else set()
         case exp.In() if condition.args.get("query") is not None:  # nothing is in an empty answer, not even NULL
             return set() if negated else strict_columns(condition.this)
-        case exp.In() | exp.Between():
-            return strict_columns(condition.this)
-        case exp.Like() | exp.ILike():
+        case exp.In() | exp.Between() | exp.Like() | exp.ILike():
             return strict_columns(condition.this)
         case _ if isinstance(condition, COMPARISONS):
             return strict_columns(condition.this) | strict_columns(condition.expression)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from pytest_queryeval.core.db_schema import ForeignKey, TableDefinition, Tables
 from pytest_queryeval.core.errors import SourceError
@@ -35,7 +35,17 @@ class SourceTables:
     @cached_property
     def strictest(self) -> Tables:
         """The tables with all constraints: those that their rows keep, and declared ones that their rows break."""
-        return _StrictestTables(self.tables, self.declared)
+
+        def strictest_table(name: str) -> TableDefinition:
+            table, declared = self.tables[name], self.declared[name]
+            columns = (
+                column._replace(not_null=column.not_null or declared_column.not_null)
+                for column, declared_column in zip(table.columns, declared.columns, strict=True)
+            )
+            foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
+            return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
+
+        return _LazyTables(self.declared, strictest_table)
 
     @cached_property
     def script(self) -> str:
@@ -47,55 +57,25 @@ class SourceTables:
         return "\n\n".join([*schemas, *(by_table[name] for name in insertion_order(self.declared)), *other_statements])
 
 
-class _StrictestTables(Mapping[str, TableDefinition]):
-    """Tables with the constraints that are kept and those that are declared, each made on its first lookup."""
+class _LazyTables(Mapping[str, TableDefinition]):
+    """Tables that are made when they are first looked up."""
 
-    def __init__(self, tables: Tables, declared: Tables) -> None:
-        self._tables, self._declared = tables, declared
-        self._made: dict[str, TableDefinition] = {}
+    def __init__(self, names: Collection[str], make: Callable[[str], TableDefinition]) -> None:
+        self._names, self._make = names, cache(make)
 
     def __getitem__(self, name: str) -> TableDefinition:
-        if name not in self._made:
-            self._made[name] = _with_declared(self._tables[name], self._declared[name])
-        return self._made[name]
+        if name not in self._names:
+            raise KeyError(name)
+        return self._make(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._declared
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._tables)
-
-
-def _with_declared(table: TableDefinition, declared: TableDefinition) -> TableDefinition:
-    not_null = [column.not_null for column in declared.columns]
-    columns = (
-        column._replace(not_null=column.not_null or is_declared)
-        for column, is_declared in zip(table.columns, not_null, strict=True)
-    )
-    foreign_keys = dict.fromkeys((*declared.foreign_keys, *table.foreign_keys))
-    return table._replace(columns=tuple(columns), foreign_keys=tuple(foreign_keys))
-
-
-class _CheckedTables(Mapping[str, TableDefinition]):
-    """Tables with those of the declared and the stated constraints that their rows keep."""
-
-    def __init__(self, declared: Tables, stated_tables: Tables, rows: _Rows) -> None:
-        self._declared, self._stated, self._rows = declared, stated_tables, rows
-        self._checked: dict[str, TableDefinition] = {}
-
-    def __getitem__(self, name: str) -> TableDefinition:
-        if name not in self._checked:
-            self._checked[name] = _constrain(self._declared[name], self._stated.get(name), self._rows)
-        return self._checked[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._declared)
-
-    def __len__(self) -> int:
-        return len(self._declared)
+        return len(self._names)
 
 
 def source_tables(case: Case, session: Session) -> SourceTables:
@@ -141,37 +121,29 @@ def _with_constraints(case: Case, source: Source, stated_ddl: str | None, sessio
         for name, table in stated_tables.items()
     }
     rows = _Rows(tables, dialect, returns_rows)
-    return SourceTables(
-        ddl=declared_ddl or stated_ddl or "",
-        dialect=dialect,
-        declared=tables,
-        tables=_CheckedTables(tables, stated_tables, rows),
-    )
+    checked_tables = _LazyTables(tables, lambda name: _constrain(tables[name], stated_tables.get(name), rows))
+    return SourceTables(ddl=declared_ddl or stated_ddl or "", dialect=dialect, declared=tables, tables=checked_tables)
 
 
+@dataclass(frozen=True)
 class _Rows:
-    """Checks which constraints the rows of a source keep, declared or not.
+    """Checks which constraints the rows of a source keep, declared or not."""
 
-    `returns_rows` says whether a query returns rows, and returns None if it does not run.
-    """
-
-    def __init__(self, tables: Tables, dialect: str, returns_rows: Callable[[str], bool | None]) -> None:
-        self._columns = {  # as the source spells them, by their names in lower case
-            name: {column.name.lower(): column.name for column in table.columns} for name, table in tables.items()
-        }
-        self._dialect = dialect
-        self._returns_rows = returns_rows
+    tables: Tables
+    dialect: str
+    returns_rows: Callable[[str], bool | None]
+    """Return whether a query returns rows; None if it does not run."""
 
     def keep_key(self, table: str, key: Sequence[str]) -> bool:
         """Return whether no two rows have the same values of these columns, and none has a NULL there."""
         columns = self._spell(table, key)
-        return bool(columns) and self._returns_rows(select_key_faults(table, columns, self._dialect)) is False
+        return bool(columns) and self.returns_rows(select_key_faults(table, columns, self.dialect)) is False
 
     def have_nulls(self, table: str, column: str) -> bool:
         """Return whether a column of a primary key has NULLs, which only SQLite allows."""
-        if self._dialect != "sqlite":
+        if self.dialect != "sqlite":
             return False
-        return self._returns_rows(select_nulls(table, column, self._dialect)) is True
+        return self.returns_rows(select_nulls(table, column, self.dialect)) is True
 
     def keep_reference(self, table: str, key: ForeignKey, *, is_declared: bool) -> bool:
         """Return whether each row refers to an existing row, or to none.
@@ -181,13 +153,15 @@ class _Rows:
         columns, referred = self._spell(table, key.columns), self._spell(key.table, key.referred)
         if not columns or len(columns) != len(referred):
             return False
-        orphans = self._returns_rows(select_orphans(table, ForeignKey(columns, key.table, referred), self._dialect))
+        orphans = self.returns_rows(select_orphans(table, ForeignKey(columns, key.table, referred), self.dialect))
         return orphans is False or (orphans is None and is_declared)
 
     def _spell(self, table: str, names: Sequence[str]) -> list[str]:
         """Return the names of columns as the source spells them; empty if the table lacks one of them."""
-        columns = self._columns.get(table, {})
-        return [columns[name] for name in names] if columns.keys() >= set(names) else []
+        columns = {
+            column.name.lower(): column.name for column in (self.tables[table].columns if table in self.tables else ())
+        }
+        return [columns[name] for name in names] if columns.keys() >= {*names} else []
 
 
 def _constrain(declared_table: TableDefinition, stated_table: TableDefinition | None, rows: _Rows) -> TableDefinition:
