@@ -1,8 +1,9 @@
 """The copy for write queries, of a database of 1 GB: `python benchmarks/bench_writes.py [MB] [RUNS]`.
 
-Prints for SQLite and DuckDB the medians of the seconds that `cp` takes, and those that a source takes until the first
-statement has run, with the start of its process, and their ratio; then the seconds of an UPDATE of one row and of one
-row in a thousand, each with what it changed. The runs of both sides alternate.
+Prints for SQLite and DuckDB the medians of the seconds that `cp` takes, those that a source takes until the first
+statement has run, with the start of its process, and those of a source without rows, which only starts it; the ratio
+to `cp` with the start and without; then the seconds of an UPDATE of one row and of one row in a thousand, each with what
+it changed. The runs of all of them alternate, and each reads the file from memory.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def main() -> None:
     megabytes, runs = (int(text) for text in (*sys.argv[1:], *("1000", "5")[len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as name:
         for engine, make in (("sqlite", make_sqlite), ("duckdb", make_duckdb)):
-            path = Path(name) / f"items.{engine}"
+            path, empty = (Path(name) / f"{table}.{engine}" for table in ("items", "empty"))
             make(path, megabytes * 1_000_000 // BYTES_OF_ROW)
-            measure(engine, path, runs)
+            make(empty, 0)
+            measure(engine, path, empty, runs)
             path.unlink()
 
 
@@ -61,28 +63,40 @@ def make_duckdb(path: Path, rows: int) -> None:
         )
 
 
-def measure(engine: str, path: Path, runs: int) -> None:
+def measure(engine: str, path: Path, empty: Path, runs: int) -> None:
     """Print the medians for one database."""
-    copies, measured = [], {"SELECT 1": list[float](), ONE_ROW: list[float](), MANY_ROWS: list[float]()}
+    copies, starts = [], []
+    measured = {"SELECT 1": list[float](), ONE_ROW: list[float](), MANY_ROWS: list[float]()}
     for _ in range(runs):
         copies.append(seconds(partial(subprocess.run, ["cp", path, f"{path}.copy"], check=True)))
         Path(f"{path}.copy").unlink()
         with Hosts() as hosts:
-            source = Source(name="items", engine=engine, settings={"path": path.name}, folder=path.parent, writes=True)
-            transactions = ENGINES[engine].open(source, hosts)
+            starts.append(seconds(partial(run, transactions(engine, empty, hosts), "SELECT 1")))
+        with Hosts() as hosts:
+            source = transactions(engine, path, hosts)
             for query, times in measured.items():
-                times.append(seconds(partial(run, transactions, query)))
-    copy, first, *updates = map(statistics.median, (copies, *measured.values()))
-    spread = f"{min(measured['SELECT 1']):.2f} to {max(measured['SELECT 1']):.2f} s"
-    print(
-        f"{engine}, {path.stat().st_size / MEBIBYTE:,.0f} MiB: cp {copy:.2f} s, first statement {first:.2f} s ({spread})"
-    )
-    print(f"  {first / copy:.2f} x; one row {updates[0] * 1000:,.0f} ms, one in a thousand {updates[1] * 1000:,.0f} ms")
+                times.append(seconds(partial(run, source, query)))
+    copy, start, first, *updates = map(statistics.median, (copies, starts, *measured.values()))
+    print(f"{engine}, {path.stat().st_size / MEBIBYTE:,.0f} MiB: {spread('cp', copies)}", end=", ")
+    print(f"{spread('first statement', measured['SELECT 1'])}, {spread('of which the start', starts)}")
+    print(f"  {first / copy:.2f} x, {(first - start) / copy:.2f} x without the start", end="; ")
+    print(f"one row {updates[0] * 1000:,.0f} ms, one in a thousand {updates[1] * 1000:,.0f} ms")
 
 
-def run(transactions: Engine, query: str) -> None:
+def transactions(engine: str, path: Path, hosts: Hosts) -> Engine:
+    """Open a database for write queries."""
+    source = Source(name="items", engine=engine, settings={"path": path.name}, folder=path.parent, writes=True)
+    return ENGINES[engine].open(source, hosts)
+
+
+def spread(name: str, times: list[float]) -> str:
+    """Return the median, and the shortest and the longest of times."""
+    return f"{name} {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})"
+
+
+def run(source: Engine, query: str) -> None:
     """Run a statement."""
-    execution = transactions.execute(query, timeout=600, max_rows=100_000)
+    execution = source.execute(query, timeout=600, max_rows=100_000)
     assert execution.error is None, execution.error
 
 

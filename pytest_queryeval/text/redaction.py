@@ -93,7 +93,7 @@ def register_secrets(settings: Any, name: str = "") -> None:
                 register_secrets(item, name)
         case str():
             is_whole = is_secret_name(name) and "://" not in settings
-            for value in _credentials(settings) if is_whole else _secrets_in_url(settings):
+            for value in _credentials(settings) if is_whole else secrets_in_url(settings):
                 # What is filled into a placeholder such as `{query}` is not a secret.
                 for piece in (value, *_PLACEHOLDER.split(value)):
                     if not _PLACEHOLDER.fullmatch(piece):
@@ -117,7 +117,7 @@ def _credentials(value: str) -> Iterator[str]:
         yield credentials
 
 
-def _secrets_in_url(text: str) -> Iterator[str]:
+def secrets_in_url(text: str) -> Iterator[str]:
     """Yield user info and parameters of secret names in a URL or a form, as they are written and decoded."""
     # Of other URLs the last @ counts: their passwords may hold what ends an address.
     is_web = text.lower().startswith("http")
@@ -193,7 +193,7 @@ def _environment() -> Mapping[Any, Any]:
 def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
     """Return the secrets in a variable: its whole value if its name is that of a secret, and user info of URLs."""
     text = os.fsdecode(value)
-    secrets = set(_secrets_in_url(text)) if "@" in text else set()
+    secrets = set(secrets_in_url(text)) if "@" in text else set()
     if _SECRET_NAME.search(_HARMLESS_NAME.sub("", os.fsdecode(name))) and not _is_path(text):
         secrets.add(text)
     return frozenset(secrets)

@@ -59,6 +59,7 @@ DEFINITIONS = frozenset(
     )
 )
 REFUSED = "only statements that change or read tables are allowed"
+REFUSED_TABLES = "the tables of SQLite itself may not be changed"
 VIRTUAL = re.compile(r"create\s+virtual\s.*?\busing\s+(\w+)", re.IGNORECASE | re.DOTALL)
 # What the names of the tables end with in which modules keep the content of a virtual table.
 SHADOWS = {
@@ -219,7 +220,8 @@ class Driver(sqlite_child.Driver):
             return "failure", "invalid", f"no such table: {guard.missing}"
         if guard.refused:
             refused_action, guard.refused = guard.refused, ""
-            return "failure", "unsafe", f"{REFUSED}: {refused_action}"
+            reason = REFUSED_TABLES if " sqlite_" in refused_action else REFUSED
+            return "failure", "unsafe", f"{reason}: {refused_action}"
         return super().classify(error)
 
     def _copy(self, path: str) -> sqlite3.Connection:

@@ -288,7 +288,7 @@ def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):
         (["jsonl", "."], "is not a file"),
         (["jsonl", "bad.json"], "bad.json:1:2: not JSON: "),
         (["jsonl", "object.json"], "object.json: expected a list of objects"),
-        (["jsonl", "empty.jsonl"], "no case could be imported: it is empty"),
+        (["jsonl", "empty.jsonl"], "empty.jsonl: has no case: name a file with questions"),
         (["jsonl", "one.jsonl", "--map", "glod=x"], "unknown key 'glod': did you mean 'gold'?"),
         (["jsonl", "one.jsonl", "--map", "metadata=a,gold"], "'gold' is an answer, which predictors must not see"),
         (["jsonl", "one.jsonl", "--map", "gold=b", "--map", "metadata=b"], "'b' is an answer"),
@@ -302,9 +302,15 @@ def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):
             ["jsonl", "one.jsonl", "--predictions", "p.csv?headerrow=3"],
             "p.csv?headerrow=3: unknown setting 'headerrow': did you mean 'header_row'?",
         ),
-        (["spider", "one.jsonl", "--map", "gold=x", "--kind", "sql"], "the format names its fields itself"),
-        (["spider", "one.jsonl"], "--kind json: cases of this format are of the kind 'sql'"),
-        (["jsonl", "one.jsonl", "--language", "de"], "--language de: questions of this format are in one language"),
+        (
+            ["spider", "one.jsonl", "--map", "gold=x", "--kind", "sql"],
+            "the format names its fields itself, so leave it out",
+        ),
+        (["spider", "one.jsonl"], "--kind json: cases of this format are of the kind 'sql': leave it out"),
+        (
+            ["jsonl", "one.jsonl", "--language", "de"],
+            "--language de: questions of this format are in one language: leave it out",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -29,6 +29,7 @@ tables:
       - {name: name}
 verified_queries:
 """
+CORRECT = "correct its `expr` to one value in Snowflake's SQL"
 RECURSIVE = """
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 2)
 select i, profit from n join __sales on state = 'IL'"""
@@ -152,6 +153,23 @@ def test_names_of_a_model_are_quoted_where_they_need_it(folder, capsys, query, r
     assert answers(cases["q"].golds[0].query) == rows
 
 
+def test_comments_in_expressions_of_a_model_do_not_comment_out_the_query(folder, capsys):
+    comments = (
+        "-- of all\namt - cst -- in EUR",
+        "/* of all */ amt - cst // in EUR",
+        "amt -- of all\n- cst /* in EUR */",
+    )
+    facts = [{"name": f"profit{number}", "expr": text} for number, text in enumerate(comments)]
+    table = {"name": "sales", "base_table": {"table": "sd_data"}, "facts": facts}
+    queries = [{"name": "q", "question": "q", "sql": "SELECT profit0, profit1, profit2 FROM sales WHERE profit0 > 6"}]
+
+    text = json.dumps({"tables": [table], "verified_queries": queries})
+    cases, skipped = imported(capsys, "cortex", model(text, start=""))
+
+    assert skipped == {}
+    assert answers(cases["q"].golds[0].query) == [(15, 15, 15)]
+
+
 def test_names_of_a_model_cannot_end_a_query(folder, capsys):
     table = {"name": "t", "base_table": {"table": 'x"; DROP TABLE y; --'}, "facts": [{"name": 'a"; DROP', "expr": "1"}]}
     queries = [{"name": "q", "question": "What?", "sql": "SELECT 1 FROM t"}]
@@ -189,15 +207,21 @@ def test_verified_queries_become_cases_that_run(folder, capsys):
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"sql": "SELECT 1"}, "it has no question"),
+        ({"sql": "SELECT 1"}, "it has no `question`: add one"),
         ({"question": "q"}, "it has no 'sql' (it has name, question): is it of another format?"),
         ({"question": "q", "sql": "  "}, "its right answer is not a query"),
         (
             {"question": "q", "sql": "SELECT 1 FROM __sale"},
             "it reads '__sale', and the model has no table 'sale': did you mean 'sales'?",
         ),
-        ({"question": "q", "sql": "DELETE FROM sales"}, "its query is not one query in Snowflake's SQL"),
-        ({"question": "q", "sql": "SELECT 1; SELECT 2"}, "its query is not one query in Snowflake's SQL"),
+        (
+            {"question": "q", "sql": "DELETE FROM sales"},
+            "its `sql` is not one query in Snowflake's SQL: keep one SELECT",
+        ),
+        (
+            {"question": "q", "sql": "SELECT 1; SELECT 2"},
+            "its `sql` is not one query in Snowflake's SQL: keep one SELECT",
+        ),
     ],
 )
 def test_verified_query_that_cannot_be_read_is_skipped_with_its_reason(folder, capsys, entry, reason):
@@ -212,18 +236,27 @@ def test_verified_query_that_cannot_be_read_is_skipped_with_its_reason(folder, c
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ({"name": "t"}, "the model's table 't' has no `base_table: {table: …}`"),
-        ({"name": "t", "base_table": {"database": "d"}}, "the model's table 't' has no `base_table: {table: …}`"),
-        ({"name": "t", "base_table": {"table": "x"}}, "the model's table 't' has no columns"),
+        ({"name": "t"}, "the model's table 't' has no `base_table: {table: …}`: add it"),
+        (
+            {"name": "t", "base_table": {"database": "d"}},
+            "the model's table 't' has no `base_table: {table: …}`: add it",
+        ),
+        (
+            {"name": "t", "base_table": {"table": "x"}},
+            "the model's table 't' has no columns: add `dimensions` or `facts`",
+        ),
         (
             {"name": "t", "base_table": {"table": "x"}, "facts": [{"name": "a", "expr": "((("}]},
-            "the model's column 't.a' has an expression that cannot be read: (((",
+            f"the model's column 't.a' has an expression that cannot be read: (((: {CORRECT}",
         ),
         (
             {"name": "t", "base_table": {"table": "x"}, "facts": [{"name": "a", "expr": "b, c FROM d"}]},
-            "the model's column 't.a' has an expression that cannot be read: b, c FROM d",
+            f"the model's column 't.a' has an expression that cannot be read: b, c FROM d: {CORRECT}",
         ),
-        ({"name": "t", "base_table": {"table": ["x"]}}, "the model's table 't' has no text as `base_table.table`"),
+        (
+            {"name": "t", "base_table": {"table": ["x"]}},
+            "the model's table 't' has no text as `base_table.table`: write a name",
+        ),
     ],
 )
 def test_table_without_what_a_query_needs_is_told(folder, capsys, table, reason):
@@ -254,7 +287,7 @@ def test_file_that_is_no_semantic_model_is_refused(folder, capsys, text, problem
 # Genie
 
 
-NO_ANSWER = "it has no answer in SQL, which says what is right"
+NO_ANSWER = "it has no answer of the format SQL, which says what is right"
 
 
 def benchmark(**fields):
@@ -299,10 +332,14 @@ def test_lines_of_an_answer_without_line_breaks_stay_apart(folder, capsys):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"question": []}, "it has no question"),
-        ({"answer": None}, NO_ANSWER),
+        ({"question": []}, "it has no text as `question`: add one"),
+        ({"answer": None}, f"{NO_ANSWER}: it has none"),
         ({"answer": [{"format": "TEXT", "content": ["x"]}]}, f"{NO_ANSWER}: it has TEXT"),
         ({"answer": [{"format": "SQL", "content": []}]}, "its right answer is not a query"),
+        (
+            {"answer": [{"format": "SQL", "content": ["SELECT 1\n", "FROM ${catalog}.shop.sd_data"]}]},
+            "its answer has the variable `${catalog}`, which nothing fills in: write its value",
+        ),
         (
             {"answer": [{"format": "SQL", "content": ["SELECT 1"]}] * 2},
             "it has several answers in SQL: keep the right one",
@@ -322,7 +359,7 @@ def test_benchmark_without_one_query_is_skipped_with_its_reason(folder, capsys, 
         ({"title": "Shop"}, "as the API gives it with include_serialized_space=true"),
         ([], "has no benchmarks of a Genie space"),
         ({"serialized_space": "{"}, "its `serialized_space` is not JSON"),
-        (space(), "no case could be imported: it is empty"),
+        (space(), "has no case: name a file with questions"),
     ],
 )
 def test_file_without_benchmarks_is_refused(folder, capsys, value, problem):
@@ -341,3 +378,31 @@ def test_queries_of_warehouses_need_a_source(folder, capsys, name):
         main(["import", name, source, "-o", "out"])
 
     assert "give their source as --source" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "snowflake://suites:hunter2/x@account/shop?role=reader",
+        "databricks://token:${USER}hunter2@host?http_path=p",
+        "databricks://token:${TOKEN:-hunter2}@host",
+        "postgresql://host/shop?password=hunter2",
+        "https://hunter2@host/sql",
+    ],
+)
+def test_password_of_a_source_is_neither_written_nor_shown(folder, capsys, url):
+    with pytest.raises(SystemExit) as stop:
+        main(["import", "genie", write(space(benchmark())), "--source", url, "-o", "out"])
+
+    message = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert "its password would stand in the settings of the suites: write a variable in its place" in message
+    assert "hunter2" not in message
+    assert not Path("out").exists()
+
+
+def test_variables_in_a_source_are_written_as_they_are(folder, capsys):
+    url = "snowflake://suites:${TOKEN}@account/shop?role=reader&passcode=${CODE}"
+
+    assert main(["import", "genie", write(space(benchmark())), "--source", url, "-o", "out"]) == 0
+    assert f"source: {url}\n" in Path("out/queryeval.yaml").read_text(encoding="utf-8")

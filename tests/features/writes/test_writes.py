@@ -350,7 +350,16 @@ def test_a_difference_in_what_returned_is_told(shop):
         ),
         ("DELETE FROM sqlite_master", "unsafe", "table sqlite_master may not be modified"),
         ("DELETE FROM orders; PRAGMA foreign_keys = off", "unsafe", "PRAGMA"),
-        ("INSERT INTO sqlite_sequence VALUES ('orders', 99)", "unsafe", "INSERT sqlite_sequence"),
+        (
+            "INSERT INTO sqlite_sequence VALUES ('orders', 99)",
+            "unsafe",
+            "the tables of SQLite itself may not be changed: INSERT sqlite_sequence",
+        ),
+        (
+            "INSERT INTO sqlite_master VALUES ('table', 'x', 'x', 2, 'CREATE TABLE x (a)')",
+            "unsafe",
+            "the tables of SQLite itself may not be changed: INSERT sqlite_master",
+        ),
     ],
 )
 def test_statements_that_fail_or_are_refused_say_why(shop, query, kind, message):

@@ -54,7 +54,8 @@ def import_cortex(request: ImportRequest) -> Import:
     tables, queries = (model.get("tables"), model.get("verified_queries")) if isinstance(model, dict) else (None, None)
     if not isinstance(tables, list) or not isinstance(queries, list):
         missing = "verified_queries" if isinstance(tables, list) else "tables"
-        raise file.problem(f"is not a semantic model with verified queries: expected a list `{missing}`")
+        remedy = f"expected a list `{missing}`, as Cortex Analyst reads it"
+        raise file.problem(f"is not a semantic model with verified queries: {remedy}")
     logical_tables = {
         table.text("name").lower(): table for table in numbered_records(tables, "table") if table.text("name")
     }
@@ -64,7 +65,7 @@ def import_cortex(request: ImportRequest) -> Import:
         query = gold_value(record.required("sql"), "sql")
         question = record.text("question")
         if not question.strip():
-            raise RecordError("it has no question")
+            raise RecordError("it has no `question`: add one")
         return ImportedCase(id=id_, keys={"question": question, "gold": physical_query(str(query), logical_tables)})
 
     records = numbered_records(queries, "query")
@@ -81,8 +82,9 @@ def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
     """
     tokens, statements, error = parse_query(query, DIALECT).statements
     if error is not None or len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        reason = f": {one_line(str(error)).partition('. ')[0]}" if isinstance(error, SqlglotError) else ""
-        raise RecordError(f"its query is not one query in Snowflake's SQL{reason}")
+        is_unreadable = isinstance(error, SqlglotError)
+        reason = one_line(str(error)).partition(". ")[0] if is_unreadable else "keep one SELECT"
+        raise RecordError(f"its `sql` is not one query in Snowflake's SQL: {reason}")
     trees = Dialect.get_or_raise(DIALECT).parser().parse(tokens, query)  # with places, which those above lack
     tree = next(tree for tree in trees if isinstance(tree, exp.Query))
     query, definitions = _with_physical_names(query, tree, logical_tables)
@@ -152,23 +154,27 @@ def _definition(table: Record) -> str:
     """Return the query of a logical table: the columns of the model, and those that its aggregates need."""
     name, base_table = table.text("name"), table.fields.get("base_table")
     if not isinstance(base_table, dict) or not base_table.get("table"):
-        raise RecordError(f"the model's table '{name}' has no `base_table: {{table: …}}`")
+        raise RecordError(f"the model's table '{name}' has no `base_table: {{table: …}}`: add it")
     parts = [(part, base_table[part]) for part in BASE_TABLE if base_table.get(part)]
     for part, value in parts:
         if isinstance(value, dict | list):
-            raise RecordError(f"the model's table '{name}' has no text as `base_table.{part}`")
+            raise RecordError(f"the model's table '{name}' has no text as `base_table.{part}`: write a name")
     expressions: dict[str, str] = {}
     needed: dict[str, str] = {}
     aggregates: set[str] = set()
     for group, column in _columns(table):
         column_name = column.text("name")
         if not column_name:
-            raise RecordError(f"the {column.place} of the model's table '{name}' has no name")
+            raise RecordError(f"the {column.place} of the model's table '{name}' has no `name`: add one")
         expression = column.text("expr").strip() or _identifier(column_name)
-        tree = parse_query(f"SELECT {expression}", DIALECT).whole_tree
+        selection = parse_query(f"SELECT {expression}", DIALECT)
+        tree = selection.whole_tree
         if tree is None or not _is_one_value(tree):
             place = f"the model's column '{name}.{column_name}'"
-            raise RecordError(f"{place} has an expression that cannot be read: {one_line(expression)}")
+            problem = f"has an expression that cannot be read: {one_line(expression)}"
+            raise RecordError(f"{place} {problem}: correct its `expr` to one value in Snowflake's SQL")
+        tokens, *_ = selection.statements
+        expression = selection.text[tokens[1].start : tokens[-1].end + 1]  # without comments around it
         if group == METRICS or (tree.find(exp.AggFunc) and not tree.find(exp.Window)):
             columns = [part for part in tree.find_all(exp.Column) if part.table.lower() in ("", name.lower())]
             needed |= {part.name.lower(): part.this.sql(DIALECT) for part in columns}
@@ -184,7 +190,7 @@ def _definition(table: Record) -> str:
         *(text for column, text in needed.items() if column not in known_names),
     ]
     if not lines:
-        raise RecordError(f"the model's table '{name}' has no columns")
+        raise RecordError(f"the model's table '{name}' has no columns: add `dimensions` or `facts`")
     base_name = ".".join(_identifier(str(value)) for _, value in parts)
     return f"  SELECT {', '.join(lines)}\n  FROM {base_name} AS {_identifier(name)}"  # noqa: S608 - names are quoted
 

@@ -7,6 +7,7 @@ https://docs.databricks.com/api/workspace/genie/getspace
 from __future__ import annotations
 
 import json
+import re
 
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
@@ -23,6 +24,7 @@ from pytest_queryeval.text.formatting import one_line
 
 SPACE = "serialized_space"
 SQL_FORMAT = "SQL"
+_VARIABLE = re.compile(r"\$\{\w+\}")  # of templates; Spark fills it in, and a warehouse does not
 
 
 def import_genie(request: ImportRequest) -> Import:
@@ -35,7 +37,8 @@ def import_genie(request: ImportRequest) -> Import:
         try:
             space = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise file.problem(f"its `{SPACE}` is not JSON: {error}") from error
+            remedy = "write it as the API answers it"
+            raise file.problem(f"its `{SPACE}` is not JSON: {error}: {remedy}") from error
     elif isinstance(space, dict) and SPACE in space:
         space = space[SPACE]
     benchmarks = space.get("benchmarks") if isinstance(space, dict) else None
@@ -48,7 +51,7 @@ def import_genie(request: ImportRequest) -> Import:
         databases.check_shared("sql")
         question = _text(record.required("question"))
         if not question.strip():
-            raise RecordError("it has no question")
+            raise RecordError("it has no text as `question`: add one")
         return ImportedCase(id=id_, keys={"question": question, "gold": gold_value(_answer(record), "sql")})
 
     records = numbered_records(questions, "question")
@@ -64,8 +67,10 @@ def _answer(record: Record) -> str:
     if len(queries) > 1:
         raise RecordError("it has several answers in SQL: keep the right one")
     if not queries:
-        formats = ", ".join(one_line(str(answer.get("format"))) for answer in answers)
-        raise RecordError("it has no answer in SQL, which says what is right" + (f": it has {formats}" * bool(formats)))
+        formats = ", ".join(one_line(str(answer.get("format"))) for answer in answers) or "none"
+        raise RecordError(f"it has no answer of the format {SQL_FORMAT}, which says what is right: it has {formats}")
+    if variable := _VARIABLE.search(queries[0]):
+        raise RecordError(f"its answer has the variable `{variable[0]}`, which nothing fills in: write its value")
     return queries[0]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pytest_queryeval.features.transfer.importers import DEFAULT_LANGUAGE, Impor
 from pytest_queryeval.features.transfer.importers.records import Record, RecordError
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line, utf8_safe
+from pytest_queryeval.text.redaction import mask_credentials, secrets_in_url
 
 ANSWERS = ("gold", "gold_any", "predicted")
 KEYS = (
@@ -36,6 +38,7 @@ KEYS = (
 )
 MAX_NAME = 100  # of a database
 _NO_FILE = file_at("gold")
+_VARIABLE = re.compile(r"\$\{\w+\}")
 
 
 def check_request(
@@ -46,12 +49,14 @@ def check_request(
     `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
     """
     if kind is not None and request.kind not in (None, kind):
-        raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}'")
+        raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}': leave it out")
     if request.language != DEFAULT_LANGUAGE and not has_languages:
-        raise QueryEvalError(f"--language {request.language}: questions of this format are in one language")
+        raise QueryEvalError(
+            f"--language {request.language}: questions of this format are in one language: leave it out"
+        )
     for key in request.columns:
         if key not in columns:
-            remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself"
+            remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself, so leave it out"
             raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
     answers = {*ANSWERS, *(request.columns.get(key, key) for key in ANSWERS)}
     if answer_fields := answers.intersection(metadata_fields(request.columns)):
@@ -114,6 +119,9 @@ class Databases:
         self._output = request.output
         self._folder: Path | None = None
         if request.database is not None:
+            if any(secrets_in_url(_VARIABLE.sub("", request.database))):
+                problem = f"--source {mask_credentials(request.database)}: its password would stand in the settings"
+                raise QueryEvalError(f"{problem} of the suites: write a variable in its place, such as ${{PASSWORD}}")
             self.settings["source"] = relative(Path(request.database), request.output, otherwise=request.database)
             return
         folders = (folder for name in beside if (folder := source.parent / name).is_dir())

@@ -62,6 +62,8 @@ class Record:
 
     def required(self, name: str) -> JsonValue:
         """Return the value of a field; raise `RecordError` with the fields that there are, if it is missing."""
+        if not self.fields:
+            raise RecordError(f"it is not an object with '{name}'")
         if name not in self.fields:
             names = ", ".join(one_line(field) for field in list(self.fields)[:MAX_NAMES])
             raise RecordError(f"it has no '{name}' (it has {names}): is it of another format?")
@@ -133,7 +135,7 @@ def read_yaml_file(file: File) -> JsonValue:
     for problem in document.problems:
         raise problem
     if document.root is None:
-        raise file.problem("is empty")
+        raise file.problem("is empty: name the file with the questions")
     value: JsonValue = json_value(document.root)
     return value
 

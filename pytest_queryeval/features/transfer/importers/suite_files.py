@@ -102,12 +102,11 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
             else:
                 written_suites.cases += 1
         if not written_suites.cases:
-            first = (
-                f": {written_suites.skipped[0].id}: {written_suites.skipped[0].reason}"
-                if written_suites.skipped
-                else ": it is empty"
-            )
-            raise QueryEvalError(f"{imported.source or imported.name}: no case could be imported{first}")
+            problem = "has no case: name a file with questions"
+            if written_suites.skipped:
+                id_, reason = written_suites.skipped[0]
+                problem = f"no case could be imported: {id_}: {reason}"
+            raise QueryEvalError(f"{imported.source or imported.name}: {problem}")
         written_suites.suites = files.finish()
     predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
     _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
