@@ -87,8 +87,6 @@ OWNERS = {
         "features.causes.sql.clause_edits",
         "features.causes.sql.combined_edits",
         "features.causes.sql.edits",
-        "features.causes.sql.letter_case",
-        "features.causes.sql.name_repairs",
         "features.causes.sql.parts",
         "features.causes.sql.repairs",
         "features.causes.sql.shared_parts",

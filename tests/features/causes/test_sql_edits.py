@@ -377,7 +377,7 @@ def test_any_edit_and_any_pair_leave_a_query_that_can_be_read(dialect, predicted
     for numbers in edits.combinations():
         text = edits.applied(numbers)
         assert text is None or parse_one(text, dialect=dialect).sql(dialect=dialect)
-    shared = edits.shared_parts()
+    shared = edits.shared_parts({})
     assert (shared.shared == shared.of) is not bool(shared.only_gold)
 
 
@@ -477,7 +477,7 @@ def test_a_name_in_double_quotes_is_a_text_where_databases_read_it_so(dialect, i
     ],
 )
 def test_what_two_queries_share_is_told_clause_by_clause(predicted, gold, only_predicted, only_gold, share):
-    shared = found(predicted, gold).shared_parts()
+    shared = found(predicted, gold).shared_parts({})
 
     assert (shared.only_predicted, shared.only_gold) == (only_predicted, only_gold)
     assert (shared.shared, shared.of) == share
@@ -486,7 +486,7 @@ def test_what_two_queries_share_is_told_clause_by_clause(predicted, gold, only_p
 def test_of_long_queries_a_few_short_lines_are_told():
     conditions = " AND ".join(f"age <> '{number}{'x' * 300}'" for number in range(40))
 
-    shared = found(f"SELECT name FROM singer WHERE {conditions}", "SELECT name FROM singer").shared_parts()
+    shared = found(f"SELECT name FROM singer WHERE {conditions}", "SELECT name FROM singer").shared_parts({})
 
     assert len(shared.only_predicted) == 20
     assert max(map(len, shared.only_predicted)) == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -81,9 +81,10 @@ def _normal_node(node: Node) -> Node | tuple[Node, ...]:
             return tuple(Filter(operand) for operand in operands(condition, "&&"))
         case Union((Group(elements),)) if all(isinstance(element, Triple) for element in elements):
             return elements
-        case Expr(operator, (Expr(left) as constant, Expr() as value)) if operator in _MIRRORED:
-            is_turned = not constant.arguments and is_constant(left)
-            return Expr(_MIRRORED[operator], (value, constant)) if is_turned else node
+        case Expr(operator, (Expr(term, ()) as constant, Expr() as value)) if operator in _MIRRORED and is_constant(
+            term
+        ):
+            return Expr(_MIRRORED[operator], (value, constant))
         case _:
             return node
 
@@ -183,14 +184,12 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
     are of.
     """
     predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
-    names = _names_by_role(
-        gold, predicted, gold_names[:MAX_VARIABLES], predicted_names[:MAX_VARIABLES], by_columns=by_columns
-    )
+    trees = (predicted, gold) if by_columns else (replace(predicted, items=()), replace(gold, items=()))
+    names = _names_by_role(*trees, predicted_names[:MAX_VARIABLES], gold_names[:MAX_VARIABLES])
     if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
-        names = _improved(names, gold, predicted, gold_names, predicted_names, by_columns=by_columns)
+        names = _improved(names, *trees, predicted_names, gold_names)
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
-    free_names = {name for name in free_names if not name.startswith(NODE)}
-    names |= {name: name for name in free_names}
+    names |= {name: name for name in free_names if not name.startswith(NODE)}
     used_names = {*predicted_names, *names.values()}
     for name in gold_names:
         if name not in names:
@@ -203,21 +202,13 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
 
 
 def _names_by_role(
-    gold: Select,
-    predicted: Select,
-    gold_names: Sequence[str],
-    predicted_names: Sequence[str],
-    *,
-    by_columns: bool,
+    predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
 ) -> dict[str, str]:
     """Return predicted's names of gold's variables, those first that have most uses in common."""
     names: dict[str, str] = {}
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
-        roles, gold_roles = (
-            _roles(tree, known_names, by_columns=by_columns)
-            for tree, known_names in ((predicted, same_names), (gold, names))
-        )
+        roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
         best, pair = 0.0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
             for predicted_name in (name for name in predicted_names if name not in same_names):
@@ -233,20 +224,13 @@ def _names_by_role(
 
 
 def _improved(
-    names: dict[str, str],
-    gold: Select,
-    predicted: Select,
-    gold_names: Sequence[str],
-    predicted_names: Sequence[str],
-    *,
-    by_columns: bool,
+    names: dict[str, str], predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
 ) -> dict[str, str]:
     """Return names with which more triples are equal, by exchanging two names at a time.
 
     Two variables that have the same names in both queries keep them where one triple between them is turned round.
     """
-    uses, gold_uses = (_uses(tree, by_columns=by_columns) for tree in (predicted, gold))
-    facts = _facts(uses, {})
+    facts, gold_uses = _facts(_uses(predicted), {}), _uses(gold)
 
     def score(candidate: Mapping[str, str]) -> int:
         same_names = sum(gold_name == name for gold_name, name in candidate.items() if not name.startswith(NODE))
@@ -268,13 +252,13 @@ def _improved(
     return names
 
 
-def _uses(tree: Select, *, by_columns: bool) -> list[tuple[str, ...]]:
+def _uses(tree: Select) -> list[tuple[str, ...]]:
     """Return the terms of each triple, and of each other part of a query that names variables.
 
-    A column that is a key of GROUP BY, too, is one part, and none without `by_columns`.
+    A column that is a key of GROUP BY, too, is one part.
     """
     nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
-    columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item) and by_columns)
+    columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item))
     return [*columns, *((type(node).__name__, *terms(node)) for node in nodes if not isinstance(node, Item))]
 
 
@@ -291,9 +275,9 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
     return facts
 
 
-def _roles(tree: Select, names: Mapping[str, str], *, by_columns: bool) -> dict[str, Counter[tuple[str, ...]]]:
-    """Return how each variable is used; `names` are those of variables that are aligned already."""
-    roles: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in variables(tree)}
+def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
+    """Return how each variable is used; `names` are those of variables that are aligned already, `?` of all others."""
+    roles: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
 
     def name(term: str) -> str:
         return names.get(term, "?") if is_variable(term) else term
@@ -303,25 +287,19 @@ def _roles(tree: Select, names: Mapping[str, str], *, by_columns: bool) -> dict[
             path = tuple(map(name, node.path))
             for end, term, opposite in (("subject", node.subject, node.object), ("object", node.object, node.subject)):
                 if is_variable(term):
-                    roles[term].update(_roles_in_triple(end, path, name(opposite)))
+                    roles[term][end, *path] += 2
+                    if (known_end := name(opposite)) != "?":
+                        roles[term][end, *path, known_end] += 2
+                        roles[term].update((("beside", end, known_end), ("in any direction", *path, known_end)))
         elif isinstance(node, Expr) and node.arguments:
             heads = [part.head for part in parts(node)]
             for term in filter(is_variable, heads):
                 roles[term].update(("with", head) for head in heads if not is_variable(head))
     for number, item in enumerate(tree.items):
-        if is_variable(item.variable) and by_columns:
-            kind = "alias" if item.alias else "column"
-            roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
-            roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
+        kind = "alias" if item.alias else "column"
+        roles[item.variable].update(((kind,), (kind, str(number), str(len(tree.items)))))
+        roles[item.variable].update(("counts", part.head) for part in parts(item.value) if part.head in COUNTING)
     return roles
-
-
-def _roles_in_triple(end: str, path: tuple[str, ...], opposite: str) -> Iterator[tuple[str, ...]]:
-    """Yield how a variable at one end of a triple is used; `opposite` is `?` where the other end is not aligned."""
-    yield from [(end, *path)] * 2
-    if opposite != "?":
-        yield from [(end, *path, opposite)] * 2
-        yield from (("beside", end, opposite), ("in any direction", *path, opposite))
 
 
 class Lines:
@@ -329,7 +307,13 @@ class Lines:
 
     def __init__(self, writer: Writer, *trees: Select) -> None:
         self.writer = writer
-        self.names = _shown_names({name for tree in trees for name in variables(tree)})
+        self.names: dict[str, str] = {}
+        """Names that a query can have for variables whose names begin with NODE, longest first."""
+        names = {name for tree in trees for name in variables(tree)}
+        for name in sorted((name for name in names if name.startswith(NODE)), key=lambda name: (-len(name), name)):
+            self.names[name] = f"?node{name.removeprefix(NODE)}"
+            while self.names[name] in names:
+                self.names[name] += "_"
 
     def line(self, side: Side) -> str:
         """Return the text of one side of a change, with paths where they were taken apart, and points after triples."""
@@ -350,14 +334,3 @@ def limit_text(select: Select) -> str:
     """Return the numbers of LIMIT and OFFSET."""
     clauses = (("", select.limit), ("OFFSET ", select.offset))
     return " ".join(f"{word}{number}" for word, number in clauses if number)
-
-
-def _shown_names(names: set[str]) -> dict[str, str]:
-    """Return names that a query can have for variables whose names begin with NODE, longest first."""
-    shown_names: dict[str, str] = {}
-    for name in sorted((name for name in names if name.startswith(NODE)), key=lambda name: (-len(name), name)):
-        display_name = f"?node{name.removeprefix(NODE)}"
-        while display_name in names:
-            display_name += "_"
-        shown_names[name] = display_name
-    return shown_names

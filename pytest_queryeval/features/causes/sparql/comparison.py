@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from pytest_queryeval.core.cause import CauseLabel
@@ -15,6 +16,7 @@ from pytest_queryeval.languages.sparql.tree import (
     Element,
     Expr,
     Filter,
+    Group,
     Item,
     Node,
     Select,
@@ -82,6 +84,16 @@ def common_share(node: Node, gold: Node) -> float:
     """Return the share of the terms of two nodes that both have, from 0 to 1."""
     node_terms, gold_terms = {*terms(node)}, {*terms(gold)}
     return len(node_terms & gold_terms) / max(len(node_terms | gold_terms), 1)
+
+
+def have_same_form(expression: Expr, gold: Expr) -> bool:
+    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
+    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
+        return False
+    has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
+    is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)
+    is_distinct = "DISTINCT" in (expression.head, gold.head)
+    return expression.head == gold.head or (not is_distinct and (has_common_argument or is_existence))
 
 
 def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Element, ...]]:
@@ -156,3 +168,10 @@ def label_of_expressions(old: Expr, new: Expr, otherwise: CauseLabel) -> CauseLa
     if has_aggregate(old) != has_aggregate(new) and otherwise == "wrong-expression":
         return "wrong-aggregate"
     return otherwise
+
+
+def label_of_distinct(argument: Expr, gold: Expr) -> CauseLabel | None:
+    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
+    if gold == Expr("DISTINCT", (argument,)):
+        return "missing-distinct"
+    return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None

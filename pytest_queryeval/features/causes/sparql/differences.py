@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from pytest_queryeval.features.causes.sparql.alignment import (
     turned,
 )
 from pytest_queryeval.features.causes.sparql.changes import Edit, Step, copy_step, drop_step, replace_step
-from pytest_queryeval.features.causes.sparql.comparison import CONNECTORS, REVERSED_LIKENESS, label_of_heads
+from pytest_queryeval.features.causes.sparql.comparison import CONNECTORS
 from pytest_queryeval.languages.sparql.tree import (
     Bind,
     Block,
@@ -91,7 +90,7 @@ class Differences:
         self._edits.append(Edit(shown=shown, size=size, steps=steps, dropped=dropped))
 
     def _selects(self, predicted: Select, gold: Select) -> None:
-        """Add the edits of a query."""
+        """Add the edits of a query; of parts of the keys of ORDER BY where their directions are those of gold."""
         if predicted.dataset != gold.dataset:
             texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
             self._add("wrong-table", "FROM", texts, copy_step(predicted, gold, "dataset"))
@@ -111,34 +110,29 @@ class Differences:
             )
         else:
             self._items(predicted, gold)
-        if predicted.group != gold.group:
-            change = predicted.group, gold.group
-            self._add("wrong-grouping", "GROUP", change, copy_step(predicted, gold, "group"), size=_OF_A_CLAUSE)
+        self._clause("wrong-grouping", "GROUP", "group", predicted, gold)
         if len(predicted.having) == len(gold.having):
             for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
                 self._expression(condition, gold_condition, "HAVING")
         else:
             label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
-            having = predicted.having, gold.having
-            self._add(label, "HAVING", having, copy_step(predicted, gold, "having"), size=_OF_A_CLAUSE)
-        self._order(predicted, gold)
-        if (predicted.limit, predicted.offset) != (gold.limit, gold.offset):
-            limits = limit_text(predicted), limit_text(gold)
-            self._add("wrong-limit", "LIMIT", limits, copy_step(predicted, gold, "limit", "offset"))
-        if predicted.values != gold.values:
-            values = predicted.values, gold.values
-            self._add("wrong-value", "WHERE", values, copy_step(predicted, gold, "values"), size=_OF_A_CLAUSE)
-
-    def _order(self, predicted: Select, gold: Select) -> None:
-        """Add the edits of ORDER BY: of parts of its keys where their directions are those of gold."""
+            self._clause(label, "HAVING", "having", predicted, gold)
         directions, gold_directions = ([key.is_descending for key in select.order] for select in (predicted, gold))
-        if predicted.order and directions == gold_directions:
+        if directions == gold_directions:
             for key, gold_key in zip(predicted.order, gold.order, strict=True):
                 self._expression(key.value, gold_key.value, "ORDER")
-        elif predicted.order != gold.order:
-            label: CauseLabel = "wrong-order" if predicted.order else "missing-order"
-            order = predicted.order, gold.order
-            self._add(label, "ORDER", order, copy_step(predicted, gold, "order"), size=_OF_A_CLAUSE)
+        else:
+            label = "wrong-order" if predicted.order else "missing-order"
+            self._clause(label, "ORDER", "order", predicted, gold)
+        if (limit := limit_text(predicted)) != (gold_limit := limit_text(gold)):
+            self._add("wrong-limit", "LIMIT", (limit, gold_limit), copy_step(predicted, gold, "limit", "offset"))
+        self._clause("wrong-value", "WHERE", "values", predicted, gold)
+
+    def _clause(self, label: CauseLabel, clause: str, name: str, predicted: Select, gold: Select) -> None:
+        """Add the edit of a clause as a whole, in the field `name` of queries."""
+        change = getattr(predicted, name), getattr(gold, name)
+        if change[0] != change[1]:
+            self._add(label, clause, change, copy_step(predicted, gold, name), size=_OF_A_CLAUSE)
 
     def _items(self, predicted: Select, gold: Select) -> None:
         """Add the edits of the selected columns and of DISTINCT."""
@@ -272,7 +266,7 @@ class Differences:
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
-        for links, gold_links, least in (((), (), REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
+        for links, gold_links, least in (((), (), comparison.REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
             for chain, gold_chain in best_pairs(
@@ -336,7 +330,7 @@ class Differences:
                 if getattr(member, field) == old
             )
             change = (self._lines.writer.term(old), self._lines.writer.term(new)) if is_shown else (triple, gold)
-            self._add(label, "WHERE", change, changes.replace_end_step(member, field, new), size=_OF_A_TERM)
+            self._add(label, "WHERE", change, changes.set_step(member, **{field: new}), size=_OF_A_TERM)
 
     def _elements(self, element: Element, gold: Element) -> None:
         """Add the edits of two elements of one type."""
@@ -375,8 +369,8 @@ class Differences:
             return
         before = len(self._edits)
         otherwise = _OTHERWISE[clause]
-        if predicted.head in CONNECTORS and gold.head in CONNECTORS:
-            self._conditions(predicted, gold, clause)
+        if {predicted.head, gold.head} <= CONNECTORS:
+            self._head_and_arguments(predicted, gold, clause)
         elif gold.head in CONNECTORS and predicted in gold.arguments:
             missing = tuple(operand for operand in gold.arguments if operand != predicted)
             self._add("missing-condition", clause, (None, missing), replace_step(predicted, gold))
@@ -384,42 +378,36 @@ class Differences:
             extra = tuple(operand for operand in predicted.arguments if operand != gold)
             self._add("extra-condition", clause, (extra, None), replace_step(predicted, gold))
         elif not predicted.arguments and not gold.arguments:
-            label = label_of_heads(predicted.head, gold.head, otherwise)
+            label = comparison.label_of_heads(predicted.head, gold.head, otherwise)
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold), size=_OF_A_TERM)
-        elif _has_same_form(predicted, gold):
-            if predicted.head != gold.head:
-                label = label_of_heads(predicted.head, gold.head, otherwise)
-                heads = (predicted.head, gold.head)
-                self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
-            self._arguments(predicted, gold, clause)
+        elif comparison.have_same_form(predicted, gold):
+            self._head_and_arguments(predicted, gold, clause)
         if len(self._edits) == before:
             label = comparison.label_of_expressions(predicted, gold, otherwise)
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold))
 
-    def _arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
-        """Add the edits of the arguments of operators and functions that have equally many."""
-        for argument, gold_argument in zip(predicted.arguments, gold.arguments, strict=True):
+    def _head_and_arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
+        """Add the edits of an operator or function and of its arguments; only those of `&&` and `||` have no order."""
+        arguments, gold_arguments = predicted.arguments, gold.arguments
+        if predicted.head != gold.head:
+            label = comparison.label_of_heads(predicted.head, gold.head, _OTHERWISE[clause])
+            heads = predicted.head, gold.head
+            self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
+        if {predicted.head, gold.head} <= CONNECTORS:
+            arguments, gold_arguments = map(tuple, without_common(arguments, gold_arguments))
+        for argument, gold_argument in zip(arguments, gold_arguments, strict=False):
             if isinstance(argument, Group) and isinstance(gold_argument, Group):
                 self._groups(argument, gold_argument)
             elif isinstance(argument, Expr) and isinstance(gold_argument, Expr):
-                if (label := _distinct_label(argument, gold_argument)) is None:
-                    self._expression(argument, gold_argument, clause)
-                else:
+                if distinct_label := comparison.label_of_distinct(argument, gold_argument):
                     change = predicted, replace(predicted, arguments=gold.arguments)
-                    self._add(label, clause, change, replace_step(argument, gold_argument), size=_OF_A_TERM)
-
-    def _conditions(self, predicted: Expr, gold: Expr, clause: str) -> None:
-        """Add the edits of conditions that `&&` or `||` joins."""
-        if predicted.head != gold.head:
-            heads = (predicted.head, gold.head)
-            self._add("wrong-connector", clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
-        only_predicted, only_gold = without_common(predicted.arguments, gold.arguments)
-        for operand, gold_operand in zip(only_predicted, only_gold, strict=False):
-            if isinstance(operand, Expr) and isinstance(gold_operand, Expr):
-                self._expression(operand, gold_operand, clause)
-        for operand in only_predicted[len(only_gold) :]:
+                    step = replace_step(argument, gold_argument)
+                    self._add(distinct_label, clause, change, step, size=_OF_A_TERM)
+                else:
+                    self._expression(argument, gold_argument, clause)
+        for operand in arguments[len(gold_arguments) :]:
             self._add("extra-condition", clause, (operand, None), changes.drop_operand_step(predicted, operand))
-        for operand in only_gold[len(only_predicted) :]:
+        for operand in gold_arguments[len(arguments) :]:
             self._add("missing-condition", clause, (None, operand), changes.add_operand_step(predicted, operand))
 
 
@@ -428,24 +416,6 @@ def _inner_groups(element: Element) -> tuple[Group, ...]:
     if isinstance(element, Union):
         return element.arms
     return (element.group,) if isinstance(element, Block) and element.head == ("OPTIONAL",) else ()
-
-
-def _has_same_form(expression: Expr, gold: Expr) -> bool:
-    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
-    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
-        return False
-    if expression.head == gold.head:
-        return True
-    has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
-    is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)
-    return "DISTINCT" not in (expression.head, gold.head) and (has_common_argument or is_existence)
-
-
-def _distinct_label(argument: Expr, gold: Expr) -> CauseLabel | None:
-    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
-    if gold == Expr("DISTINCT", (argument,)):
-        return "missing-distinct"
-    return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None
 
 
 def _exchange(old: Sequence[Element], new: Sequence[Element]) -> list[Step]:

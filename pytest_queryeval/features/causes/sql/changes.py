@@ -12,22 +12,8 @@ from typing import TypeAlias
 from sqlglot import Dialect, ErrorLevel, Generator, exp
 
 from pytest_queryeval.core.cause import CauseLabel
-from pytest_queryeval.features.causes.sql.parts import (
-    CONDITION_CLAUSES,
-    clause_operands,
-    columns_outside_from,
-    has_plain_joins,
-    is_join_condition,
-    join_condition,
-    join_conditions,
-    joins_of,
-    key,
-    linking_conditions,
-    only_table,
-    query_within,
-    sources,
-    without_not,
-)
+from pytest_queryeval.features.causes.sql import parts
+from pytest_queryeval.features.causes.sql.parts import joins_of, key, sources
 
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
 _CLAUSE_OF = {"where": "WHERE", "expressions": "SELECT", "having": "HAVING", "qualify": "QUALIFY", "order": "ORDER"}
@@ -163,11 +149,6 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
         select.append("joins", join)
 
 
-def add_join(select: exp.Expr, *, join: exp.Join) -> None:
-    """Add a join to FROM."""
-    select.append("joins", join)
-
-
 def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     """Drop tables from FROM, with the conditions that join them.
 
@@ -178,7 +159,7 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     drops_first = first.alias_or_name.lower() in aliases
     if not remaining_joins and drops_first:
         return  # another edit has dropped all others
-    joining = [part for part in clause_operands(select, "where") if is_join_condition(part)]
+    joining = [part for part in parts.clause_operands(select, "where") if parts.is_join_condition(part)]
     dropped = [part for part in joining if _tables(part) & {*aliases}]
     _replace_columns(select, aliases)
     for condition in dropped:
@@ -209,20 +190,20 @@ def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> lis
 
 def _used_tables(select: exp.Select) -> set[str]:
     """Return the names, in lower case, of the tables whose columns a SELECT names anywhere but where it joins them."""
-    joining = {id(part) for part in clause_operands(select, "where") if is_join_condition(part)}
-    return {column.table.lower() for column in columns_outside_from(select) if id(column.parent) not in joining}
+    joining = {id(part) for part in parts.clause_operands(select, "where") if parts.is_join_condition(part)}
+    return {column.table.lower() for column in parts.columns_outside_from(select) if id(column.parent) not in joining}
 
 
 def arrange_joins(select: exp.Expr) -> None:
     """Order joins so that each condition occurs once, and after the tables that it names."""
     joins, conditions = joins_of(select), {key(part): part for part in _joining(select)}
-    if not has_plain_joins(select):
+    if not parts.has_plain_joins(select):
         return
     reachable = first = {*sources(select)} - joins.keys()
     is_arranged = len(conditions) == len(_joining(select))
     for alias, join in joins.items():
         reachable = reachable | {alias}
-        condition = join_condition(join)
+        condition = parts.join_condition(join)
         is_arranged &= condition is None or _tables(condition) <= reachable
     if not is_arranged:
         select.set("joins", _in_order([*joins.values()], first, [*conditions.values()]))
@@ -254,24 +235,24 @@ def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequen
 
 
 def _joining(select: exp.Expr) -> list[exp.Expr]:
-    return [part for part in join_conditions(select) if isinstance(part, exp.Condition)]
+    return [part for part in parts.join_conditions(select) if isinstance(part, exp.Condition)]
 
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
     """Replace the columns of these tables, outside of FROM, by those that joins equate with them."""
     partners: dict[str, exp.Expr] = {}
-    for condition in filter(is_join_condition, linking_conditions(select)):
+    for condition in filter(parts.is_join_condition, parts.linking_conditions(select)):
         for column, partner in permutations((condition.this, condition.expression)):
             if column.table.lower() in aliases and partner.table.lower() not in aliases:
                 partners[key(column)] = partner
-    for column in columns_outside_from(select) if partners else ():
+    for column in parts.columns_outside_from(select) if partners else ():
         if key(column) in partners:
             column.replace(partners[key(column)].copy())
 
 
 def join_nested(condition: exp.Expr) -> None:
     """Join the tables of `IN (SELECT …)` in place of the condition, and move its clauses to the outer query."""
-    select, query = condition.find_ancestor(exp.Select), query_within(condition.args.get("query"))
+    select, query = condition.find_ancestor(exp.Select), parts.query_within(condition.args.get("query"))
     if select is None or not isinstance(query, exp.Select):
         return  # another edit has replaced the condition
     compared, selected = condition.this.copy(), query.expressions[0].unalias().copy()
@@ -297,7 +278,7 @@ def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
 
 def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.Expr]) -> None:
     """Give a condition another operator, and NOT if gold has it."""
-    inner = without_not(condition)
+    inner = parts.without_not(condition)
     if type(inner) is not operator:
         inner = operator(this=inner.this, expression=inner.expression)
     condition.replace(exp.Not(this=inner) if isinstance(gold, exp.Not) else inner)
@@ -307,24 +288,19 @@ def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None
     """Add a condition to WHERE, HAVING or QUALIFY, or the clause with it."""
     node = select.args.get(clause)
     if node is None:
-        select.set(clause, CONDITION_CLAUSES[clause](this=condition.copy()))
+        select.set(clause, parts.CONDITION_CLAUSES[clause](this=condition.copy()))
     else:
         extend_condition(node.this, operand=condition, connector=exp.And)
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
     """Connect a condition with one more operand."""
-    extended = connector(expression=_as_operand(operand))
+    extended = connector(expression=exp.paren(operand) if isinstance(operand, exp.Connector) else operand.copy())
     _wrap(condition, extended)
     if isinstance(condition, exp.Connector) and not isinstance(condition, connector):
         _wrap(condition, exp.Paren())
     if isinstance(extended.parent, exp.Connector | exp.Not) and not isinstance(extended.parent, connector):
         _wrap(extended, exp.Paren())
-
-
-def _as_operand(condition: exp.Expr) -> exp.Expr:
-    """Return a copy of a condition as an operand, in parentheses if it is an AND or OR."""
-    return exp.paren(condition.copy()) if isinstance(condition, exp.Connector) else condition.copy()
 
 
 def drop_condition(condition: exp.Expr) -> None:
@@ -344,11 +320,6 @@ def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
     select.set("expressions", [*items[:place], item.copy(), *items[place:]])
 
 
-def drop_item(item: exp.Expr) -> None:
-    """Drop an item of SELECT."""
-    item.pop()
-
-
 def rename_table(column: exp.Expr, *, name: str) -> None:
     """Give a column another name of its table."""
     column.set("table", exp.to_identifier(name))
@@ -362,7 +333,7 @@ def drop_table_names(columns: Iterable[exp.Column]) -> None:
         if select is None or not column.table:
             continue
         if id(select) not in only:
-            only[id(select)] = only_table(select)
+            only[id(select)] = parts.only_table(select)
         if column.table.lower() == only[id(select)]:
             column.set("table", None)
 
@@ -400,20 +371,16 @@ def write(tree: exp.Expr, generator: Generator) -> str | None:
     'a NOT IN (1) AND b IS NOT NULL AND NOT c = 1'
     """
     try:
-        return generator.generate(_with_not_inside(tree, generator), copy=False)
+        for negation in [node for node in tree.walk() if isinstance(node, exp.Not)]:
+            condition = negation.this
+            if isinstance(condition, _BEFORE_NOT):
+                condition.set("this", exp.Var(this=f"{generator.generate(condition.this)} NOT"))
+            elif isinstance(condition, exp.Is):
+                condition.set("expression", exp.Var(this=f"NOT {generator.generate(condition.expression)}"))
+            else:
+                continue
+            tree = condition.pop() if negation is tree else tree
+            negation.replace(condition)
+        return generator.generate(tree, copy=False)
     except Exception:  # noqa: BLE001 - sqlglot fails with any error on trees that its parser does not make
         return None
-
-
-def _with_not_inside(tree: exp.Expr, generator: Generator) -> exp.Expr:
-    for negation in [node for node in tree.walk() if isinstance(node, exp.Not)]:
-        condition = negation.this
-        if isinstance(condition, _BEFORE_NOT):
-            condition.set("this", exp.Var(this=f"{generator.generate(condition.this)} NOT"))
-        elif isinstance(condition, exp.Is):
-            condition.set("expression", exp.Var(this=f"NOT {generator.generate(condition.expression)}"))
-        else:
-            continue
-        tree = condition.pop() if negation is tree else tree
-        negation.replace(condition)
-    return tree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import methodcaller
 
 from sqlglot import exp
 
@@ -352,7 +353,7 @@ class ClauseEdits:
         for item, gold_item in pairs:
             self._expression(item.unalias(), gold_item.unalias(), "SELECT", predicted)
         for item in without(items, [item for item, _ in pairs]) if len(predicted.expressions) > 1 else ():
-            self._add("extra-column", "SELECT", (item, None), predicted, (item, changes.drop_item))
+            self._add("extra-column", "SELECT", (item, None), predicted, (item, methodcaller("pop")))
         for gold_item in without(gold_items, [gold_item for _, gold_item in pairs]):
             step = predicted, partial(changes.insert_item, item=gold_item, place=gold.expressions.index(gold_item))
             self._add("missing-column", "SELECT", (None, gold_item), predicted, step)

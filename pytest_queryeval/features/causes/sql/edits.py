@@ -1,13 +1,15 @@
-"""Single edits of a predicted SQL query, from its differences to gold."""
+"""Single edits of a predicted SQL query, from its differences to gold, and texts in a letter case that no data has."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -16,18 +18,19 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import Edits
+from pytest_queryeval.features.causes import Correction, Edits
 from pytest_queryeval.features.causes.repair import FailedQuery
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.alignment import align
-from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, write, writer
+from pytest_queryeval.features.causes.sql.changes import Side, Size, write, writer
 from pytest_queryeval.features.causes.sql.clause_edits import ClauseEdits
 from pytest_queryeval.features.causes.sql.combined_edits import combined_edits
-from pytest_queryeval.features.causes.sql.letter_case import correction, remarks
 from pytest_queryeval.features.causes.sql.parts import query_within, sources
 from pytest_queryeval.features.causes.sql.repairs import sql_repairs
 from pytest_queryeval.features.causes.sql.shared_parts import Remarks, shared_parts
 from pytest_queryeval.languages.sql import parse_query
+from pytest_queryeval.languages.sql.columns import Columns
+from pytest_queryeval.languages.sql.compared_texts import ComparedText, compared_texts
 from pytest_queryeval.text.formatting import one_line_with_end
 
 MAX_CHANGE = 160  # characters of each side
@@ -36,6 +39,10 @@ MAX_NODES = 1_500
 MAX_SELECTS = 12
 DATABASES = 16  # small ones, on which a repaired query is compared with gold
 TELLING_ROWS = 3  # of an answer that an edit hardly hits by chance
+MAX_LOOKUPS = 6  # of the texts of a query in the data
+Run: TypeAlias = Callable[[str], Table | None]
+"""Returns the answer of a query on the source; None if it fails."""
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _FIRST_WORDS = {
     **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT")},
     **{clause: f"{clause} BY " for clause in ("GROUP", "ORDER")},
@@ -53,6 +60,8 @@ class SqlEdits:
         align(predicted, gold, schema, dialect)
         self._writer = writer(dialect)
         self._gold = gold
+        selects = zip(*map(parts.arms, (predicted, gold)), strict=False)
+        self._has_extra_tables = any(sources(select).keys() - sources(gold).keys() for select, gold in selects)
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._products = max(parts.products(query.walk()) for query in (predicted, gold))
         self._structs = _unknown_tables(predicted.walk()) | _unknown_tables(gold.walk())  # columns with fields
@@ -64,20 +73,13 @@ class SqlEdits:
     def edits(self) -> Sequence[CausingEdit]:
         """All edits, in the order in which they are to be tried.
 
-        They name the tables that are dropped since nothing uses them after the edit. Where a set operation combines
-        queries, those that are equal in several of them say in which one they are.
+        Where a set operation combines queries, those that are equal in several of them say in which one they are.
         """
-        shown = [
-            CausingEdit(
-                label=edit.label, clause=edit.clause, change=f"{self._change(edit)}{self._dropped_tables(number)}"
-            )
-            for number, edit in enumerate(self._edits)
-        ]
-        arms = parts.arms(self._root.this)
-        arm_of = {id(node): number for number, arm in enumerate(arms, start=1) for node in arm.walk()}
+        shown = [*map(self._shown, range(len(self._edits)))]
+        arms = enumerate(parts.arms(self._root.this), start=1)
+        arm_of = {id(node): number for number, arm in arms for node in arm.walk()}
         numbers = [arm_of.get(id(edit.within)) for edit in self._edits]
-        edits_by_arm = {*zip(shown, numbers, strict=True)}
-        times = Counter(edit for edit, number in edits_by_arm if number is not None)
+        times = Counter(edit for edit, number in {*zip(shown, numbers, strict=True)} if number is not None)
         operation = parts.set_operation(self._root.this)
         return [
             edit
@@ -85,6 +87,17 @@ class SqlEdits:
             else replace(edit, change=f"{edit.change}; in query {number} of {operation}")
             for edit, number in zip(shown, numbers, strict=True)
         ]
+
+    def _shown(self, number: int) -> CausingEdit:
+        """Return an edit as reports show it, with the tables that are dropped since nothing uses them after it."""
+        edit = self._edits[number]
+        word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
+        old, new = (
+            one_line_with_end(self._text(side, edit.within).removeprefix(word), MAX_CHANGE) for side in edit.change
+        )
+        names = self._changed([number])[1] if self._has_extra_tables else ()
+        dropped = f"; drops {', '.join(names)}, which nothing else uses" if names else ""
+        return CausingEdit(label=edit.label, clause=edit.clause, change=f"{old or NOTHING} → {new or NOTHING}{dropped}")
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
@@ -109,10 +122,7 @@ class SqlEdits:
         ]
         yield from sorted(
             pairs,
-            key=lambda pair: (
-                sizes[pair[0]] // Size.CLAUSE + sizes[pair[1]] // Size.CLAUSE,
-                sizes[pair[0]] + sizes[pair[1]],
-            ),
+            key=lambda pair: (sum(sizes[edit] == Size.CLAUSE for edit in pair), sum(sizes[edit] for edit in pair)),
         )
 
     def applied(self, numbers: Sequence[int]) -> str | None:
@@ -160,22 +170,9 @@ class SqlEdits:
             changes.add_common_queries(tree, self._gold.args["with_"])
         return tree, dropped_names
 
-    def shared_parts(self, remarks: Remarks | None = None) -> SharedPatterns:
+    def shared_parts(self, remarks: Remarks) -> SharedPatterns:
         """Return what predicted and gold have in common."""
-        return shared_parts(self._root.this, self._gold, self._write, remarks or {})
-
-    def _dropped_tables(self, number: int) -> str:
-        selects = zip(*map(parts.arms, (self._root.this, self._gold)), strict=False)
-        has_extra_tables = any(sources(select).keys() - sources(gold).keys() for select, gold in selects)
-        names = self._changed([number])[1] if has_extra_tables else ()
-        return f"; drops {', '.join(names)}, which nothing else uses" if names else ""
-
-    def _change(self, edit: Edit) -> str:
-        word = _FIRST_WORDS.get(edit.clause, "")  # reports show the clause before the change
-        old, new = (
-            one_line_with_end(self._text(side, edit.within).removeprefix(word), MAX_CHANGE) for side in edit.change
-        )
-        return f"{old or NOTHING} → {new or NOTHING}"
+        return shared_parts(self._root.this, self._gold, self._write, remarks)
 
     def _text(self, side: Side, within: exp.Expr) -> str:
         if isinstance(side, tuple | list):
@@ -215,37 +212,33 @@ def _width(tree: exp.Expr) -> int | None:
 
 def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
     """Return the edits from a predicted query to gold, with the tables that the source lists; raise `SourceError`."""
-    policy = case.settings.policy
+    policy, schema, dialect = case.settings.policy, session.schema(case), case.settings.dialect
     widths = None
     if isinstance(gold.answer, Table) and not policy.gold_columns:
         width = len(gold.answer.columns)
         widths = range(width, width + 1 if policy.extra_columns == "reject" else sys.maxsize)
-    schema, dialect = session.schema(case), case.settings.dialect
     query, gold_query = predicted.query or "", gold.query or ""
     edits = sql_edits(query, gold_query, schema, dialect, widths)
     groups = [] if edits is None else [edits]
-    if predicted.error is None:
-        if edits is None:
-            return Edits()
+    if predicted.error is not None:
+        failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
+        return Edits(groups, databases=DATABASES, repairs=sql_repairs(failed_query))
+    if edits is None:
+        return Edits()
 
-        def run(lookup: str) -> Table | None:
-            answer = session.execute_cached(QueryOrAnswer(query=lookup), case, is_derived=True).answer
-            return answer if isinstance(answer, Table) else None
+    def run(lookup: str) -> Table | None:
+        answer = session.execute_cached(QueryOrAnswer(query=lookup), case, is_derived=True).answer
+        return answer if isinstance(answer, Table) else None
 
-        def shared() -> SharedPatterns:
-            return edits.shared_parts(remarks((query, gold_query), dialect, schema, run))
-
-        is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
-        return Edits(
-            groups,
-            shared,
-            int(is_telling),
-            databases=DATABASES,
-            is_extended=True,
-            correction=correction(gold_query, query, dialect, schema, run),
-        )
-    failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
-    return Edits(groups, databases=DATABASES, repairs=sql_repairs(failed_query))
+    is_telling = isinstance(gold.answer, Table) and len(gold.answer.rows) >= TELLING_ROWS
+    return Edits(
+        groups,
+        lambda: edits.shared_parts(_remarks((query, gold_query), dialect, schema, run)),
+        most_untested=int(is_telling),
+        databases=DATABASES,
+        is_extended=True,
+        correction=_correction(gold_query, query, dialect, schema, run),
+    )
 
 
 def sql_edits(
@@ -255,7 +248,6 @@ def sql_edits(
 
     `widths` are the numbers of columns that an answer may have; None for any.
 
-
     >>> edits = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
     >>> [*edits.edits]
     [CausingEdit(label='wrong-value', clause='WHERE', change='30 → 40')]
@@ -263,16 +255,70 @@ def sql_edits(
     'SELECT id FROM singer WHERE age > 40'
     """
     try:
-        trees = [parse_query(query, dialect).whole_tree for query in (predicted, gold)]
-        copies = [tree.copy() for tree in trees if tree is not None and not _is_large(tree)]
-        if len(copies) < len(trees):
-            return None
-        predicted_tree, gold_tree = (query_within(tree) or tree for tree in copies)
+        trees = []
+        for tree in (parse_query(query, dialect).whole_tree for query in (predicted, gold)):
+            nodes = [] if tree is None else [*tree.walk()]
+            if (
+                tree is None
+                or len(nodes) > MAX_NODES
+                or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
+            ):
+                return None
+            copy = tree.copy()
+            trees.append(query_within(copy) or copy)
+        predicted_tree, gold_tree = trees
         return SqlEdits(predicted_tree, gold_tree, schema, dialect, widths)
     except RecursionError:
         return None
 
 
-def _is_large(tree: exp.Expr) -> bool:
-    nodes = list(tree.walk())
-    return len(nodes) > MAX_NODES or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
+def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run) -> Correction | None:
+    """Return gold with the texts that predicted writes in another letter case, where the data has only these."""
+    texts, gold_texts = ({"".join(groups) for groups in _QUOTED.findall(query)} for query in (predicted, gold))
+    spellings = {text.casefold(): text for text in texts - gold_texts}
+    suspects = {text: spellings[text.casefold()] for text in gold_texts - texts if text.casefold() in spellings}
+    shared_tree = parse_query(gold, dialect).whole_tree
+    if not suspects or shared_tree is None:
+        return None
+    replacements: dict[str, str] = {}
+    changed_texts = []
+    texts_of_gold = list(islice(compared_texts(gold, dialect, schema), MAX_LOOKUPS))
+    for text in texts_of_gold:
+        # The same text may be right for another column.
+        is_alone = len({compared.column for compared in texts_of_gold if compared.text == text.text}) == 1
+        values = _other_spellings(text, run) if is_alone else []
+        if values:
+            replacements[text.text] = suspects[text.text] if suspects.get(text.text) in values else values[0]
+            changed_texts.append(f"gold's '{text.text}' is not in {text.column}, '{replacements[text.text]}' is")
+    if replacements.items().isdisjoint(suspects.items()):
+        return None
+    tree = shared_tree.copy()
+    Columns(schema.tables, dialect).replace_texts(tree)
+    for literal in tree.find_all(exp.Literal):
+        if literal.is_string and literal.name in replacements:
+            literal.set("this", replacements[literal.name])
+    query = write(tree, writer(dialect))
+    edit = CausingEdit(label="gold-value", clause="WHERE", change="; ".join(changed_texts))
+    return None if query is None else Correction(edit, query)
+
+
+def _remarks(queries: Iterable[str], dialect: str, schema: Schema, run: Run) -> dict[tuple[str, str], str]:
+    """Return what to say about texts that the data has in another letter case only.
+
+    The keys are the names of the columns that they are compared with, in lower case, and the texts.
+    """
+    return {
+        (text.column.rpartition(".")[2].lower(), text.text): f"{text.column} has '{values[0]}'"
+        for query in queries
+        for text in islice(compared_texts(query, dialect, schema), MAX_LOOKUPS)
+        if (values := _other_spellings(text, run))
+    }
+
+
+def _other_spellings(text: ComparedText, run: Run) -> list[str]:
+    """Return the values in the place of a text that its column does not have, the most frequent ones first."""
+    answer = run(text.alike_query)
+    if answer is None or any(is_equal for _, _, is_equal in answer.rows):
+        return []
+    values = [(count, value) for value, count, _ in answer.rows if isinstance(count, int) and isinstance(value, str)]
+    return [value for _, value in sorted(values, reverse=True)]
