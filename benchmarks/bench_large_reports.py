@@ -60,7 +60,7 @@ def measure(size: int) -> None:
         timed("read", lambda: read_report(folder / "report.json"))
         print_reading_ratio(folder / "report.json")
         write_report(gated_report(gathered(worse(made(size))), gates, about), folder / "other.json")
-        run_command(folder, "explain", cases[-1]["nodeid"], "--report", "report.json")
+        run_command(folder, "explain", "report.json", cases[-1]["nodeid"])
         run_command(folder, "compare", "report.json", "other.json")
         run_command(folder, "compare", "report.json", "other.json", "-o", "comparison.html")
 

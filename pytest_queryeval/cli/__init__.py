@@ -50,7 +50,13 @@ class _CommandParser(_Parser):
         command.add_arguments(self)
         self.add_argument("--json", action="store_true", help="print the result as one JSON object")
         self.set_defaults(run=command.run, parser=self)
-        return super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            values = getattr(options, action.dest, None) if not action.option_strings else None
+            for value in map(str, values if isinstance(values, list) else [values]):
+                if value.startswith("--"):  # argparse takes an unknown option for a place if a blank is in its value
+                    self.refuse(value)
+        return options, unknown
 
     def refuse(self, argument: str) -> NoReturn:
         """Exit for an argument that the command does not take."""

@@ -91,6 +91,8 @@ def _case_in(line: bytes, number: int) -> CaseReport:
 def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, remedy: str) -> Any:
     """Return the JSON in a file in which `problem_of` finds nothing wrong; raise as `read_report` does."""
     with _errors_explained(path, file_kind, remedy):
+        if path.is_fifo():  # whose reader may wait for ever
+            raise ValueError("it is a pipe: write it to a file, and name that")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import sqlite3
 from pathlib import Path
 
@@ -142,6 +143,16 @@ def test_a_baseline_that_cannot_be_read_is_a_usage_error(suite, write, run, cont
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --queryeval-baseline: {message}"])
+
+
+def test_a_pipe_as_baseline_is_a_usage_error(pytester, suite, run):
+    suite(case())
+    os.mkfifo(pytester.path / "base.json")
+
+    result = run(BASELINE)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-baseline: *base.json: is not a report: it is a pipe: *"])
 
 
 def test_the_baseline_may_be_the_report_that_is_written(suite, run_and_parse):

@@ -82,10 +82,12 @@ class Setting:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the case, and what is shown of it."""
+    """Add the report, the case, and what is shown of it."""
+    report_help = "show the case as in this report"
+    parser.add_argument("report", nargs="?", type=Path, metavar="REPORT.json", help=report_help)
     case_help = "a node id (FILE::ID), or an id that only one case of the report, or below the current folder, has"
     parser.add_argument("case", metavar="CASE", help=case_help)
-    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
+    parser.add_argument("--report", type=Path, dest="report_option", help=argparse.SUPPRESS)  # the same as REPORT.json
     parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the counterexample, for use as a variant")
 
@@ -96,8 +98,8 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `ReportError` for a case that there is not, `SuiteError` for a suite that cannot be read.
     """
     reported: CaseReport | None = None
-    if arguments.report is not None:
-        reported = read_reported(arguments.report, arguments.case)
+    if (report := arguments.report or arguments.report_option) is not None:
+        reported = read_reported(report, arguments.case)
     path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
     levels: CaseLevels | None = None
     case: Case | None = None

@@ -435,6 +435,20 @@ def test_a_part_that_cannot_be_read_is_named_in_one_line(write, capsys, name):
     assert "\x1b" not in line
 
 
+@pytest.mark.parametrize(
+    "arguments", [["merge"], ["merge", "part.json", "--baseline"], ["render", "-o", "all.json"]], ids=" ".join
+)
+def test_a_pipe_is_refused_as_a_report_whose_writer_may_never_come(write, capsys, arguments):
+    write("part.json", part(case()))
+    os.mkfifo("pipe.json")
+
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, "pipe.json"])
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == "pipe.json: is not a report: it is a pipe: write it to a file, and name that\n"
+
+
 @pytest.mark.long
 def test_a_part_that_is_too_large_is_refused(write, capsys):
     with Path("large.json").open("wb") as file:

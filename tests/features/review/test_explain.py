@@ -155,7 +155,7 @@ def test_a_case_of_a_report_is_shown_without_running_it(shop, explain):
     write_report(evaluate(load_cases(".")), Path("report.json"))
     Path("shop.sql").unlink()
 
-    status, out = explain("dear", "--report", "report.json")
+    status, out = explain("report.json", "dear")
 
     assert status == 1
     assert "  instead  pear    3.0\n" in out
@@ -166,7 +166,7 @@ def test_a_case_of_a_report_is_shown_without_its_suite(shop, explain):
     write_report(evaluate(load_cases(".")), Path("report.json"))
     shop.unlink()
 
-    status, out = explain("all", "--report", "report.json")
+    status, out = explain("report.json", "all")
 
     assert status == 0
     assert out.endswith("\nthe suite cannot be read from here, so that its settings are not shown\n")
@@ -177,7 +177,7 @@ def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
     shop.unlink()
 
     with pytest.raises(SystemExit) as caught:
-        main(["explain", "all", "--report", "report.json", "--query", "SELECT 1"])
+        main(["explain", "report.json", "all", "--query", "SELECT 1"])
 
     assert caught.value.code == 2
     assert "no file s.queryeval.yaml from here" in capsys.readouterr().err
@@ -296,7 +296,7 @@ def test_a_hostile_report_stays_text(shop, explain):
     )
     write_report(aggregate([case], gates=(), about=HEAD), Path("evil.json"))
 
-    out = explain("a", "--report", "evil.json")[1]
+    out = explain("evil.json", "a")[1]
 
     assert "\x1b" not in out
     assert "##" not in out
@@ -353,11 +353,11 @@ def test_a_counterexample_is_saved_as_a_variant_that_exposes_the_prediction(buye
 def test_a_report_with_a_challenge_shows_its_counterexample_only(buyers, explain):
     assert main(["evaluate", ".", "--challenge", "--report", "challenged.json"]) == 0
 
-    out = explain("buyers", "--report", "challenged.json")[1]
+    out = explain("challenged.json", "buyers")[1]
 
     assert "CREATE TABLE" in out
     assert "\ncounterexample\n" not in out
-    assert "saved as 1.sql" in explain("buyers", "--report", "challenged.json", "--save", "1.sql")[1]
+    assert "saved as 1.sql" in explain("challenged.json", "buyers", "--save", "1.sql")[1]
 
 
 def test_a_counterexample_that_cannot_be_saved_is_an_error_of_one_line(buyers, capsys):
@@ -386,7 +386,7 @@ def test_a_counterexample_to_a_case_of_a_report_is_in_the_json_without_secrets(b
     write_report(evaluate(load_cases(buyers)), Path("report.json"))
     monkeypatch.setenv("SHOP_KEY", "key-of-the-shop")
 
-    assert main(["explain", "buyers", "--report", "report.json", "--json"]) == 0
+    assert main(["explain", "report.json", "buyers", "--json"]) == 0
 
     found = json.loads(capsys.readouterr().out)["counterexample"]
     assert {table["name"] for table in found["tables"]} == {"customer", "purchase"}
@@ -398,15 +398,15 @@ def test_without_its_source_a_case_of_a_report_is_shown_without_a_counterexample
     write_report(evaluate(load_cases(buyers)), Path("report.json"))
     Path("buyers.sql").unlink()
 
-    assert "\ncounterexample\n  not looked for: " in explain("buyers", "--report", "report.json")[1]
+    assert "\ncounterexample\n  not looked for: " in explain("report.json", "buyers")[1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (
-            ["all", "s.queryeval.yaml"],
-            "unexpected argument 's.queryeval.yaml': write only CASE, a node id (FILE::ID), or an id",
+            ["report.json", "all", "s.queryeval.yaml"],
+            "unexpected argument 's.queryeval.yaml': write only REPORT.json, show the case as in this report and ",
         ),
         (["all", "--qeury=SELECT 1"], "unknown option '--qeury': did you mean '--query'?"),
     ],
@@ -421,9 +421,15 @@ def test_an_argument_that_the_command_does_not_take_is_refused_with_an_example(s
     assert " (example: queryeval explain shop." in said
 
 
-def test_a_report_in_place_of_the_case_is_told_its_option(capsys):
+def test_a_case_after_the_one_that_is_shown_is_told_the_options(capsys):
     with pytest.raises(SystemExit):
-        main(["explain", "report.json", "all"])
+        main(["explain", "report.json", "all", "dear"])
 
-    options = "--report REPORT.json, --query TEXT, --save FILE"
+    options = "--query TEXT, --save FILE"
     assert f"; write the value of an option behind it: {options} (example: " in capsys.readouterr().err
+
+
+def test_the_report_comes_before_the_case_as_in_accept_and_may_be_an_option(shop, explain):
+    write_report(evaluate(load_cases(".")), Path("report.json"))
+
+    assert explain("report.json", "dear") == explain("dear", "--report", "report.json")
