@@ -22,7 +22,7 @@ from typing import Any
 import duckdb
 
 from pytest_queryeval.core.table import Policy, Table
-from pytest_queryeval.features.challenge.proof.proof import prove
+from pytest_queryeval.features.challenge.proof import prove
 from pytest_queryeval.features.strength.sql.table_definitions import read_tables
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

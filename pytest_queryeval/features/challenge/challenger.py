@@ -1,23 +1,35 @@
-"""Challenges a predicted query whose answer is right: looks for a small database in which it is wrong."""
+"""Challenges a predicted query whose answer is right: looks for a small database in which it is wrong.
+
+Challenges are kept in the user's cache folder, for later runs and for other processes of this one.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from hashlib import sha256
+from importlib.metadata import version
 from itertools import chain
+from pathlib import Path
 
+from pytest_queryeval.core.answer_json import decode_challenge, encode_challenge
 from pytest_queryeval.core.errors import MissingFeatureError, SourceError
-from pytest_queryeval.core.json_value import to_jsonable
+from pytest_queryeval.core.files import KEPT_SECONDS, cache_folder, write_atomically
+from pytest_queryeval.core.json_value import JsonValue, to_jsonable
 from pytest_queryeval.core.model import Case, Challenge, Execution, Prediction, QueryOrAnswer, Refutation
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.extensions import COUNTEREXAMPLE_SEARCHES, Constraints, CounterexampleSearch
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.challenge.store import ChallengeStore
 from pytest_queryeval.languages.sparql.query import read_query, tokens
 from pytest_queryeval.languages.sql import ParsedQuery, parse_query
 
 QUOTES = frozenset("'\"`[$")
+FORMAT = 6  # of challenges that are kept: greater after each change of how they are made or written
 NO_QUERY = "one of the answers is stored, without a query"
 # With several golds, the verdict is the first of these that any of them has: for `refuted` all have to be refuted.
 _STRONGEST_FIRST = ("same", "proved", "stands", "unchallenged", "refuted")
@@ -126,7 +138,7 @@ def _proof(case: Case, gold: str, predicted: str, constraints: Sequence[Constrai
     """Return the challenge of two SQL queries that a proof shows to be the same; None without a proof."""
     if case.settings.kind != "sql":
         return None
-    from pytest_queryeval.features.challenge.proof.proof import prove
+    from pytest_queryeval.features.challenge.proof import prove
 
     for of_search in constraints:
         if of_search.tables:
@@ -162,3 +174,41 @@ def _search(
     if tried:
         return Challenge(verdict="stands", tried=tried)
     return Challenge(verdict="unchallenged", reason=reason)
+
+
+class ChallengeStore:
+    """A file for each challenge, which is removed when no run has used it for 30 days.
+
+    A file that is damaged counts as missing; where none can be written, none is kept.
+    """
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        with suppress(OSError):
+            self._folder = cache_folder("challenges")
+            for path in self._folder.glob("*.json"):
+                with suppress(OSError):  # another process may be removing it too
+                    if path.stat().st_mtime < time.time() - KEPT_SECONDS:
+                        path.unlink()
+
+    def key(self, *facts: JsonValue) -> str:
+        """Return the name of the challenge that depends on these facts, and on the version of this package."""
+        content = json.dumps([FORMAT, version("pytest-queryeval"), *facts], sort_keys=True)
+        return sha256(content.encode()).hexdigest()
+
+    def load(self, key: str) -> Challenge | None:
+        """Return the challenge of that name; None if there is none."""
+        if self._folder is None:
+            return None
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            path = self._folder / f"{key}.json"
+            challenge = decode_challenge(json.loads(path.read_bytes()))
+            os.utime(path)
+            return challenge
+        return None
+
+    def save(self, key: str, challenge: Challenge) -> None:
+        """Keep a challenge under that name."""
+        if self._folder is not None:
+            with suppress(OSError, TypeError):
+                write_atomically(self._folder / f"{key}.json", json.dumps(encode_challenge(challenge)).encode())

@@ -1,1 +1,451 @@
-"""Proofs that two SQL queries give the same answer on all data that keeps the constraints."""
+"""Proves that two queries give the same answer: rules bring both to one form, and their texts are compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+from math import factorial, prod
+
+from pytest_queryeval.core.db_schema import TableDefinition, Tables
+from pytest_queryeval.core.table import Policy
+from pytest_queryeval.features.challenge.proof import join_rules, rules
+from pytest_queryeval.features.challenge.proof.query import (
+    AGGREGATES,
+    CONSTANTS,
+    Block,
+    Facts,
+    Name,
+    Query,
+    SetOperation,
+    Term,
+    UnprovableError,
+    bare_columns,
+    have_one_family,
+    name_of,
+    nodes,
+    operands,
+    require_size,
+)
+from pytest_queryeval.features.challenge.proof.reading import read
+
+MAX_STEPS = 60  # of a query
+MAX_ORDERS = 24  # of tables that a query uses several times
+MAX_RENDERED = 500  # SELECTs of both queries, each counted once for each of those orders
+_CONDITIONS = frozenset(("eq", "neq", "lt", "lte", "isnull", "not", "in", "exists"))  # 0, 1 or NULL as values
+_COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
+_COMMUTATIVE = frozenset(("eq", "neq", "and", "or", "add", "mul"))
+ALIASES, FINER_ORDER, ORDER_WITHOUT_EFFECT = "aliases", "finer-order", "order-without-effect"
+
+RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
+    "negation": rules.negation,
+    "constants": rules.constants,
+    "derived-table": join_rules.derived_tables,
+    "outer-join-as-inner": join_rules.outer_joins,
+    "anti-join": join_rules.anti_joins,
+    "unused-outer-join": join_rules.unused_outer_joins,
+    "not-null-test": rules.not_null_tests,
+    "count-of-rows": rules.counts,
+    "distinct-extreme": rules.distinct_extremes,
+    "in-of-one-row": rules.in_single_row,
+    "in-as-exists": join_rules.in_as_exists,
+    "grouping-as-distinct": rules.grouping_as_distinct,
+    "having-on-keys": rules.having_on_keys,
+    "unique-rows": rules.unique_rows,
+    "exists-as-join": join_rules.exists_as_join,
+    "key-self-join": join_rules.key_self_joins,
+    "foreign-key-join": join_rules.foreign_key_joins,
+    "sort-key": rules.sort_keys,
+    "limit": rules.limits,
+}
+
+
+SET_RULES: dict[str, Callable[[SetOperation, Tables], Query | None]] = {
+    "union-as-or": join_rules.union_as_or,
+    "set-operation-as-condition": join_rules.set_operation_as_condition,
+}
+
+
+def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Policy) -> tuple[str, ...]:
+    """Return the rules that prove two queries to have the same answer on all data that keeps the constraints.
+
+    They are empty without a proof.
+
+    Every proof has the rule `aliases`: names of tables and of columns, the order of operands, of conditions and of
+    inner joins do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves out
+    an ORDER BY that the policy does not compare; by `finer-order`, rows that tie in gold may be ordered further.
+    """
+    has_free_columns = policy.columns == "any" and policy.extra_columns == "reject" and not policy.gold_columns
+    if policy.row_order == "strict" or not has_free_columns:
+        return ()
+    used: dict[str, None] = {ALIASES: None}
+    tables = {name: _with_nulls_in_keys(table) for name, table in tables.items()}
+    try:
+        queries = [_Normal(tables, policy, used).whole(read(text, dialect, tables, used)) for text in (gold, predicted)]
+        if any(query.order for query in queries):
+            queries = _without_order(queries, policy, used)
+        renderer = _Renderer(tables)
+        names = [renderer.query(query, {}, {}, depth=0) for query in queries]
+    except Exception:  # noqa: BLE001 - a predicted query in which anything fails is not proved
+        return ()
+    return tuple(used) if names[0] == names[1] else ()
+
+
+def _with_nulls_in_keys(table: TableDefinition) -> TableDefinition:
+    """Return a table whose columns of the primary key are nullable where SQLite allows NULL in them."""
+    columns = (
+        column._replace(not_null=column.not_null and column.name.lower() not in table.nullable_key)
+        for column in table.columns
+    )
+    return table._replace(columns=tuple(columns))
+
+
+def _without_order(queries: Sequence[Query], policy: Policy, used: dict[str, None]) -> list[Query]:
+    """Return gold and predicted without sort keys that do not matter."""
+    gold, predicted = queries
+    limited = any(isinstance(query, Block) and query.limit is not None for query in queries)
+    is_compared = policy.row_order == "auto" and policy.duplicates == "count"
+    if limited:
+        return [gold, predicted]
+    if not gold.order or not is_compared:
+        used[ORDER_WITHOUT_EFFECT] = None
+        return [replace(gold, order=()), replace(predicted, order=())]
+    if len(predicted.order) > len(gold.order):
+        used[FINER_ORDER] = None
+        return [gold, replace(predicted, order=predicted.order[: len(gold.order)])]
+    return [gold, predicted]
+
+
+class _Normal:
+    """Applies rules until none does anything."""
+
+    def __init__(self, tables: Tables, policy: Policy, used: dict[str, None]) -> None:
+        self._tables = tables
+        self._policy = policy
+        self._compares_order = policy.row_order == "auto" and policy.duplicates == "count"
+        self._used = used
+        self._steps = 0
+
+    def whole(self, query: Query) -> Query:
+        """Return the normal form of a query that is not nested."""
+        if isinstance(query, Block) and self._policy.duplicates == "ignore" and query.limit is None:
+            query = replace(query, is_distinct=True)
+        has_selected_keys = isinstance(query, SetOperation) or all(key in query.select for key, _ in query.order)
+        if isinstance(query, Block) and query.is_distinct and self._compares_order and not has_selected_keys:
+            raise UnprovableError("DISTINCT rows of which it is not known which tie")
+        query = self._normal(query)
+        if not isinstance(query, Block) or query.limit is None:
+            return query
+        # LIMIT may leave other rows, unless gold's policy takes each of them.
+        if not query.order or not (self._compares_order or self._is_cut_determined(query)):
+            raise UnprovableError("LIMIT")
+        return query
+
+    def _normal(self, query: Query) -> Query:
+        if isinstance(query, SetOperation):
+            return self._normal_set_operation(query)
+        block = self._with_normal_queries(query)
+        while (rewritten_block := self._step(block)) is not None:
+            block = self._with_normal_queries(rewritten_block)
+        self._require_determined(block)
+        return block
+
+    def _step(self, block: Block) -> Block | None:
+        """Return a SELECT after the first rule that changes it; None if none does."""
+        for name, rule in RULES.items():
+            result = rule(block, self._tables)
+            if result is not None:
+                self._steps += 1
+                if self._steps > MAX_STEPS:
+                    raise UnprovableError("too many steps")
+                require_size(result)
+                self._used[name] = None
+                return result
+        return None
+
+    def _normal_set_operation(self, query: SetOperation) -> Query:
+        if isinstance(query.left, Block) and isinstance(query.right, Block):
+            for name, rule in SET_RULES.items():
+                result = rule(query, self._tables)
+                if result is not None:
+                    self._used[name] = None
+                    return self._normal(result)
+        return replace(query, left=self._nested(query.left), right=self._nested(query.right))
+
+    def _nested(self, query: Query) -> Query:
+        """Return the normal form of a query whose order does not matter, since all of its rows are used."""
+        if isinstance(query, Block) and query.limit is None:
+            query = replace(query, order=())
+        query = self._normal(query)
+        if isinstance(query, Block) and query.limit is not None and not self._is_cut_determined(query):
+            raise UnprovableError("LIMIT of a nested query")
+        return query
+
+    def _with_normal_queries(self, block: Block) -> Block:
+        tables = {alias: of if isinstance(of, str) else self._nested(of) for alias, of in block.tables.items()}
+        return replace(block.mapped(self._with_normal_operands), tables=tables)
+
+    def _with_normal_operands(self, term: Term) -> Term:
+        term = (term[0], *(self._with_normal_operands(part) if isinstance(part, tuple) else part for part in term[1:]))
+        is_value = term[0] == "query"
+
+        def normal(query: Query) -> Query:
+            nested = self._nested(query)
+            has_one_value = isinstance(nested, Block) and (
+                Facts(nested, self._tables).has_one_row() or nested.limit == 1
+            )
+            if is_value and not has_one_value:
+                raise UnprovableError("a nested query with several rows as a value")
+            return nested
+
+        if any(isinstance(part, Block | SetOperation) for part in term):
+            return tuple(normal(part) if isinstance(part, Block | SetOperation) else part for part in term)
+        return term
+
+    def _is_cut_determined(self, block: Block) -> bool:
+        """Return whether the rows that LIMIT keeps have the same values whichever of tied rows it keeps."""
+        facts = Facts(block, self._tables)
+        keys = [key for key, _ in block.order]
+        return all(term in keys or facts.is_determined(term, keys) for term in block.select)
+
+    def _require_determined(self, block: Block) -> None:
+        """Raise `UnprovableError` if values depend on the order in which rows are read."""
+        facts = Facts(block, self._tables)
+        if block.has_aggregates:
+            keys = [name_of(key) for key in block.group or () if key[0] == "column"]
+            determined = facts.closure(keys)
+            for term in (*block.select, *block.having, *(key for key, _ in block.order)):
+                bare = set(bare_columns(term, block.group or ()))
+                if any(name not in determined and name[0] in block.tables for name in bare):
+                    raise UnprovableError("a column that is neither grouped nor aggregated")
+                if any(_is_looked_into(key, term) for key in block.group or ()):
+                    raise UnprovableError("an expression with a key of which equal values may look different")
+        elif block.is_distinct and not all(
+            key in block.select or facts.is_determined(key, block.select) for key, _ in block.order
+        ):
+            raise UnprovableError("DISTINCT rows in the order of something else")
+        if not all(_has_one_look(part, block) for term in block.terms for part in _parts_looked_into(term, block)):
+            raise UnprovableError("an expression with one of several values that are equal and may look different")
+
+
+def _is_looked_into(key: Term, term: Term) -> bool:
+    """Return whether an expression has a key of GROUP BY as a part, of which equal values may look different."""
+    if term == key or have_one_family(key, key):
+        return False
+    return name_of(key) in bare_columns(term, ()) if key[0] == "column" else key in nodes(term)
+
+
+def _parts_looked_into(term: Term, block: Block) -> Iterator[Term]:
+    """Yield the parts of an expression of which not only the value counts, but also how it looks, such as 1 or 1.0.
+
+    Beside a text, SQLite compares numbers as they look.
+    """
+    for node in nodes(term):
+        if node[0] == "in":
+            queries = [("query", query) for query in _chosen_from(node[2])]
+            yield from queries if _may_be_text(node[1], block) else ()
+            yield from (node[1] for query in queries if _may_be_text(query, block))
+        elif node[0] in _COMPARISONS:
+            first, second = operands(node)
+            yield from (second,) if _may_be_text(first, block) else ()
+            yield from (first,) if _may_be_text(second, block) else ()
+        elif node[0] not in _CONDITIONS and node[0] not in AGGREGATES and node[0] not in ("and", "or", "distinct"):
+            yield from operands(node)
+
+
+def _chosen_from(query: Query) -> Iterator[Block]:
+    """Yield the SELECTs of a query, with DISTINCT where a set operation leaves one of several equal rows."""
+    if isinstance(query, Block):
+        yield query
+        return
+    for side in (query.left, query.right):
+        for block in _chosen_from(side):
+            yield replace(block, is_distinct=block.is_distinct or query.operator != "union all")
+
+
+def _may_be_text(term: Term, block: Block) -> bool:
+    """Return whether SQLite may compare other values with an expression as texts, by the type of a column or CAST."""
+    match term:
+        case ("column", alias, name, family):
+            source = block.tables.get(alias)
+            if not family and isinstance(source, Block):
+                return _may_be_text(source.select[source.names.index(name)], source)
+            return family == "text" if family else not isinstance(source, str)
+        case ("query", Block(select=(item,)) as nested):
+            return _may_be_text(item, nested)
+    return bool(term[0] == "Cast")
+
+
+def _has_one_look(part: Term, block: Block) -> bool:
+    """Return whether a part of an expression cannot be any of several values that are equal and look different.
+
+    It may be one where DISTINCT, GROUP BY, LIMIT or an aggregate takes one of several rows.
+    """
+    match part:
+        case ("column", alias, _, _):
+            return have_one_family(part, part) or isinstance(block.tables.get(alias), str)
+        case ("min" | "max" | "sum", ("distinct", argument)) | ("min" | "max", argument):
+            return have_one_family(argument, argument)
+        case ("sum", argument):
+            return all(_has_one_look(node, block) for node in nodes(argument))
+        case ("query", Block(select=(item,)) as nested):
+            if have_one_family(item, item) or item[0] in ("count", "avg", *CONSTANTS):
+                return True
+            is_chosen = nested.is_distinct or nested.group is not None or nested.limit is not None
+            return not is_chosen and _has_one_look(item, nested)
+    return True
+
+
+class _Renderer:
+    """Names queries: the same for those that differ in names of tables and columns, and in orders without effect."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._sources: dict[str, str | Query] = {}  # of the queries that are being rendered, by alias
+        self._names: dict[str, str] = {}  # of queries by their texts, in which nested queries stand by their names
+        self._rendered = 0
+
+    def query(self, query: Query, aliases: Mapping[str, str], equal: Mapping[str, str], *, depth: int) -> str:
+        """Return the name of a query; `aliases` are names of tables around it, `equal` of columns there.
+
+        Raise `UnprovableError` for queries that use tables too often.
+        """
+        text = (
+            self._set_operation(query, aliases, equal, depth)
+            if isinstance(query, SetOperation)
+            else self._select(query, aliases, equal, depth)
+        )
+        return self._names.setdefault(text, f"({len(self._names)})")
+
+    def _set_operation(
+        self, query: SetOperation, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int
+    ) -> str:
+        if query.order:
+            raise UnprovableError("ORDER BY of a set operation")
+        sides = [self.query(side, aliases, equal, depth=depth + 1) for side in (query.left, query.right)]
+        # In SQLite, one of the sides gives `x IN (… UNION …)` the type by which values are compared.
+        left, right = query.left, query.right
+        have_one_type = (
+            isinstance(left, Block)
+            and isinstance(right, Block)
+            and all(map(have_one_family, left.select, right.select))
+        )
+        if query.operator != "except" and (depth == 0 or have_one_type):
+            sides.sort()
+        return f"{sides[0]} {query.operator} {sides[1]}"
+
+    def _select(self, block: Block, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
+        """Return the least of the texts that a SELECT has with its uses of a table in any order."""
+        self._sources |= block.tables
+        by_source: defaultdict[str, list[str]] = defaultdict(list)
+        for alias, source in block.tables.items():
+            if isinstance(source, str):
+                by_source[repr(source)].append(alias)
+            else:
+                by_source[self.query(source, aliases, equal, depth=depth + 1)].append(alias)
+        if prod(factorial(len(of_source)) for of_source in by_source.values()) > MAX_ORDERS:
+            raise UnprovableError("a table that is used often")
+        orders = product(*(permutations(of_source) for of_source in by_source.values()))
+        return min(self._block(block, [*by_source], order, aliases, equal, depth) for order in orders)
+
+    def _block(
+        self,
+        block: Block,
+        sources: Sequence[str],
+        order: Sequence[Sequence[str]],
+        aliases: Mapping[str, str],
+        equal: Mapping[str, str],
+        depth: int,
+    ) -> str:
+        self._rendered += 1
+        if self._rendered > MAX_RENDERED:
+            raise UnprovableError("too many orders of tables")
+        named = {
+            alias: f"{source}#{number}@{depth}"
+            for source, of_source in zip(sources, order, strict=True)
+            for number, alias in enumerate(of_source)
+        }
+        aliases = {**aliases, **named}
+        pairs = [
+            (condition[1], condition[2])
+            for condition in block.where
+            if condition[0] == "eq" and have_one_family(condition[1], condition[2])
+        ]
+        equal = self._with_equal_columns(pairs, aliases, equal)
+
+        def text(term: Term) -> str:
+            return self._term(term, aliases, equal, depth)
+
+        conditions = {text(term) for term in block.where if term[0] != "eq" or term[1:3] not in pairs}
+        for first, second in pairs:
+            for column in (first, second):
+                name = self._column_text(name_of(column), aliases)
+                if equal[name] != name:
+                    conditions.add(f"{equal[name]} = {name}")
+        facts = Facts(block, self._tables)
+        group = None
+        if block.group is not None:
+            keys = facts.closure(name_of(key) for key in block.group if key[0] == "column")
+            names = (self._column_text(key, aliases) for key in keys)
+            others = (text(key) for key in block.group if key[0] != "column" or name_of(key) not in keys)
+            group = sorted({*(equal.get(name, name) for name in names), *others})
+        select = [text(term) for term in block.select]
+        parts = {
+            "select": sorted(select) if depth == 0 else select,
+            "distinct": block.is_distinct,
+            "from": sorted(named.values()),
+            "left joins": [(aliases[of.alias], sorted({*map(text, of.conditions)})) for of in block.outer_joins],
+            "where": sorted(conditions),
+            "group": group,
+            "having": sorted({*map(text, block.having)}),
+            "order": [(text(key), direction) for key, direction in block.order],
+            "limit": (block.limit, block.offset),
+        }
+        return repr(parts)
+
+    def _term(self, term: Term, aliases: Mapping[str, str], equal: Mapping[str, str], depth: int) -> str:
+        if term[0] == "column":
+            name = self._column_text(name_of(term), aliases)
+            return equal.get(name, name)
+        if term[0] in ("and", "or"):
+            parts = [part for operand in operands(term) for part in _same_operands(operand, term[0])]
+            texts = sorted({self._term(part, aliases, equal, depth) for part in parts})
+            return texts[0] if len(texts) == 1 and parts[0][0] in _CONDITIONS else f"{term[0]}({', '.join(texts)})"
+        texts = []
+        for part in term[1:]:
+            if isinstance(part, Block | SetOperation):
+                texts.append(self.query(part, aliases, equal, depth=depth + 1))
+            else:
+                texts.append(self._term(part, aliases, equal, depth) if isinstance(part, tuple) else repr(part))
+        return f"{term[0]}({', '.join(sorted(texts) if term[0] in _COMMUTATIVE else texts)})"
+
+    def _column_text(self, column: Name, aliases: Mapping[str, str]) -> str:
+        """Return the name of a column; of a nested query in FROM, here or further out, by its place in that query."""
+        alias, name = column
+        source = self._sources[alias]
+        if isinstance(source, SetOperation):
+            raise UnprovableError("a set operation in FROM")
+        return f"{aliases[alias]}.{source.names.index(name) if isinstance(source, Block) else repr(name)}"
+
+    def _with_equal_columns(
+        self, pairs: Sequence[tuple[Term, Term]], aliases: Mapping[str, str], equal: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return for each column the first one that is equal to it, by the names with which they are rendered."""
+        first_of = dict(equal)
+        for pair in pairs:
+            names = [self._column_text(name_of(column), aliases) for column in pair]
+            firsts = {first_of.get(name, name) for name in names}
+            least = min(firsts)
+            first_of |= dict.fromkeys(names, least)
+            first_of = {name: least if first in firsts else first for name, first in first_of.items()}
+        return first_of
+
+
+def _same_operands(term: Term, operator: str) -> Iterator[Term]:
+    """Yield the operands that one operator joins."""
+    if term[0] != operator:
+        yield term
+    else:
+        for operand in operands(term):
+            yield from _same_operands(operand, operator)

@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family, rejected
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     Block,
-    Name,
+    Facts,
     Query,
     SetOperation,
     Term,
     bare_columns,
     columns_of,
     columns_of_query,
+    have_one_family,
     name_of,
     nodes,
     only_joins,
     operands,
+    rejected,
     substituted,
     without_columns,
 )
@@ -47,7 +48,9 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 
         if any(name not in items for owner, name in columns_of_query(block) if owner == alias):
             continue
-        if block.has_aggregates and block.group is None and any(owner == alias for owner, _ in _bare_columns(block)):
+        terms = (*block.select, *(key for key, _ in block.order))  # of which columns outside of aggregates count
+        is_bare = any(owner == alias for term in terms for owner, _ in bare_columns(term, ()))
+        if block.has_aggregates and block.group is None and is_bare:
             continue
         outer = substituted(
             replace(block, tables={name: of for name, of in block.tables.items() if name != alias}), inlined
@@ -177,7 +180,8 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
     for alias in sorted(block.inner_tables):
         for owner in sorted(block.inner_tables - {alias}):
             for pairs in _references(block, owner, alias, facts):
-                conditions = tuple(term for term in block.where if not _equates(term, pairs))
+                equalities = {("eq", *sides) for pair in pairs for sides in (pair, pair[::-1])}
+                conditions = tuple(term for term in block.where if term not in equalities)
                 remaining = replace(
                     block, where=conditions, tables={name: of for name, of in block.tables.items() if name != alias}
                 )
@@ -284,12 +288,6 @@ def _ignores_duplicates(block: Block) -> bool:
     return bool(aggregates) and all(node[0] in ("min", "max") or node[1][0] == "distinct" for node in aggregates)
 
 
-def _bare_columns(block: Block) -> Iterator[Name]:
-    """Yield the columns outside of aggregates."""
-    for term in (*block.select, *(key for key, _ in block.order)):
-        yield from bare_columns(term, ())
-
-
 def _has_one_match(block: Block, alias: str, conditions: tuple[Term, ...], tables: Tables) -> bool:
     """Return whether conditions equate a key of a table with columns of others, or with constants."""
     source = block.tables[alias]
@@ -311,11 +309,6 @@ def _references(block: Block, owner: str, alias: str, facts: Facts) -> Iterator[
             names = [((owner, name), (alias, of)) for name, of in zip(key.columns, key.referred, strict=True)]
             if all(pair in equated for pair in names):
                 yield [equated[pair] for pair in names]
-
-
-def _equates(term: Term, pairs: list[tuple[Term, Term]]) -> bool:
-    """Return whether a condition is one of the equalities, in either direction."""
-    return term[0] == "eq" and ((term[1], term[2]) in pairs or (term[2], term[1]) in pairs)
 
 
 def _selects_like(nested: Query, tested: Term) -> bool:

@@ -10,7 +10,6 @@ from itertools import count
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.features.challenge.proof.facts import constant_of, family_of, have_one_family
 from pytest_queryeval.features.challenge.proof.parser_checks import BOOLEANS, require_one_meaning
 from pytest_queryeval.features.challenge.proof.query import (
     MAX_EXPANDED_NODES,
@@ -21,6 +20,9 @@ from pytest_queryeval.features.challenge.proof.query import (
     Term,
     UnprovableError,
     conjuncts,
+    constant_of,
+    family_of,
+    have_one_family,
     require_own_aggregates,
     without_columns,
 )

@@ -16,23 +16,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pytest_queryeval.core.db_schema import Tables
-from pytest_queryeval.features.challenge.proof import join_rules
-from pytest_queryeval.features.challenge.proof.facts import Facts, have_one_family
 from pytest_queryeval.features.challenge.proof.query import (
     AGGREGATES,
     Block,
-    Query,
-    SetOperation,
+    Facts,
     Term,
     columns_of,
     conjuncts,
+    have_one_family,
     name_of,
     nodes,
     operands,
     rewritten,
 )
 
-Rule = Callable[[Block, Tables], "Block | None"]
 _COMPARISONS = frozenset(("eq", "neq", "lt", "lte"))
 _NEGATED = {"eq": "neq", "neq": "eq"}
 _REVERSED = {"lt": "lte", "lte": "lt"}
@@ -234,35 +231,6 @@ def limits(block: Block, tables: Tables) -> Block | None:
     if block.limit is None or block.limit < 1 or block.offset or not Facts(block, tables).has_one_row():
         return None
     return replace(block, limit=None)
-
-
-RULES: dict[str, Rule] = {
-    "negation": negation,
-    "constants": constants,
-    "derived-table": join_rules.derived_tables,
-    "outer-join-as-inner": join_rules.outer_joins,
-    "anti-join": join_rules.anti_joins,
-    "unused-outer-join": join_rules.unused_outer_joins,
-    "not-null-test": not_null_tests,
-    "count-of-rows": counts,
-    "distinct-extreme": distinct_extremes,
-    "in-of-one-row": in_single_row,
-    "in-as-exists": join_rules.in_as_exists,
-    "grouping-as-distinct": grouping_as_distinct,
-    "having-on-keys": having_on_keys,
-    "unique-rows": unique_rows,
-    "exists-as-join": join_rules.exists_as_join,
-    "key-self-join": join_rules.key_self_joins,
-    "foreign-key-join": join_rules.foreign_key_joins,
-    "sort-key": sort_keys,
-    "limit": limits,
-}
-
-
-SET_RULES: dict[str, Callable[[SetOperation, Tables], Query | None]] = {
-    "union-as-or": join_rules.union_as_or,
-    "set-operation-as-condition": join_rules.set_operation_as_condition,
-}
 
 
 def _with_terms(block: Block, function: Callable[[Term], Term]) -> Block | None:
