@@ -98,6 +98,13 @@ def test_a_case_may_state_that_it_abstains():
     assert report["prediction"]["reason"] == "because"
 
 
+@pytest.mark.parametrize("name", ["abstain", "abstains", "Abstained"])
+def test_a_misspelt_abstention_is_no_query(name):
+    assert problems(f"{HEAD}cases:\n  - id: a\n    gold: SELECT 1\n    predicted: {{{name}: true}}\n") == [
+        f"s.queryeval.yaml:6: unknown key '{name}': did you mean 'abstained'?"
+    ]
+
+
 @pytest.mark.feature("json")
 def test_a_json_answer_may_have_members_of_these_names():
     loaded = case("predicted: {abstained: false, reason: x}", "gold: {a: 1}", head="kind: json\n")

@@ -30,6 +30,7 @@ def test_an_unknown_key_is_reported_with_file_and_line():
         ("question_text", "question"),
         ("hint", "evidence"),
         ("db_name", "source"),
+        ("querys", "gold"),
     ],
 )
 def test_names_that_other_tools_use_lead_to_keys(name, key):

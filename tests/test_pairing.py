@@ -19,6 +19,7 @@ from pytest_queryeval.core.table import ColumnNumbers, Policy, Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.building_qa import entity_set_f1, exact_match_f1, row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.metrics.soft_f1 import soft_f1
 
 DEFAULT = Policy()
 TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accuracy]
@@ -236,6 +237,19 @@ def test_a_search_for_columns_that_stopped_at_its_budget_proves_nothing(monkeypa
     assert pair.alignment is not None
 
     assert pair.is_unproven
+
+
+@pytest.mark.parametrize("metric", [execution_accuracy, row_matching_f1, soft_f1])
+@pytest.mark.parametrize(
+    ("x", "y", "score"),
+    [([1, 2], [1, 2], 1), ([1, 2], [2, 1], 0), ({"a": [1], "b": 2}, {"b": 2, "a": [1]}, 1), ([1, 2], "[1, 2]", 1)],
+)
+def test_lists_and_mappings_are_the_text_that_answers_of_databases_have_for_them(metric, x, y, score) -> None:
+    gold, predicted = (Table(columns=("a", "b"), rows=[(1, "x"), (2, cell)]) for cell in (x, y))
+
+    value = metric(gold, predicted)
+
+    assert value == 1.0 if score else value < 1.0
 
 
 def test_truth_values_take_no_part_in_tolerance() -> None:

@@ -360,6 +360,14 @@ def test_script_that_cannot_be_committed_is_named_with_its_last_line(hosts, tmp_
         opened(hosts, tmp_path, script="bad.sql")
 
 
+def test_a_database_that_does_not_fit_is_the_fault_of_the_temporary_folder(hosts, tmp_path):
+    rows = "with recursive n(i) as (values (1) union all select i + 1 from n where i < 9) select zeroblob(9999) from n"
+    (tmp_path / "large.sql").write_text(f"pragma max_page_count = 2;\ncreate table t (x);\ninsert into t {rows};\n")
+
+    with pytest.raises(SourceError, match=r"large\.sql: /.*: no room for the database: name another folder .*TMPDIR$"):
+        opened(hosts, tmp_path, script="large.sql")
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

@@ -26,6 +26,7 @@ from pytest_queryeval.comparison.quantities import (
     xsd_time,
 )
 from pytest_queryeval.core.table import Cell, Literal, Policy, Table, TripleTerm
+from pytest_queryeval.sandbox.cells import encode
 
 Quantity: TypeAlias = Number | Temporal
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -181,6 +182,9 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
         if cell is None or (type(cell) in _NUMBERS and cell == cell):  # else 0.5 would stand for 0.500000
             values.append(cell)
             continue
+        if type(cell).__hash__ is None:  # of an engine of another package
+            values.append(canonical(cell, policy))
+            continue
         key = (type(cell), cell)
         if key not in canonical_by_cell:
             canonical_by_cell[key] = canonical(cell, policy)
@@ -205,6 +209,8 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
             return TripleTerm(*(canonical(part, policy) for part in cell.parts))  # type: ignore[arg-type]  # cells
         case date() | time() if policy.dates == "strict":
             return ("moment", cell.isoformat())
+        case _ if type(cell).__hash__ is None:  # a list or a mapping, as the answers of databases have it
+            return _text(encode(cell), policy)
         case _:
             return cell
 

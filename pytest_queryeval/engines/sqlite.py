@@ -83,6 +83,9 @@ def run_statements(text: str, name: str, database: Path) -> None:
                 connection.execute(statement)
             connection.commit()
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            problem = "no room for the database: name another folder of temporary files with TMPDIR"
+            raise SourceError(f"{name}: {database.parent}: {problem}") from error
         problem = one_line(str(error))
         if word := next_statement(problem):
             start = max(start, text.find(word, start + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from pytest_queryeval.core.errors import nearest
 from pytest_queryeval.core.model import Abstention, GoldTranslation, QueryOrAnswer
 from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
@@ -20,7 +21,7 @@ from pytest_queryeval.documents.values import (
     whole_text,
 )
 from pytest_queryeval.languages import Kind
-from pytest_queryeval.languages.stated_answers import read_table
+from pytest_queryeval.languages.stated_answers import TABLE_KEYS, read_table
 from pytest_queryeval.predictors.answer import ABSTAINED, REASON
 
 _TABLE = shape_of(read_table)
@@ -85,6 +86,10 @@ def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | GoldT
     if kind.has_queries and isinstance(node.value, dict) and TRANSLATE in node.value:
         known_entries(node, {TRANSLATE: choice("gold")})
         return GoldTranslation(location=node.location)
+    if kind.has_queries and isinstance(node.value, dict):
+        for name, entry in node.value.items():
+            if name not in TABLE_KEYS and (near := nearest(name, (ABSTAINED, TRANSLATE))):
+                raise entry.problem(f"unknown key '{name}': did you mean '{near}'?")
     readers = {"predicted": kind.read_predicted, "predicted_table": kind.read_table, "predicted_file": kind.read_file}
     return readers[form](node)
 

@@ -92,7 +92,8 @@ def _intended_key(name: str, level: Level) -> str:
     allowed_keys = _allowed_at(level)
     if get_close_matches(name.lower(), allowed_keys, n=1, cutoff=_CLOSE):
         return nearest(name, allowed_keys)
-    if intended_key := SYNONYMS.get(name.lower()):
+    if synonyms := get_close_matches(name.lower(), SYNONYMS, n=1, cutoff=_CLOSE):
+        intended_key = SYNONYMS[synonyms[0]]
         return intended_key if intended_key in allowed_keys else ""
     # The order of SYNONYMS decides: `generated_sql` is predicted, not gold. `model_name` is not an id.
     words = {*name.lower().split("_")} - {"name", "key"}
