@@ -18,7 +18,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.ci.github import annotation_lines
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.page import render_html
-from pytest_queryeval.features.report_files.merging import merge
+from pytest_queryeval.features.report_files.merge_command import merge
 from pytest_queryeval.features.review.named_case import find_reported, read_reported
 from pytest_queryeval.reports import REPORTS, write_files, write_report
 from pytest_queryeval.reports.summary import summary_lines

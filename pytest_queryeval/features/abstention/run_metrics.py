@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeAlias
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
-from pytest_queryeval.core.metric import RunMetric
+from pytest_queryeval.core.metric import Better, RunMetric
 from pytest_queryeval.results.verdict import answer_passes
 
 INSTEAD = "a case without an answer is decided by `abstention`, others by their `thresholds`"
@@ -44,10 +44,6 @@ def _mean_over_trials(score: Callable[[CaseReport, _Answer], float | None], case
     return sum(scores) / len(scores) if scores else None
 
 
-def _coverage(case: CaseReport, answer: _Answer) -> float:
-    return float(not is_abstention(answer))
-
-
 def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     """Return whether an answer is right: whether it passes, or meets the default thresholds if nothing is required."""
     if is_abstention(answer):
@@ -58,21 +54,15 @@ def _selective_accuracy(case: CaseReport, answer: _Answer) -> float | None:
     return None if passes is None else float(passes)
 
 
-def _answered_unanswerable(case: CaseReport, answer: _Answer) -> float | None:
-    return float(not is_abstention(answer)) if is_unanswerable(case) else None
+def _run_metric(score: Callable[[CaseReport, _Answer], float | None], better: Better = "higher") -> RunMetric:
+    return RunMetric(score=partial(_mean_over_trials, score), instead=INSTEAD, better=better, concerns=concerns)
 
 
-def _abstained_answerable(case: CaseReport, answer: _Answer) -> float | None:
-    return None if is_unanswerable(case) else float(is_abstention(answer))
-
-
-COVERAGE = RunMetric(score=partial(_mean_over_trials, _coverage), instead=INSTEAD, concerns=concerns)
-SELECTIVE_ACCURACY = RunMetric(
-    score=partial(_mean_over_trials, _selective_accuracy), instead=INSTEAD, concerns=concerns
+COVERAGE = _run_metric(lambda case, answer: float(not is_abstention(answer)))
+SELECTIVE_ACCURACY = _run_metric(_selective_accuracy)
+ANSWERED_UNANSWERABLE = _run_metric(
+    lambda case, answer: float(not is_abstention(answer)) if is_unanswerable(case) else None, better="lower"
 )
-ANSWERED_UNANSWERABLE = RunMetric(
-    score=partial(_mean_over_trials, _answered_unanswerable), instead=INSTEAD, better="lower", concerns=concerns
-)
-ABSTAINED_ANSWERABLE = RunMetric(
-    score=partial(_mean_over_trials, _abstained_answerable), instead=INSTEAD, better="lower", concerns=concerns
+ABSTAINED_ANSWERABLE = _run_metric(
+    lambda case, answer: None if is_unanswerable(case) else float(is_abstention(answer)), better="lower"
 )

@@ -64,7 +64,10 @@ def history_blocks(history: History) -> Iterator[Block]:
             for case in history["cases"][:CASES_LISTED]
         ]
         yield Table(("case", "flips", "outcomes"), rows)
-        yield (_legend("".join(strip for _, _, strip in rows)),)
+        meanings = {**{letter: str(outcome) for outcome, letter in LETTERS.items()}, NOT_THERE: "not run"}
+        shown_letters = set().union(*(strip for _, _, strip in rows))
+        legend = ", ".join(f"{letter} {meaning}" for letter, meaning in meanings.items() if letter in shown_letters)
+        yield (f"outcomes, the latest to the right: {legend}",)
 
 
 def findings(history: History) -> Iterator[Sentence]:
@@ -163,13 +166,6 @@ def gates_text(run: PastRun) -> str:
 def letters(outcomes: Sequence[Outcome | None]) -> str:
     """Return the outcomes of the last runs in letters; a missed case, which pytest shows as `x`, is an `M`."""
     return "".join(LETTERS.get(outcome, NOT_THERE) for outcome in outcomes[-OUTCOMES_LISTED:])
-
-
-def _legend(strips: str) -> str:
-    """Return what the letters in strips of outcomes mean."""
-    meanings = {**{letter: str(outcome) for outcome, letter in LETTERS.items()}, NOT_THERE: "not run"}
-    words = (f"{letter} {meaning}" for letter, meaning in meanings.items() if letter in strips)
-    return f"outcomes, the latest to the right: {', '.join(words)}"
 
 
 def change_sentences(step: Step) -> Iterator[Sentence]:

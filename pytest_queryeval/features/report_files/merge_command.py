@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from itertools import chain
+from pathlib import Path, PurePosixPath
 
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.core.report import Report
-from pytest_queryeval.features.report_files.merging import merge, repeated_nodeids
+from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.report import Environment, PendingGate, Report, RequestedPaths, RunFacts, SpendReport
 from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import first_names
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
+from pytest_queryeval.results.aggregation import lower_is_better
+from pytest_queryeval.results.case_store import CasesByNodeid
+from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.runs.report import CHARACTERS, gated_report
+from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval merge shard-1.json shard-2.json -o report.json"
 MAX_LISTED = 5
@@ -74,3 +84,180 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
         yield f"{pluralize(len(twice), 'case')} in several parts, of which the last one counts: {case_names}"
     if "parts" in report["environment"]:
         yield "the parts were made in different environments: the report names them"
+
+
+def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
+    """Return one report of all parts, by their names, compared with a `baseline`, which comes with its name.
+
+    Cases are merged by node id; where several parts have one, the last of them that ran it counts. Counts and means are
+    computed again, and gates are evaluated on all cases, but for those that a part decided on its own. The time is the
+    latest one, the environment that of the first part; environments that differ from it are under its `parts`.
+
+    Raise `ReportError` if parts were made by different versions of this package, whose scores may differ, where one
+    node id means different cases in them, and if scores are too large to be averaged.
+    """
+    check_versions(parts)
+    _check_cases(parts)
+    cases = CasesByNodeid()
+    for case in chain.from_iterable(report["cases"] for report in parts.values()):
+        if case["outcome"] != "not_run" or case["nodeid"] not in cases:
+            cases[case["nodeid"]] = case
+    return report_of_all(list(parts.values()), cases.cases, baseline)
+
+
+def report_of_all(
+    reports: Sequence[Report], cases: Sequence[CaseReport], baseline: tuple[str, Report] | None = None
+) -> Report:
+    """Return the report on the cases of several reports, with their gates; see `merge`."""
+    about = _facts(reports, cases)
+    # A metric may be known only where a part was made.
+    better: dict[str, Better] = {cost: "lower" for report in reports for cost in lower_is_better(report["metrics"])}
+    try:
+        return gated_report(
+            cases,
+            merge_gates(report["gates"] for report in reports),
+            about,
+            baseline=baseline,
+            better=better,
+            decide=lambda gate: _decision(gate, reports),
+        )
+    except OverflowError as error:
+        raise ReportError("scores are too large to be averaged") from error
+
+
+def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | None:
+    """Return the decision of the report that had all cases of a gate and stopped before it ran them."""
+    for report in reports:
+        for gate_report in report["gates"]:
+            if "decided" in gate_report and not report["selected"] and {**gate_report, **gate} == gate_report:
+                return EarlyDecision(gate_report["ok"] is True, **gate_report["decided"])
+    return None
+
+
+def repeated_nodeids(parts: Mapping[str, Report]) -> list[str]:
+    """Return the node ids of cases that several parts have."""
+    times = Counter(nodeid for report in parts.values() for nodeid in {case["nodeid"] for case in report["cases"]})
+    return sorted(nodeid for nodeid, number in times.items() if number > 1)
+
+
+def _check_cases(parts: Mapping[str, Report]) -> None:
+    origins: dict[str, tuple[str, int]] = {}
+    for name, report in parts.items():
+        for case in report["cases"]:
+            facts_hash = hash((case["line"], case.get("row"), case["question"]))
+            first_part, first_hash = origins.setdefault(case["nodeid"], (name, facts_hash))
+            if facts_hash != first_hash:
+                problem = f"{one_line(case['nodeid'])} is another case than in {first_part}"
+                raise ReportError(
+                    f"{name}: {problem}: parts have one root folder (`--rootdir`) and one state of the suites"
+                )
+
+
+def check_versions(parts: Mapping[str, Report]) -> None:
+    """Raise `ReportError` unless all reports were made by one version of this package."""
+    versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
+    (first_part, first_version), *further_versions = versions.items()
+    for name, version in further_versions:
+        if version != first_version:
+            version_text, first_text = (one_line(text or "of an unknown version") for text in (version, first_version))
+            raise ReportError(
+                f"{one_line(name)}: made by pytest-queryeval {version_text}, "
+                f"but {one_line(first_part)} by {first_text}: run all parts with one version"
+            )
+
+
+def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
+    """Return the head of the merged report, with what all parts collected and whether they left out cases.
+
+    Where one part left out cases without knowing which, as under --lf, `collected` is empty.
+    """
+
+    def moment(report: Report) -> datetime:
+        created = datetime.fromisoformat(report["created"])
+        return created if created.tzinfo else created.replace(tzinfo=UTC)
+
+    selected_reports = [report for report in reports if report["selected"]]
+    collected: dict[str, int] = {}
+    if all(report["collected"] for report in selected_reports):
+        for path, number in sorted(entry for report in reports for entry in report["collected"].items()):
+            collected[path] = number  # the largest of a path comes last
+    about: RunFacts = {
+        "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
+        "created": max(reports, key=moment)["created"],
+        "environment": _environment(reports),
+        "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
+        "requested_paths": _requested_paths(reports),
+        "collected": collected,
+        "unreadable_files": sorted({path for report in reports for path in report["unreadable_files"]}),
+        "selected": bool(selected_reports) and are_left_out(cases, collected),
+        "stopped": any(report["stopped"] for report in reports),
+        "interrupted": any(report["interrupted"] for report in reports),
+    }
+    if len(reports) == 1 and "stop" in reports[0]:
+        about["stop"] = reports[0]["stop"]
+    if spends := [report["spend"] for report in reports if "spend" in report]:
+        about["spend"] = _spend(spends)
+    return about
+
+
+def _spend(spends: Sequence[SpendReport]) -> SpendReport:
+    """Return what the parts spent together of the number that the first one limits."""
+    name = spends[0]["name"]
+    spends = [spend for spend in spends if spend["name"] == name]
+    return {
+        "name": name,
+        "limit": math.fsum(spend["limit"] for spend in spends),
+        "sum": math.fsum(spend["sum"] for spend in spends),
+        "calls": sum(spend["calls"] for spend in spends),
+        "unstated": sum(spend["unstated"] for spend in spends),
+        "reached": any(spend["reached"] for spend in spends),
+    }
+
+
+def _environment(reports: Iterable[Report]) -> Environment:
+    """Return the environment of the first report, and those that differ in more than which engines they opened."""
+    environments: list[Environment] = []
+    for report in reports:
+        environment = report["environment"].copy()
+        for part in (environment, *environment.pop("parts", [])):
+            _merge_environment(environments, part)
+    first, *further_environments = environments
+    if further_environments:
+        first["parts"] = further_environments
+    return first
+
+
+def _merge_environment(environments: list[Environment], environment: Environment) -> None:
+    """Add an environment to the list, or only its engines to one that otherwise is the same."""
+    if environment in environments:
+        return
+    for existing in environments:
+        existing_engines, engines = existing.get("engines"), environment.get("engines")
+        if existing_engines is None or engines is None or existing_engines | engines != engines | existing_engines:
+            continue
+        if {**existing, "engines": None} == {**environment, "engines": None}:
+            existing["engines"] = dict(sorted((existing_engines | engines).items()))
+            return
+    environments.append(environment.copy())
+
+
+def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
+    """Return the requested paths of the parts; where they differ, the folder that holds all of them."""
+    first, *further_requests = (report["requested_paths"] for report in reports)
+    paths = first["paths"]
+    if any(request["paths"] != paths for request in further_requests):
+        all_paths = [PurePosixPath(path) for report in reports for path in report["requested_paths"]["paths"]]
+        shared_folders = (
+            folder
+            for folder in (all_paths[0], *all_paths[0].parents)
+            if all(p.is_relative_to(folder) for p in all_paths)
+        )
+        paths = [str(next(shared_folders, PurePosixPath()))]
+    return {
+        "paths": paths,
+        "ignored": [
+            pattern
+            for pattern in first["ignored"]
+            if all(pattern in request["ignored"] for request in further_requests)
+        ],
+    }

@@ -14,7 +14,7 @@ from pytest_queryeval.core.case_report import CaseReport, TrialReport, Unreviewe
 from pytest_queryeval.core.errors import MissingFeatureError, ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import JoinedRun, Report
-from pytest_queryeval.features.report_files.merging import check_versions, report_of_all
+from pytest_queryeval.features.report_files.merge_command import check_versions, report_of_all
 from pytest_queryeval.reports import LAYOUTS, PUBLISHED, report_files, write_files, write_report
 from pytest_queryeval.reports.added_sections import SECTIONS
 from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case

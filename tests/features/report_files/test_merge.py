@@ -18,7 +18,7 @@ from trees import trees
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.report_files.merging import merge, repeated_nodeids
+from pytest_queryeval.features.report_files.merge_command import merge, repeated_nodeids
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.gates import EarlyDecision
 from pytest_queryeval.results.report_file import MAX_BYTES, read_report
