@@ -317,19 +317,15 @@ class _Search:
         for part in sufficient:
             labels = {edits.edits[number].label for number in numbers if number not in part.numbers}
             hides_no_operation = self._differences.most_untested > 0 or "set-operation" not in labels
-            # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
-            if {*part.numbers} < {*numbers} and hides_no_operation and self._are_equal(part.answer, repaired.answer):
-                needed = part.numbers
-                break
+            if {*part.numbers} < {*numbers} and hides_no_operation:
+                # Gold's answer may be one of several that tie: what chooses another one of them has an effect.
+                tables = [answer for answer in (repaired.answer, part.answer) if isinstance(answer, Table)]
+                if len(tables) < 2 or equal_tables(tables[0], tables[1], self._case.settings.policy):
+                    needed = part.numbers
+                    break
         further = [edits.edits[number] for number in numbers if number not in needed]
         marked = (replace(edit, change=f"{edit.change}{NO_EFFECT}") for edit in further)
         return (*(edits.edits[number] for number in needed), *marked)
-
-    def _are_equal(self, answer: Answer | None, repaired_answer: Answer | None) -> bool:
-        """Return whether two repaired queries have the same answer on the source."""
-        if not isinstance(answer, Table) or not isinstance(repaired_answer, Table):
-            return True
-        return equal_tables(repaired_answer, answer, self._case.settings.policy)
 
     def _with_fewer(
         self, edits: QueryEdits, numbers: Sequence[int], refuted: Sequence[_Repaired]

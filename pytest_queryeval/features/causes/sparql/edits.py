@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, combinations, islice
 
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CausingEdit, QueryEdits, SharedPatterns
@@ -81,17 +82,16 @@ class SparqlEdits:
         """Return of how many edits a cause may be that only the source confirms: one, beside a repair of the text."""
         return 1 if self._repair is None else 2
 
-    @property
+    @cached_property
     def edits(self) -> Sequence[CausingEdit]:
-        """All edits, in the order in which they are to be tried."""
-        return [self._labelled(edit.shown) for edit in self._edits]
-
-    def _labelled(self, edit: CausingEdit) -> CausingEdit:
-        """Return an edit, with the label of unknown terms where it has something else in the place of one."""
-        old, _, new = (side.split() for side in edit.change.partition(" → "))
-        names = self._unknown_names
-        replaces = edit.label.startswith("wrong-") and not names.isdisjoint(old) and names.isdisjoint(new)
-        return replace(edit, label="unknown-term") if replaces else edit
+        """All edits, in the order in which they are to be tried, those that replace unknown terms with their label."""
+        labelled = []
+        for edit in (edit.shown for edit in self._edits):
+            old, _, new = (side.split() for side in edit.change.partition(" → "))
+            is_wrong, names = edit.label.startswith("wrong-"), self._unknown_names
+            replaces_unknown = is_wrong and not names.isdisjoint(old) and names.isdisjoint(new)
+            labelled.append(replace(edit, label="unknown-term") if replaces_unknown else edit)
+        return labelled
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
         """Yield which edits to make together: each alone, then pairs, the smallest first.
@@ -105,14 +105,17 @@ class SparqlEdits:
             numbers = range(1, len(self._edits))
             candidates = ((0, number) for number in numbers)
             yield (0,)
-        ordered = sorted(
-            (chosen for chosen in candidates if self._has_width(chosen) or not self._needs_width),
-            key=lambda chosen: (
+        ranked = [
+            (
                 not self._has_width(chosen),
                 len(chosen),
                 sum(self._edits[number].size for number in chosen),
-            ),
-        )
+                place,
+                chosen,
+            )
+            for place, chosen in enumerate(candidates)
+        ]
+        ordered = [chosen for lacks_width, *_, chosen in sorted(ranked) if not (lacks_width and self._needs_width)]
         most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
         yield from islice((chosen for chosen in ordered if self.applied(chosen) is not None), most)
 
@@ -246,7 +249,9 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         failed_query = FailedQuery(query, predicted.error.message, gold_query, source=source)
         return Edits(groups, repairs=sparql_repairs(failed_query))
     cause = edits.hard_coded(gold.answer) if edits is not None and isinstance(gold.answer, Table) else None
-    most_untested = 0 if edits is None or cause is not None or _is_one_literal(gold.answer) else edits.most_untested
+    cells = [cell for row in gold.answer.rows for cell in row] if isinstance(gold.answer, Table) else []
+    is_by_chance = len(cells) == 1 and not isinstance(cells[0], IRI)  # an edit may hit a single number, text or boolean
+    most_untested = 0 if edits is None or cause is not None or is_by_chance else edits.most_untested
     if unknown_terms:
         prefixes = {} if source is None else declared_prefixes(source.settings)
         groups.insert(0, UnknownTermEdits(query, unknown_terms, prefixes))
@@ -267,15 +272,6 @@ def _finds_nothing(answer: Answer | None) -> bool:
     cells = [cell for row in answer.rows for cell in row]
     return len(answer.rows) <= 1 and all(
         not cell or (isinstance(cell, Literal) and cell.lexical in ("0", "")) for cell in cells
-    )
-
-
-def _is_one_literal(answer: Answer | None) -> bool:
-    """Return whether an answer is a single number, text or boolean, which an edit may hit by chance."""
-    return (
-        isinstance(answer, Table)
-        and [len(row) for row in answer.rows] == [1]
-        and not isinstance(answer.rows[0][0], IRI)
     )
 
 

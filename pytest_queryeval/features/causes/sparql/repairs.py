@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice, pairwise
 
 from pytest_queryeval.core.errors import nearest
@@ -63,16 +64,10 @@ def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
         yield from repairs(query.text, _with_prefixes(query, undeclared, prefixes), _CLAUSES, "PREFIX")
     else:
         spellings = dict.fromkeys(islice(chain(_grouped(query), _respelled(query)), MAX_SPELLINGS))
-        readable = (text for text in spellings if _is_readable(text, prefixes))
-        yield from repairs(query.text, readable, _CLAUSES, "SELECT")
-
-
-def _is_readable(text: str, prefixes: Mapping[str, str]) -> bool:
-    try:
-        read_tree(text, prefixes)
-    except UnreadableError:
-        return False
-    return True
+        for text in spellings:
+            with suppress(UnreadableError):
+                read_tree(text, prefixes)
+                yield from repairs(query.text, [text], _CLAUSES, "SELECT")
 
 
 def _with_prefixes(query: FailedQuery, undeclared: Sequence[str], prefixes: Mapping[str, str]) -> Iterator[str]:

@@ -61,13 +61,9 @@ def shared_patterns(
     existences, gold_existences = without_common(
         _existences(predicted), _existences(gold), lambda element: element.condition.head
     )
-    nodes, gold_nodes = (
-        (*_outside(side_triples, side_existences), *side_filters, *side_existences)
-        for side_triples, side_filters, side_existences in (
-            (only_predicted, filters, existences),
-            (only_gold, gold_filters, gold_existences),
-        )
-    )
+    inner = {id(node) for element in (*existences, *gold_existences) for node in walk(element)}
+    outer, gold_outer = ([node for node in side if id(node) not in inner] for side in (only_predicted, only_gold))
+    nodes, gold_nodes = (*outer, *filters, *existences), (*gold_outer, *gold_filters, *gold_existences)
     clauses, aligned_clauses = ([*_clauses(tree, lines)] for tree in (predicted, gold))
     shown_clauses = [*_clauses(renamed(gold, in_gold), lines)]
     gold_clauses = [
@@ -125,12 +121,6 @@ def _existences(tree: Select) -> list[Filter]:
     """Return the filters with EXISTS and NOT EXISTS."""
     filters = [node for node in walk(tree) if isinstance(node, Filter)]
     return [node for node in filters if node.condition.head in ("EXISTS", "NOT EXISTS")]
-
-
-def _outside(triples: Sequence[Triple], elements: Sequence[Filter]) -> list[Triple]:
-    """Return the triples that are not within these elements."""
-    within = {id(node) for element in elements for node in walk(element)}
-    return [triple for triple in triples if id(triple) not in within]
 
 
 def _clauses(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,10 @@ _FIRST = ("order", "limit", "offset")  # what takes the first rows
 
 def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
     """Yield edits of several clauses, made of the edits of single clauses where that is possible."""
-    yield from _letter_case(clause_edits.edits)
+    values = [edit for edit in clause_edits.edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
+    if len(values) > 1:  # one edit for all values whose letter case is wrong
+        old, new = ([edit.change[side] for edit in values] for side in (0, 1))
+        yield replace(values[0], change=(old, new), steps=_steps(values))
     yield from _joined_columns(predicted, gold, clause_edits)
     yield from _order_of_nested(predicted, gold, clause_edits)
     for select, gold_select in clause_edits.pairs:
@@ -35,14 +38,6 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
         yield from _unnested(select, gold_select)
     if isinstance(gold, exp.SetOperation) and isinstance(predicted, exp.Select):
         yield from _split(predicted, gold)
-
-
-def _letter_case(edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield one edit for all values whose letter case is wrong."""
-    values = [edit for edit in edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
-    if len(values) > 1:
-        old, new = ([edit.change[side] for edit in values] for side in (0, 1))
-        yield replace(values[0], change=(old, new), steps=_steps(values))
 
 
 def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:

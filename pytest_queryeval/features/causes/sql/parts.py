@@ -63,7 +63,9 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
         case exp.Identifier():
             return node.name.lower()
         case exp.Literal():
-            return _literal_key(node)
+            with suppress(ValueError):
+                return repr(node.name) if node.is_string else str(float(node.name))
+            return repr(node.name)
         case exp.Table():
             return f"{node.name.lower()} {node.alias_or_name.lower()} {key_of_parts(node.args.get('joins'))}"
         case exp.Connector():
@@ -79,13 +81,6 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
         if name not in ("this", "expression") and name not in _LAYOUT and value not in (None, False, [])
     )
     return f"{kind.__name__}({' '.join((*parts, *arguments))})"
-
-
-def _literal_key(literal: exp.Literal) -> str:
-    if not literal.is_string:
-        with suppress(ValueError):
-            return str(float(literal.name))
-    return repr(literal.name)
 
 
 def key_of_parts(parts: Iterable[exp.Expr] | None) -> str:
