@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_queryeval.core.case_report import CaseReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.audit_file import DrawnPrediction, prediction_digest, prediction_of
@@ -80,15 +80,16 @@ def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], 
     for report in reports:
         for case in report["cases"]:
             ids[case["nodeid"]] = case["id"]
-            passed = _verdict(case)
+            first_trial = case["trials"][0] if case["trials"] else case
+            passed = answer_passes(case, first_trial) if case["outcome"] in MET else None
             if passed is None:
                 reasons[case["nodeid"]] = WITHOUT_VERDICT.get(case["outcome"], "without a verdict")
+                continue
+            answer = _answer(case, first_trial, passed=passed)
+            if answer.is_right is None and not is_whole(answer.prediction.get("query", "")):
+                reasons[case["nodeid"]] = NOT_WHOLE
             else:
-                answer = _answer(case, passed=passed)
-                if answer.is_right is None and not is_whole(answer.prediction.get("query", "")):
-                    reasons[case["nodeid"]] = NOT_WHOLE
-                else:
-                    answers[case["nodeid"]].append(answer)
+                answers[case["nodeid"]].append(answer)
     cases = {
         nodeid: AnsweredCase(id=id_, nodeid=nodeid, answers=tuple(answers[nodeid]))
         for nodeid, id_ in ids.items()
@@ -97,13 +98,7 @@ def answered_cases(reports: Sequence[Report]) -> tuple[dict[str, AnsweredCase], 
     return cases, Counter(reasons.get(nodeid, "not in both reports") for nodeid in ids if nodeid not in cases)
 
 
-def _verdict(case: CaseReport) -> bool | None:
-    """Return whether the first trial of a case passes; None for a case that was not scored."""
-    return answer_passes(case, case["trials"][0] if case["trials"] else case) if case["outcome"] in MET else None
-
-
-def _answer(case: CaseReport, *, passed: bool) -> Answer:
-    trial = case["trials"][0] if case["trials"] else case
+def _answer(case: CaseReport, trial: CaseReport | TrialReport, *, passed: bool) -> Answer:
     call, predicted, prediction = trial["prediction"], trial["predicted"], prediction_of(case)
     is_right = None
     if call is not None and call.get("abstained"):

@@ -19,7 +19,7 @@ from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.features.audit.answers import AnsweredCase, answered_cases
 from pytest_queryeval.features.audit.drawing import draw, strata_of
 from pytest_queryeval.features.audit.estimates import AuditReport, SystemReport, audit_report, not_counted_text
-from pytest_queryeval.results.audit_file import DrawnCase, read_audit
+from pytest_queryeval.results.audit_file import read_audit
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import one_line, pluralize
 
@@ -100,8 +100,18 @@ def run(arguments: argparse.Namespace) -> Result:
 def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size: DrawSize, output: Path) -> Result:
     """Write a draw to a new file; return what was drawn from which strata."""
     drawn_cases = draw(cases, size.number, size.seed)
+    drawn_lines = (
+        {
+            "case": case.id,
+            "nodeid": case.nodeid,
+            "stratum": case.stratum,
+            "probability": case.probability,
+            "predictions": case.predictions,
+        }
+        for case in drawn_cases
+    )
     with writing(output):
-        write_atomically(output, (_line(case) for case in drawn_cases))
+        write_atomically(output, (f"{json.dumps(line, ensure_ascii=False)}\n".encode() for line in drawn_lines))
     drawn_numbers = Counter(case.stratum for case in drawn_cases)
     strata = [
         {"name": stratum, "cases": len(nodeids), "drawn": drawn_numbers[stratum]}
@@ -130,17 +140,6 @@ def _draw(cases: Mapping[str, AnsweredCase], left_out_counts: Counter[str], size
     )
 
 
-def _line(case: DrawnCase) -> bytes:
-    line = {
-        "case": case.id,
-        "nodeid": case.nodeid,
-        "stratum": case.stratum,
-        "probability": case.probability,
-        "predictions": case.predictions,
-    }
-    return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
-
-
 def report_lines(report: AuditReport) -> Iterable[str]:
     """Yield the lines of an audit, the main result first."""
     if "systems" in report:
@@ -149,7 +148,8 @@ def report_lines(report: AuditReport) -> Iterable[str]:
             yield f"{system['name']}: {_system_line(system)}"
             yield from _verdict_lines(system)
     else:
-        yield _capitalized(_system_line(report, judged=report["judged"]))
+        line = _system_line(report, judged=report["judged"])
+        yield line[0].upper() + line[1:]
         yield from _verdict_lines(report)
     if bounds := report["audited"]["bounds"]:
         contradictory = f", of which reviewers contradict each other on {report['contradictory']}"
@@ -219,7 +219,3 @@ def _left_out_lines(left_out_counts: Mapping[str, int]) -> Iterable[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]

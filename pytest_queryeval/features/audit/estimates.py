@@ -14,6 +14,7 @@ from pytest_queryeval.features.audit.answers import SWAPPED_STRATA, Answer, Answ
 from pytest_queryeval.features.audit.drawing import allocate, strata_of
 from pytest_queryeval.features.audit.intervals import (
     LONE_TAILS,
+    SIDE_TAILS,
     SUM_TAILS,
     Count,
     Estimate,
@@ -104,14 +105,19 @@ class Tally:
     """The sum over the cases that need no judgement."""
 
     def estimate(self) -> Estimate:
-        """Return the sum with its limits."""
-        open_strata = sum(counts[0].judged < counts[0].size for counts in self.counts.values())
-        tails = SUM_TAILS if open_strata > 1 else LONE_TAILS
-        estimate = total(
-            estimate_count(*counts, tails) if len(counts) == 1 else difference(counts[0], counts[1], tails)
-            for counts in self.counts.values()
-        )
-        return Estimate(*(number + self.constant for number in estimate))
+        """Return the sum with its limits, each by the strata that move it."""
+        open_counts = [counts for counts in self.counts.values() if counts[0].judged < counts[0].size]
+
+        def estimate(moving: int) -> Estimate:
+            tails = LONE_TAILS if len(open_counts) < 2 else SUM_TAILS if moving > 1 else SIDE_TAILS
+            return total(
+                estimate_count(*counts, tails) if len(counts) == 1 else difference(counts[0], counts[1], tails)
+                for counts in self.counts.values()
+            )
+
+        value, low, _ = estimate(sum(len(counts) == 2 or counts[0].hits > 0 for counts in open_counts))
+        high = estimate(sum(len(counts) == 2 or counts[0].hits < counts[0].judged for counts in open_counts)).high
+        return Estimate(value + self.constant, low + self.constant, high + self.constant)
 
     def with_judged_numbers(self, judged: Mapping[str, int], numbers: Mapping[str, int]) -> Tally:
         """Return the tally with other numbers of judged cases by stratum, and the same shares."""

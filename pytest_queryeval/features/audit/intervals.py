@@ -26,8 +26,9 @@ class Tails(NamedTuple):
     """By how much the tail on the longer side, above rare hits, may exceed 0.025, and the other falls below."""
 
 
-SUM_TAILS = Tails(weight=0.45, skew=0.01)
-LONE_TAILS = Tails(weight=0.3, skew=0.0)
+LONE_TAILS = Tails(weight=0.3, skew=0.0)  # of a stratum by itself
+SIDE_TAILS = Tails(weight=0.4, skew=0.01)  # of a limit of a sum that moves with a single stratum
+SUM_TAILS = Tails(weight=0.5, skew=0.012)
 
 
 class Estimate(NamedTuple):
@@ -63,7 +64,8 @@ def estimate_count(count: Count, tails: Tails = LONE_TAILS) -> Estimate:
     """Return how many cases of a stratum have the property; without any judged case, each number is within the limits.
 
     `tails` are `SUM_TAILS` if the estimate is added to those of other strata, since a sum has so many possible values
-    that its level is hardly ever below 0.94; `LONE_TAILS` keep the level for a stratum by itself.
+    that its level is hardly ever below 0.94; `LONE_TAILS` keep the level for a stratum by itself. Where no judged case
+    of the others has the property, or all have, the sum has no more values on that side: `SIDE_TAILS`.
     """
     size, judged, hits, expected = count
     if not judged:
@@ -78,14 +80,15 @@ def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
     is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
-    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the share of the stratum that is
-    not judged: the more is judged, the fewer values K can have, and the nearer the limits are to the exact ones.
+    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the finite population correction,
+    the square root of the share of the stratum that is not judged (Cochran, "Sampling Techniques", 1977): the more is
+    judged, the fewer values K can have, and the nearer the limits are to the exact ones.
 
     Both tails are 0.05 together. With a skew, the one on the longer side, above few hits, exceeds 0.025, which makes
     the interval shorter; not where one hit or none is judged, for which intervals easily become too short (Brown, Cai
     and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science 16, 2001).
     """
-    weight = tails.weight * (1 - judged / size)
+    weight = tails.weight * math.sqrt(1 - judged / size)
     tail = TAIL + (tails.skew * (1 - 2 * hits / judged) if 1 < hits < judged - 1 else 0)
     low, high = size * hits // judged, size - judged + hits  # the limit is at least `low`
     while low < high:

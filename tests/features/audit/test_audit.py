@@ -5,7 +5,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
-from math import comb
+from math import comb, sqrt
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,10 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.features.audit.drawing import allocate
+from pytest_queryeval.features.audit.estimates import Tally
 from pytest_queryeval.features.audit.intervals import (
     LONE_TAILS,
+    SIDE_TAILS,
     SUM_TAILS,
     Count,
     Estimate,
@@ -117,7 +119,7 @@ def exact_limits(size, judged, hits, tails):
     def probability(matching, number):
         return Fraction(comb(matching, number) * comb(size - matching, judged - number), comb(size, judged))
 
-    weight = Fraction(tails.weight).limit_denominator(100) * (1 - Fraction(judged, size))
+    weight = Fraction(tails.weight).limit_denominator(100) * Fraction(sqrt(1 - judged / size))
     possible = range(hits, size - judged + hits + 1)
     probabilities = {
         matching: (
@@ -128,14 +130,14 @@ def exact_limits(size, judged, hits, tails):
         for matching in possible
     }
     skew = (
-        Fraction(tails.skew).limit_denominator(100) * (1 - 2 * Fraction(hits, judged)) if 1 < hits < judged - 1 else 0
+        Fraction(tails.skew).limit_denominator(1000) * (1 - 2 * Fraction(hits, judged)) if 1 < hits < judged - 1 else 0
     )
     low = min(matching for matching, (least, _, part) in probabilities.items() if least - part > Fraction(1, 40) - skew)
     high = max(matching for matching, (_, most, part) in probabilities.items() if most - part > Fraction(1, 40) + skew)
     return low, high
 
 
-@pytest.mark.parametrize("tails", [SUM_TAILS, LONE_TAILS])
+@pytest.mark.parametrize("tails", [SUM_TAILS, SIDE_TAILS, LONE_TAILS])
 def test_limits_are_those_of_their_definition(tails):
     for size in (1, 2, 3, 7, 12, 40):
         for judged in {1, size // 2, size} - {0}:
@@ -166,6 +168,21 @@ def test_a_stratum_by_itself_keeps_its_level(size):
             )
 
             assert covered / comb(size, judged) >= 0.935, (judged, matching)
+
+
+def test_a_limit_that_one_stratum_moves_is_stricter():
+    judged_counts = Count(4_000, 80, 16), Count(1_000, 20, 0)
+
+    def sum_of(tails):
+        return total(estimate_count(count, tails) for count in judged_counts)
+
+    estimate = Tally({str(place): (count,) for place, count in enumerate(judged_counts)}, 0).estimate()
+    mirrored_counts = [Count(size, judged, judged - hits) for size, judged, hits, _ in judged_counts]
+    mirrored = Tally({str(place): (count,) for place, count in enumerate(mirrored_counts)}, 0).estimate()
+
+    assert estimate == (sum_of(SUM_TAILS).value, sum_of(SIDE_TAILS).low, sum_of(SUM_TAILS).high)
+    assert sum_of(SIDE_TAILS).low < sum_of(SUM_TAILS).low
+    assert mirrored == pytest.approx(estimate.complement(5_000))
 
 
 def test_a_sum_adds_the_squares_of_the_distances():
