@@ -16,8 +16,9 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import parse_yaml, to_yaml
-from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped, suite_files
-from pytest_queryeval.features.transfer.importers.suite_files import write_suites
+from pytest_queryeval.features.transfer.importers import Import, ImportedCase, Skipped
+from pytest_queryeval.features.transfer.importers import command as import_command
+from pytest_queryeval.features.transfer.importers.command import write_suites
 
 
 @pytest.fixture
@@ -101,14 +102,14 @@ def test_ids_keep_their_text_as_far_as_they_can(folder):
 
 
 def test_a_million_equal_ids_cost_no_search(folder):
-    ids = suite_files._Ids()
+    ids = import_command._Ids()
 
     assert [ids.new("x") for _ in range(100_000)][-1] == "x-100000"
 
 
 def test_many_cases_are_lines_in_several_files(folder, monkeypatch):
-    monkeypatch.setattr(suite_files, "MAX_YAML_CASES", 3)
-    monkeypatch.setattr(suite_files, "MAX_SUITE_BYTES", 200)
+    monkeypatch.setattr(import_command, "MAX_YAML_CASES", 3)
+    monkeypatch.setattr(import_command, "MAX_SUITE_BYTES", 200)
 
     written = write_suites(imported(*(case(str(number)) for number in range(10))), folder / "out", force=False)
 
@@ -119,7 +120,7 @@ def test_many_cases_are_lines_in_several_files(folder, monkeypatch):
 
 
 def test_yaml_that_would_be_too_large_is_lines(folder, monkeypatch):
-    monkeypatch.setattr(suite_files, "MAX_LOADED_BYTES", 1_000)
+    monkeypatch.setattr(import_command, "MAX_LOADED_BYTES", 1_000)
 
     written = write_suites(imported(case("a", gold=["x" * 990]), case("b")), folder / "out", force=False)
 
@@ -248,7 +249,7 @@ def test_a_suite_reads_back_what_was_imported(tmp_path_factory, gold, question, 
     sql = ImportedCase(id="a", keys={"question": question, "gold": gold, "metadata": metadata, "source": "db"})
     settings = {"kind": "sql", "sources": {"db": "a.sqlite"}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite_files, "MAX_YAML_CASES", 0 if many else 10)
+        patch.setattr(import_command, "MAX_YAML_CASES", 0 if many else 10)
         write_suites(Import(name="set", settings=settings, cases=[sql]), folder, force=False)
 
     (found,) = read_back(folder)

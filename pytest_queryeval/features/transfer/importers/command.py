@@ -1,24 +1,38 @@
-"""Writes suites from a data set, a table or another tool's tests."""
+"""Writes suites from a data set, a table or another tool's tests, case by case: memory does not limit their number."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from io import BufferedWriter
 from pathlib import Path
+from shutil import rmtree
+from uuid import uuid4
 
 from pytest_queryeval.cli.output import Result, first_lines, write_lines
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import MAX_JSONL_BYTES, MAX_JSONL_LINE, MEBIBYTE
+from pytest_queryeval.documents.yaml_nodes import MAX_YAML_BYTES as MAX_LOADED_BYTES
+from pytest_queryeval.documents.yaml_nodes import to_yaml
 from pytest_queryeval.features.transfer.importers import (
     DEFAULT_LANGUAGE,
     IMPORTERS,
+    Import,
     ImportedCase,
     ImportRequest,
     Skipped,
 )
-from pytest_queryeval.features.transfer.importers.suite_files import SETTINGS, write_suites
+from pytest_queryeval.features.transfer.importers.records import check_size
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors.file.predictions import MAX_BYTES as MAX_PREDICTIONS_BYTES
+from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, SchemaName, schema_comment, schema_text
 from pytest_queryeval.text.formatting import one_line, pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
@@ -26,6 +40,21 @@ PROGRESS_CASES = 100_000
 COLUMNS_CHARACTERS = 500
 GATES_HINT = "single wrong answers do not fail it (`on_miss: xfail`): set the `min` that your system has to reach"
 OK, FINDINGS = 0, 1
+MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
+MAX_YAML_BYTES = MAX_JSONL_LINE  # as JSON lines: indented, they can be several times as large
+MAX_SUITE_BYTES = MAX_JSONL_BYTES // 4
+MAX_ID = 200
+MAX_NAME = 60
+SETTINGS, PREDICTIONS, PREDICTOR = "queryeval.yaml", "predictions.jsonl", "predict.py"
+PREDICTOR_TEXT = '''"""The predictor of the suites in this folder."""
+
+
+def predict(case):
+    """Return the answer of your system to `case.question`."""
+    raise NotImplementedError("write your predictor here")
+'''
+_NOT_IN_NAMES = re.compile(r"[^\w\-.]|^\.")  # hidden files are not suites
+_NOT_IN_IDS = re.compile(r"[^\w\-.:/]|:{2,}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,3 +131,190 @@ def _with_progress(cases: Iterable[ImportedCase | Skipped]) -> Iterator[Imported
         if number and not number % PROGRESS_CASES:
             write_lines([f"{pluralize(number, 'case')} read"], sys.stderr)
         yield case
+
+
+@dataclass(slots=True)
+class WrittenSuites:
+    """The suites that an import has written."""
+
+    suites: list[str] = field(default_factory=list)
+    """Their names."""
+    cases: int = 0
+    """The number of their cases."""
+    skipped: list[Skipped] = field(default_factory=list)
+    """What is in none of them."""
+
+
+def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuites:
+    """Write the suites of an import, whole or not at all; raise `QueryEvalError`.
+
+    Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
+    """
+    name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
+    staging = folder / f".queryeval-{uuid4().hex}"
+    try:
+        suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
+        file_names = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
+        there = sorted(folder.iterdir()) if folder.exists() else []
+        earlier_files = [path for path in there if path.name in file_names or suite.fullmatch(path.name)]
+        if earlier_files and not force:
+            raise _exists_error(earlier_files[0])
+        staging.mkdir(parents=True)
+        suites = _write_into(staging, imported, name)
+        targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
+        for kept_name in (PREDICTOR, *(() if force else SCHEMA_FILES.values())):
+            if (folder / kept_name).exists():
+                targets.pop(staging / kept_name, None)
+        if not force and (existing_file := next((target for target in targets.values() if target.exists()), None)):
+            raise _exists_error(existing_file)
+        for target in targets.values():
+            target.parent.mkdir(exist_ok=True)
+        for path in earlier_files:
+            path.unlink()
+        for path, target in targets.items():
+            path.replace(target)
+    except OSError as error:
+        raise QueryEvalError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        rmtree(staging, ignore_errors=True)
+    return suites
+
+
+def _exists_error(path: Path) -> QueryEvalError:
+    return QueryEvalError(f"{path}: already exists: write elsewhere, or replace it with --force")
+
+
+def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
+    written_suites, ids = WrittenSuites(), _Ids()
+    with ExitStack() as stack:
+        files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
+        for case in imported.cases:
+            if isinstance(case, Skipped):
+                written_suites.skipped.append(Skipped(case.id[:MAX_ID], case.reason))
+            elif problem := _problem(case) or files.add(case, ids.new(case.id)):
+                written_suites.skipped.append(Skipped(case.id[:MAX_ID], problem))
+            else:
+                written_suites.cases += 1
+        if not written_suites.cases:
+            problem = "has no case: name a file with questions"
+            if written_suites.skipped:
+                id_, reason = written_suites.skipped[0]
+                problem = f"no case could be imported: {id_}: {reason}"
+            raise QueryEvalError(f"{imported.source or imported.name}: {problem}")
+        written_suites.suites = files.finish()
+    predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
+    _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
+    if not imported.has_predictions:
+        (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
+    return written_suites
+
+
+def _write_yaml(path: Path, schema: SchemaName, content: Mapping[str, JsonValue]) -> None:
+    """Write a file with the schema that editors check it by."""
+    path.write_text(f"{schema_comment(schema)}{to_yaml(content)}", encoding="utf-8")
+    path.with_name(SCHEMA_FILES[schema]).write_text(schema_text(schema), encoding="utf-8")
+
+
+class _Ids:
+    """The ids of the cases so far: valid in suites, and unique."""
+
+    def __init__(self) -> None:
+        self._used_ids: set[str] = set()
+        self._repeats: dict[str, int] = {}
+
+    def new(self, original: str) -> str:
+        """Return the id of the next case: the original one as far as possible."""
+        fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
+        while new_id in self._used_ids:
+            self._repeats[fit] = self._repeats.get(fit, 1) + 1
+            new_id = f"{fit}-{self._repeats[fit]}"
+        self._used_ids.add(new_id)
+        return new_id
+
+
+def _problem(case: ImportedCase) -> str | None:
+    """Return why the loader would not read a case."""
+    for name in ("gold", "gold_any"):
+        gold = case.keys.get(name, 0)
+        if gold in (None, []) or (isinstance(gold, str) and not gold.strip()):
+            return "its right answer is empty"
+    try:
+        check_size([*case.keys.values(), *case.predictions])
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+class _Files:
+    """The suites and predictions of an import: one file of YAML for a few cases, else files of JSON lines."""
+
+    def __init__(self, folder: Path, name: str, stack: ExitStack, *, has_predictions: bool) -> None:
+        self._folder = folder
+        self._name = name
+        self._stack = stack
+        self._few: list[dict[str, JsonValue]] | None = []
+        self._suites: list[BufferedWriter] = []
+        self._bytes = 0
+        self._predictions = stack.enter_context((folder / PREDICTIONS).open("xb")) if has_predictions else None
+        self._predictions_bytes = 0
+
+    def add(self, case: ImportedCase, new_id: str) -> str | None:
+        """Write a case; return the reason where no file can hold it."""
+        keys: dict[str, JsonValue] = {"id": new_id, **case.keys}
+        if new_id != case.id:
+            metadata = keys.get("metadata")
+            keys["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "original_id": case.id}
+        try:
+            line = _json_line(keys)
+            predictions = b"".join(_json_line({"id": new_id, **prediction}) for prediction in case.predictions)
+        except UnicodeEncodeError:
+            return "a text holds half of a surrogate pair, which is not a character"
+        if len(line) > MAX_JSONL_LINE:
+            return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
+        self._predictions_bytes += len(predictions)
+        if self._predictions_bytes > MAX_PREDICTIONS_BYTES:
+            limit = MAX_PREDICTIONS_BYTES // MEBIBYTE
+            raise QueryEvalError(f"{self._name}: more than {limit} MiB of predictions: import the source in parts")
+        if self._predictions is not None:
+            self._predictions.write(predictions)
+        for name, content in case.files.items():
+            (self._folder / name).parent.mkdir(exist_ok=True)
+            (self._folder / name).write_bytes(content)
+        if self._few is None:
+            self._add_line(line)
+            return None
+        self._few.append(keys)
+        self._bytes += len(line)
+        if len(self._few) > MAX_YAML_CASES or self._bytes > MAX_YAML_BYTES:
+            self._use_lines(self._few)
+        return None
+
+    def finish(self) -> list[str]:
+        """Write what is left, and return the names of all suites."""
+        if self._few is not None:
+            path = self._folder / f"{self._name}.queryeval.yaml"
+            _write_yaml(path, "suite", {"cases": list[JsonValue](self._few)})
+            if path.stat().st_size <= MAX_LOADED_BYTES:
+                return [path.name]
+            path.unlink()
+            self._use_lines(self._few)
+        return [Path(suite.name).name for suite in self._suites]
+
+    def _use_lines(self, few: Iterable[Mapping[str, JsonValue]]) -> None:
+        self._few = None
+        for keys in few:
+            self._add_line(_json_line(keys))
+
+    def _add_line(self, line: bytes) -> None:
+        if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:
+            for full in self._suites[-1:]:
+                full.close()
+            name = f"{self._name}-{len(self._suites) + 1:03}.queryeval.jsonl"
+            self._suites.append(self._stack.enter_context((self._folder / name).open("xb")))
+            self._bytes = 0
+        self._suites[-1].write(line)
+        self._bytes += len(line)
+
+
+def _json_line(value: Mapping[str, JsonValue]) -> bytes:
+    return f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}\n".encode()
