@@ -1,9 +1,13 @@
-"""Sends a report to MLflow: a run with its metrics, parameters and tags, and with report.json and report.html."""
+"""Sends a report to MLflow: a run with its metrics, parameters and tags, and with report.json and report.html.
+
+Their names there have only the characters that MLflow allows.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,15 +15,16 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import requests
 
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.core.report import Report
-from pytest_queryeval.features.mlflow.run_values import parameters, run_metrics, tags
+from pytest_queryeval.core.report import Report, ScoreStatistics
 from pytest_queryeval.reports import REPORTS, write_report
+from pytest_queryeval.reports.sections import pass_rate
+from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.text.formatting import one_line, pluralize
 from pytest_queryeval.text.redaction import mask_credentials
 
@@ -33,6 +38,7 @@ DEFAULT_EXPERIMENT = "pytest-queryeval"
 REPORT_TAG = "queryeval.report"
 MAX_BATCH = 1000  # metrics that the server takes at once
 REASON_CHARACTERS = 300
+VALUE_CHARACTERS = 500  # of a parameter and of a tag
 # MLflow's own settings, unless the user set them: it reports its use to its makers, tries a server that is not there
 # for four minutes, and prints an address to standard output.
 SETTINGS = {
@@ -40,6 +46,8 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
+_INVALID = re.compile(r"[^\w. -]|(?<!\w)\.")  # a point at the beginning of a part would be a folder
+_REFUSAL = re.compile(r"error code (?P<status>40[13])|PERMISSION_DENIED|UNAUTHENTICATED")
 
 
 def send_to_mlflow(report: Report, address: str) -> Result:
@@ -146,14 +154,83 @@ def _problem(error: Exception) -> str:
         return "no server answers there: start one with `mlflow server`, or correct the address"
     if type(error).__name__ == "UnsupportedModelRegistryStoreURIException":  # without SQLAlchemy, also of databases
         return "MLflow has no such store here: a server is http://…, and a store in a database needs pip install mlflow"
-    if "error code 404" in str(error):
+    text = str(error)
+    if "error code 404" in text or "not in a valid JSON format" in text:
         return "the server there has none of MLflow's addresses: correct it to that of `mlflow server`"
+    if refusal := _REFUSAL.search(text):
+        reason = f"error {refusal['status']}" if refusal["status"] else one_line(text, REASON_CHARACTERS)
+        variables = "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+        return f"the server refuses the run: {reason}: set {variables} for an account that may write runs"
+    if "Max retries exceeded" in text:
+        return "the server answers with errors: its log says why"
+    if "maintenance mode" in text:
+        return "MLflow no longer writes runs to folders: name a server, or a database as in mlflow:sqlite:///mlflow.db"
     if isinstance(error, ModuleNotFoundError):
         return f"needs {error.name}, which comes with mlflow and not with mlflow-skinny: pip install mlflow"
-    return f"the report was not exported: {one_line(str(error), REASON_CHARACTERS)}"
+    return f"the report was not exported: {one_line(text, REASON_CHARACTERS)}"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
+
+
+def run_metrics(report: Report) -> dict[str, float]:
+    """Return the numbers of a report by name: means with their intervals, counts of cases and causes, and measures."""
+    values: dict[str, float] = {}
+    for name, statistics in report["metrics"].items():
+        values |= _scores(metric_name(name), statistics)
+    if (rate := pass_rate(report["totals"], report["groups"]["source"])) is not None:
+        values |= _scores("pass_rate", rate)
+    for name, measure in report["measures"].items():
+        measure_name = metric_name(name)
+        values |= {f"{measure_name}.mean": measure["mean"], f"{measure_name}.p95": measure["p95"]}
+        values[f"{measure_name}.sum"] = measure["sum"]
+    totals = cast("dict[str, int]", report["totals"])
+    values |= {f"cases.{name}": float(number) for name, number in totals.items()}
+    values |= {f"causes.{metric_name(label)}": float(number) for label, number in report["causes"].items()}
+    return values
+
+
+def _scores(name: str, statistics: ScoreStatistics) -> dict[str, float]:
+    values = {name: statistics["mean"], f"{name}.n": float(statistics["n"])}
+    if statistics["ci95"] is not None:
+        values[f"{name}.ci95_low"], values[f"{name}.ci95_high"] = statistics["ci95"]
+    return values
+
+
+def metric_name(name: str) -> str:
+    """Return a name of the characters that MLflow allows; those of other characters have their code points.
+
+    >>> metric_name("recall[COUNTRY]")
+    'recall/COUNTRY'
+    >>> metric_name("metadata[cost/call]")
+    'metadata/cost_2f_call'
+    """
+    family, bracket, parameter = name.partition("[")
+    parts = (family, parameter.removesuffix("]")) if bracket else (family,)
+    return "/".join(_INVALID.sub(lambda match: f"_{ord(match[0]):x}_", part) for part in parts)
+
+
+def parameters(report: Report) -> dict[str, str]:
+    """Return what the run was made with, which another export of the same report does not change."""
+    environment = report["environment"]
+    values = {
+        "predictor": ", ".join(report["predictor"]["sources"]),
+        "paths": ", ".join(report["requested_paths"]["paths"]),
+        "python": environment.get("python", ""),
+        "pytest_queryeval": environment.get("pytest_queryeval", ""),
+        **{f"engine.{metric_name(name)}": version for name, version in environment.get("engines", {}).items()},
+    }
+    return {name: one_line(value, VALUE_CHARACTERS) for name, value in values.items() if value}
+
+
+def tags(report: Report) -> dict[str, str]:
+    """Return what the run came to."""
+    run_verdict = verdict(report)
+    return {
+        "queryeval.verdict": run_verdict.state,
+        "queryeval.summary": one_line(run_verdict.line.removeprefix("queryeval: "), VALUE_CHARACTERS),
+        "queryeval.created": report["created"],
+    }

@@ -16,10 +16,12 @@ from samples import entry
 from servers import HOST, free_port, server
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.mlflow.run_values import metric_name, run_metrics
+from pytest_queryeval.features.mlflow.target import metric_name, run_metrics
 from pytest_queryeval.reports import REPORTS
 
 SERVER = Path(os.environ.get("MLFLOW_SERVER", Path(__file__).parents[3] / ".venv-mlflow/bin/mlflow"))
+VARIABLES = "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+LOGIN = f"set {VARIABLES} for an account that may write runs"
 pytestmark = pytest.mark.long
 
 
@@ -213,16 +215,9 @@ def test_a_server_that_does_not_answer_is_named_without_its_password(folder, cap
     assert text == f"mlflow:http://{HOST}:{port}: no server answers there: {remedy}\n"
 
 
-def test_a_server_that_is_not_of_mlflow_is_named(folder, capsys):
-    with serving(lambda _: Said("<html>Welcome</html>", content_type="text/html"), path="") as service:
-        text = problem(capsys, service.url)
-
-    assert text.startswith(f"mlflow:{service.url}: the report was not exported: ")
-    assert text.count("\n") == 1
-
-
-def test_an_address_that_mlflow_does_not_serve_is_told(folder, capsys):
-    with serving(lambda _: Said("<html>Not Found</html>", 404, "text/html"), path="") as service:
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_server_that_is_not_of_mlflow_is_told(folder, capsys, status):
+    with serving(lambda _: Said("<html>Welcome</html>", status, "text/html"), path="") as service:
         text = problem(capsys, service.url)
 
     remedy = "correct it to that of `mlflow server`"
@@ -243,7 +238,32 @@ def test_what_a_server_refuses_is_told_in_its_words_without_secrets(folder, caps
     with serving(lambda _: Said(refusal, 403), path="") as service:
         text = problem(capsys, service.url)
 
-    assert text == (f"mlflow:{service.url}: the report was not exported: PERMISSION_DENIED: [redacted] may not write\n")
+    assert text == (
+        f"mlflow:{service.url}: the server refuses the run: PERMISSION_DENIED: [redacted] may not write: {LOGIN}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "problem_of_server"),
+    [
+        (401, f"the server refuses the run: error 401: {LOGIN}"),
+        (403, f"the server refuses the run: error 403: {LOGIN}"),
+        (500, "the server answers with errors: its log says why"),
+    ],
+)
+def test_a_server_that_answers_with_an_error_is_told_with_what_to_do(folder, capsys, status, problem_of_server):
+    with serving(lambda _: Said("<html>Sorry</html>", status, "text/html"), path="") as service:
+        text = problem(capsys, service.url)
+
+    assert text == f"mlflow:{service.url}: {problem_of_server}\n"
+
+
+def test_a_folder_is_no_store_any_more(folder, capsys):
+    remedy = "name a server, or a database as in mlflow:sqlite:///mlflow.db"
+
+    assert (
+        problem(capsys, "file:///runs") == f"mlflow:file:///runs: MLflow no longer writes runs to folders: {remedy}\n"
+    )
 
 
 class FullService(TrackingService):
@@ -268,7 +288,7 @@ def test_a_run_whose_artifacts_cannot_be_stored_is_failed_until_an_export_succee
         problem(capsys, service.url)
         statuses.append(run["info"]["status"])
 
-    assert text.startswith(f"mlflow:{service.url}: the report was not exported: ")
+    assert text.startswith(f"mlflow:{service.url}: the server refuses the run: ")
     assert (statuses, printed["created"]) == (["FAILED", "FINISHED", "FINISHED"], False)
 
 
