@@ -202,14 +202,44 @@ def test_without_the_report_of_the_main_branch_a_pull_request_has_a_warning(proj
     assert [gate["ok"] for gate in report_of(project)["gates"]] == [True, None]
 
 
-@pytest.mark.parametrize(("suites", "status"), [("querys", 4), ("queries pytest.ini", 4), ("empty", 5)])
-def test_a_run_without_a_case_is_an_error_that_names_the_inputs(project, suites, status):
+@pytest.mark.parametrize("extras", ["html,exel", "html excel", "html,", "tests"])
+def test_an_extra_that_does_not_exist_is_an_error_before_anything_is_installed(project, extras):
+    result = run_step("Install", project, extras=extras)
+
+    (name,) = {*extras.split(",")} - {"html"}
+    message = f"::error title=Not installed::no extra {name!r}: the input extras has names of duckdb, sqlalchemy, "
+    assert (result.returncode, result.stdout, result.stderr[: len(message)]) == (1, "", message)
+    assert result.stderr.count("\n") == 1
+
+
+def test_requirements_that_cannot_be_installed_are_an_error_that_names_the_input(project):
+    result = run_step("Install", project, requirements="none.txt", extras="")
+
+    assert result.returncode == 1
+    assert "\n::error title=Not installed::" in f"\n{result.stdout}"
+    assert "requirements is a file relative to working-directory" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("suites", "status", "reason"),
+    [
+        ("querys", 4, "file or directory not found: querys"),
+        ("queries pytest.ini", 4, "file or directory not found: queries pytest.ini"),
+        ("100%", 4, "file or directory not found: 100%25"),
+        ("queries/doubles.queryeval.yaml::double", 4, "queries/doubles.queryeval.yaml: no case 'double': "),
+        ("empty", 5, "the suites have no case"),
+    ],
+)
+def test_a_run_without_a_case_is_an_error_that_says_why_and_names_the_inputs(project, suites, status, reason):
     (project / "empty").mkdir()
 
     result = run_step("Evaluate", project, suites=suites)
 
     assert result.returncode == status
-    assert "\n::error title=Nothing was evaluated::" in result.stdout
+    assert f"\n::error title=Nothing was evaluated::{reason}" in result.stdout
+    assert result.stdout.endswith(
+        "(inputs suites and arguments have one value a line, and paths are relative to working-directory)\n"
+    )
 
 
 def test_inputs_are_arguments_whatever_they_say(project):

@@ -332,7 +332,7 @@ def message_of_run(suite):
 
 def test_a_database_that_is_missing():
     path = Path.cwd() / "a.db"
-    script = "a script builds a database: {sqlite: {script: FILE.sql}} (s.queryeval.yaml:2)"
+    script = "a script builds a database: {sqlite: {script: FILE}} (s.queryeval.yaml:2)"
     correct = f"correct the path, which is relative to {Path.cwd()}"
 
     assert message_of_run(f"{HEAD}{CASE}") == f"source 'a.db': {path}: no such file: {correct}; {script}"

@@ -67,7 +67,7 @@ def check_exists(source: Source, name: str) -> None:
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
         remedy = nearest_file(path) or f": correct the path, which is relative to {source.folder}"
         if "script" in (ENGINES[source.engine].settings or {}) and "script" not in source.settings:
-            remedy += f"; a script builds a database: {{{source.engine}: {{script: FILE.sql}}}}"
+            remedy += f"; a script builds a database: {{{source.engine}: {{script: FILE}}}}"
         raise SourceError(f"source '{source.name}': {path}: no such file{remedy}")
 
 

@@ -48,7 +48,7 @@ def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is a path or a script, and Ladybug is installed."""
     check_settings(settings, SETTINGS)
     if len(settings.keys() & {"path", "script"}) != 1:
-        raise SettingError("path", "needs a path or a script")
+        raise SettingError("path", "needs one of `path` and `script`, as in {ladybug: {script: graph.cypher}}")
     if importlib.util.find_spec("ladybug") is None:
         raise SettingError(next(iter(settings)), "needs the package ladybug: pip install ladybug")
 

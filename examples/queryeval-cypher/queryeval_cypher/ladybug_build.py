@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ladybug
 
-from queryeval_cypher.tokens import statements
+from queryeval_cypher.tokens import first_line, statements
 
 
 def main() -> int:
@@ -21,7 +21,6 @@ def main() -> int:
                 place = f"{script}:{line}"
                 connection.execute(text[tokens[0].start : tokens[-1].end])
     except (OSError, RuntimeError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-        sys.stderr.write(f"{place}: {problem}\n")
+        sys.stderr.write(f"{place}: {first_line(error).partition(' (line: ')[0]}\n")  # a line of the statement
         return 1
     return 0

@@ -27,7 +27,7 @@ from pytest_queryeval.sandbox.driver import (
     read_header,
     signature,
 )
-from queryeval_cypher.tokens import reaching_clause, statements
+from queryeval_cypher.tokens import first_line, reaching_clause, statements
 
 CLAUSES = ("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN")
 MAX_GRAPH_BYTES = 2**30
@@ -85,7 +85,7 @@ class Driver(driver.TableDriver):
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of the other methods."""
-        text = str(error).partition("\n")[0].removeprefix("Binder exception: ").rstrip(".")
+        text = first_line(error)
         match error:
             case Fault():
                 return "fault", text
@@ -122,7 +122,7 @@ def open_graph(path: str) -> ladybug.Database:
             path, read_only=True, max_db_size=MAX_GRAPH_BYTES, buffer_pool_size=BUFFER_BYTES, max_num_threads=1
         )
     except (OSError, RuntimeError) as error:
-        raise Fault(str(error).partition("\n")[0]) from error
+        raise Fault(f"{first_line(error)}: name a graph of Ladybug, or a script that makes one as `script`") from error
 
 
 def check_reads(query: str) -> None:

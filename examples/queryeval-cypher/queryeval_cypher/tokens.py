@@ -12,6 +12,7 @@ from typing import NamedTuple
 STRINGS = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`"""
 COMMENTS = r"//[^\n]*+|/\*.*?\*/"
 _TOKEN = re.compile(rf"(?P<blank>\s++|{COMMENTS})|(?P<string>{STRINGS})|(?P<word>\w++)|.", re.DOTALL)
+_INTERNALS = re.compile(r"^\w+ exception: |: expected rule \w+")  # in messages
 _BEFORE_NAMES = (".", ":", "AS")
 
 
@@ -53,6 +54,15 @@ def statements(script: str) -> Iterator[tuple[int, list[Token]]]:
         elif statement:
             yield script.count("\n", 0, statement[0].start) + 1, statement
             statement = []
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a message of Ladybug, without the names of its own parts.
+
+    >>> first_line(RuntimeError("Parser exception: Invalid input <A>: expected rule oC_Query (line: 1, offset: 0)"))
+    'Invalid input <A> (line: 1, offset: 0)'
+    """
+    return _INTERNALS.sub("", str(error).partition("\n")[0]).rstrip(".!")
 
 
 def reaching_clause(tokens: list[Token]) -> str:
