@@ -27,8 +27,8 @@ SELECTED = not slow
 SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
 PYTEST = $(TEST)/bin/python -m pytest
 # All tests, in parts of 50 to 130 s of processor time, the longest first. Each is one process: workers of pytest-xdist
-# would all collect every test, load the same libraries and start the same servers. A third of the time is waiting: four
-# parts at once keep two cores busy.
+# would all collect every test, load the same libraries and start the same servers. A third of the time is waiting, which
+# all at once fill on two cores.
 PARTS = features-1 plugin core-1 core-2 features-2 browser
 MODELS = tests/features/embeddings tests/plugin/test_plugin_semantic.py  # import PyTorch, which takes long
 plugin = tests/plugin $(MODELS:%=--ignore=%)
@@ -55,11 +55,11 @@ quick-features: $(TEST)/.installed compiled
 	$(QUICK) tests/features
 
 test: $(TEST)/.installed
-	@echo 'The tests run in six parts, four at a time; the output of a part appears when it ends.'
-	@$(MAKE) --no-print-directory --jobs 4 --keep-going --output-sync=target $(PARTS) lint
+	@echo 'The tests run in six parts at the same time; the output of a part appears when it ends.'
+	@$(MAKE) --no-print-directory --jobs 7 --keep-going --output-sync=target $(PARTS) lint
 
 all-tests: $(TEST)/.installed
-	@$(MAKE) --no-print-directory --jobs 4 --keep-going --output-sync=target $(PARTS)
+	@$(MAKE) --no-print-directory --jobs 6 --keep-going --output-sync=target $(PARTS)
 
 $(PARTS): $(TEST)/.installed compiled
 	$(PYTEST) -m "$(SELECTED)" $(OPTIONS) $($@)

@@ -11,7 +11,7 @@ import pytest
 from child_processes import leave_out_tests_that_start_processes
 from hidden_features import pytest_addoption, pytest_configure, pytest_ignore_collect, pytest_runtest_setup  # noqa: F401 - hooks
 from hypothesis import HealthCheck, settings
-from installed_modules import InstalledModules
+from installed_modules import InstalledModules, remember_distributions
 
 from pytest_queryeval import evaluation  # noqa: F401 - have registries that workers use
 from pytest_queryeval.core.registry import USED_BY_WORKERS
@@ -126,6 +126,13 @@ def sigint_interrupts():
     """Let SIGINT interrupt tests and their programs, which would ignore it in `nohup make test` or `make test &`."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def distributions_read_once():
+    with pytest.MonkeyPatch.context() as patch:
+        remember_distributions(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

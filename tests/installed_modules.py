@@ -1,6 +1,13 @@
-"""What `sys.modules` may not lose: compiled packages, of which some, such as torch, can be imported only once."""
+"""What runs of pytest in the process of the tests share with it.
 
+`sys.modules` may not lose compiled packages, of which some, such as torch, can be imported only once. And what all
+installed packages declare is read once, which each run would do three times.
+"""
+
+import functools
+import importlib.metadata
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +25,32 @@ def is_installed(name: str) -> bool:
     file = getattr(package, "__file__", None)
     locations = getattr(package, "__path__", None) or ([file] if file else [])
     return all(Path(location).parent in _FOLDERS for location in locations)
+
+
+class Distribution:
+    """An installed package, whose files and metadata are parsed once; `importlib.metadata` parses them at each access."""
+
+    def __init__(self, distribution: importlib.metadata.Distribution) -> None:
+        self._distribution = distribution
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._distribution, name)
+        setattr(self, name, value)
+        return value
+
+
+def remember_distributions(patch: pytest.MonkeyPatch) -> None:
+    """Let `importlib.metadata` search each `sys.path` once."""
+    search = importlib.metadata.distributions
+
+    @functools.lru_cache(maxsize=2)
+    def distributions_in(_path: tuple[str, ...]) -> list[Distribution]:
+        return [Distribution(distribution) for distribution in search()]
+
+    def distributions(**context: object) -> Iterable[object]:
+        return search(**context) if context else distributions_in(tuple(sys.path))
+
+    patch.setattr(importlib.metadata, "distributions", distributions)
 
 
 class InstalledModules:
