@@ -28,7 +28,7 @@ def is_installed(name: str) -> bool:
 
 
 class Distribution:
-    """An installed package, whose files and metadata are parsed once; `importlib.metadata` parses them at each access."""
+    """An installed package, whose metadata are parsed once; `importlib.metadata` parses them at each access."""
 
     def __init__(self, distribution: importlib.metadata.Distribution) -> None:
         self._distribution = distribution
