@@ -13,8 +13,8 @@ import sys
 
 import numpy as np
 
-from pytest_queryeval.core.model import Threshold
-from pytest_queryeval.evaluation.trials import ALTERNATIVES, ROUNDING, MeanTest, distances
+from pytest_queryeval.core.model import SCORE_TOLERANCE, Threshold
+from pytest_queryeval.evaluation.trials import ALTERNATIVES, MeanTest, distances
 
 LIMIT = 0.80
 CASES = 1_034
@@ -78,7 +78,7 @@ def decided_alone(scores):
 def decided(orders):
     """Return what `decided_alone` does, for all rows of an array at once."""
     runs, n = orders.shape
-    limit = LIMIT - ROUNDING
+    limit = LIMIT - SCORE_TOLERANCE
     means = limit + np.concatenate([distances(1.0 - limit, n), -np.array(distances(limit, n))])
     capital = np.full((runs, 2 * ALTERNATIVES), 1.0 / ALTERNATIVES)
     sums, results, times, open_runs = np.zeros(runs), np.zeros(runs, bool), np.zeros(runs, int), np.arange(runs)
