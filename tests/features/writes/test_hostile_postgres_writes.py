@@ -94,26 +94,22 @@ def test_the_statements_are_distinct_and_many():
 
 
 def test_a_process_waits_for_the_queries_of_another_one_beyond_its_time(shop):
-    ended = []
     with Hosts() as first_hosts, Hosts() as second_hosts:
         first, second = opened(shop, first_hosts, "owner"), opened(shop, second_hosts, "owner")
         second.execute("SELECT 1", timeout=20, max_rows=9)  # its child has started
 
-        def sleep():
-            first.execute("UPDATE customer SET city = 'x'; SELECT pg_sleep(2)", timeout=20, max_rows=9)
-            ended.append("first")
-
-        thread = threading.Thread(target=sleep)
+        slow = "UPDATE customer SET city = 'x'; SELECT pg_sleep(4)"
+        thread = threading.Thread(target=first.execute, args=[slow], kwargs={"timeout": 20, "max_rows": 9})
         thread.start()
-        while not shop.sql("SELECT * FROM pg_locks WHERE locktype = 'advisory'"):
+        while not shop.sql("SELECT * FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
             time.sleep(0.01)
-        time.sleep(0.2)  # the first one holds rows by now
+        began = time.monotonic()
         execution = second.execute("UPDATE customer SET city = 'y'", timeout=1, max_rows=9)
-        ended.append("second")
+        waited = time.monotonic() - began
         thread.join()
 
-    assert ended == ["first", "second"]
     assert execution.error is None
+    assert waited > 1
 
 
 def test_a_child_that_is_killed_leaves_no_transaction_and_no_lock_behind(shop):
