@@ -15,7 +15,7 @@ from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.ci.github import annotation_lines
+from pytest_queryeval.features.ci import annotation_lines
 from pytest_queryeval.features.excel.csv import render_csv
 from pytest_queryeval.features.page import render_html
 from pytest_queryeval.features.report_files.merge_command import merge

@@ -14,8 +14,7 @@ from trees import trees
 
 from pytest_queryeval import reports
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.features.ci.code_quality import render_code_quality
-from pytest_queryeval.features.ci.github import annotation_lines
+from pytest_queryeval.features.ci import annotation_lines, render_code_quality
 from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
 from pytest_queryeval.reports.json import render_json

@@ -9,8 +9,7 @@ from samples import HEAD, answer, make_case, make_result, table
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.model import Execution, Failure, Threshold, ThresholdViolation
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.features.ci.code_quality import render_code_quality
-from pytest_queryeval.features.ci.github import annotation_lines
+from pytest_queryeval.features.ci import annotation_lines, render_code_quality
 from pytest_queryeval.features.ci.markdown import render_markdown
 from pytest_queryeval.features.review.explain_command import explanation_lines
 from pytest_queryeval.plugin.failure import failure_lines

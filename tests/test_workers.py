@@ -22,7 +22,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.registry import Registration
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.evaluate.processes import WorkerProcesses
-from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.features.recording import Recording
 from pytest_queryeval.runs import workers
 from pytest_queryeval.runs.evaluate import NamedCase, evaluate_cases
 from pytest_queryeval.runs.workers import Dispatcher, Job, WorkerDied

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 from singers import GOLD, WRONG, case
 
-from pytest_queryeval.features.ci.github import MAX_SUMMARY_BYTES
+from pytest_queryeval.features.ci import MAX_SUMMARY_BYTES
 
 GATE = "gates: [{metric: execution_accuracy, min: 1}]"
 OLD = "what the step wrote before\n"

@@ -1,1 +1,85 @@
-"""Challenges of passes: whether a small database tells a predicted query with a right answer from gold."""
+"""Challenges of passes: whether a small database tells a predicted query with a right answer from gold.
+
+Here are the metric `challenged_accuracy`, and the section of reports: how many passes have which verdict, and which
+ones a small database refutes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pytest_queryeval.core.case_report import Row
+from pytest_queryeval.core.metric import RunChallenge, metric
+from pytest_queryeval.core.model import ChallengeVerdict, Execution
+from pytest_queryeval.core.report import Report
+from pytest_queryeval.core.table import Policy, Table
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.reports import blocks
+from pytest_queryeval.reports.added_sections import ReportSection
+from pytest_queryeval.reports.blocks import Block, CaseName, Untrusted
+from pytest_queryeval.text.formatting import cell_text
+
+CELL_CHARACTERS = 20
+# For one pass with a verdict, and for several.
+WORDS: dict[ChallengeVerdict, tuple[str, str]] = {
+    "same": ("is gold's query", "are gold's query"),
+    "proved": ("proved", "proved"),
+    "stands": ("stands", "stand"),
+    "refuted": ("refuted", "refuted"),
+    "unchallenged": ("unchallenged", "unchallenged"),
+}
+
+
+@metric(input="executions", kinds=frozenset({"sql", "sparql"}))
+def challenged_accuracy(
+    gold: Execution, predicted: Execution, *, policy: Policy, challenge: RunChallenge
+) -> float | None:
+    """Return `execution_accuracy`, but 0 if a small database shows that the queries are not the same."""
+    if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
+        return None
+    accuracy = execution_accuracy(gold.answer, predicted.answer, policy=policy)
+    return 0.0 if accuracy == 1.0 and challenge().verdict == "refuted" else accuracy
+
+
+def challenge_blocks(report: Report) -> Iterator[Block]:
+    """Yield the number of passes with each verdict, a table of the refuted ones, and why others are unchallenged."""
+    challenges = [(case["nodeid"], case["challenge"]) for case in report["cases"] if "challenge" in case]
+    if not challenges:
+        return
+    counts = Counter(challenge["verdict"] for _, challenge in challenges)
+    yield (_counts_text(counts),)
+    rows = [
+        (
+            CaseName(nodeid),
+            str(counterexample["rows"]),
+            "no" if challenge["unlike"] else "yes",
+            Untrusted(_answer_text(counterexample["gold_rows"])),
+            Untrusted(_answer_text(counterexample["predicted_rows"])),
+        )
+        for nodeid, challenge in challenges
+        if (counterexample := challenge["counterexample"]) is not None
+    ]
+    if rows:
+        yield blocks.Table(("refuted", "rows", "like the source", "gold", "predicted"), rows)
+    reasons = Counter(challenge["reason"] for _, challenge in challenges if "reason" in challenge)
+    for reason, number in reasons.most_common():
+        yield (f"{number:,} unchallenged: ", Untrusted(reason))
+
+
+def _counts_text(counts: Counter[ChallengeVerdict]) -> str:
+    """Return how many passes have which verdict, the strongest first.
+
+    >>> _counts_text(Counter(refuted=1, stands=3, same=5))
+    "of 9 passes 5 are gold's query, 3 stand, 1 refuted"
+    """
+    parts = [f"{number:,} {WORDS[verdict][number > 1]}" for verdict in WORDS if (number := counts[verdict])]
+    return f"of {counts.total():,} pass{'es' * (counts.total() != 1)} {', '.join(parts)}"
+
+
+def _answer_text(rows: Sequence[Row]) -> str:
+    """Return the rows of an answer in one line."""
+    return "; ".join(", ".join(cell_text(cell, CELL_CHARACTERS) for cell in row) for row in rows) or "no rows"
+
+
+CHALLENGES = ReportSection(title="Challenged passes", blocks=challenge_blocks)

@@ -1,1 +1,63 @@
-"""The run metric of conversations about queries: `interaction_match`."""
+"""The share of conversations of which all turns are right.
+
+It is the interaction match of SParC's published evaluation: Yu et al. (2019), "SParC: Cross-Domain Semantic Parsing in
+Context". There a turn is right by exact set match or by its answer; here it is if it meets the thresholds of its case.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.metric import RunMetric
+from pytest_queryeval.results.baseline.difference import MET
+from pytest_queryeval.results.verdict import answer_passes
+
+NAME = "interaction_match"
+
+
+def interaction_matches(cases: Iterable[CaseReport]) -> Mapping[str, float | None]:
+    """Return for the last turn of each conversation, by node id, 1 if all turns are right, and 0 if one is wrong.
+
+    None if a turn has no verdict: it is in error, skipped, was not run, or is not among the cases.
+    """
+    verdicts: defaultdict[tuple[str, str], dict[int, bool | None]] = defaultdict(dict)
+    last_turns: dict[tuple[str, str], tuple[str, int]] = {}
+    for case in cases:
+        if (turn := case.get("turn")) is None:
+            continue
+        suite, _, _ = case["nodeid"].partition("::")
+        conversation = suite, turn["conversation"]
+        verdicts[conversation][turn["number"]] = is_right(case)
+        if turn["number"] == turn["of"]:
+            last_turns[conversation] = case["nodeid"], turn["of"]
+    scores: dict[str, float | None] = {}
+    for conversation, (nodeid, number) in last_turns.items():
+        turns = verdicts[conversation].values()
+        is_complete = len(turns) == number and None not in turns
+        scores[nodeid] = float(all(turns)) if is_complete else None
+    return scores
+
+
+def is_right(case: CaseReport) -> bool | None:
+    """Return whether a turn passes; None if it has no verdict.
+
+    Where nothing is required, each of its trials has to meet the default thresholds of its kind.
+    """
+    if case["outcome"] not in MET:
+        return None
+    if case["fingerprint"] is None or case["fingerprint"]["thresholds"]:
+        return MET[case["outcome"]]
+    answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
+    passes = [answer_passes(case, answer) for answer in answers]
+    return None if None in passes else all(passes)
+
+
+INTERACTION_MATCH = RunMetric(
+    score=lambda case: case.get("joint_scores", {}).get(NAME),
+    instead="a turn is decided by its `thresholds`, as any case",
+    concerns=lambda case: "turn" in case,
+    joint_scores=interaction_matches,
+    unit="conversation",
+)

@@ -4,7 +4,7 @@ import pytest
 from report_maker import HOSTILE, evaluate_gate, make_gate
 from samples import HEAD, entry
 
-from pytest_queryeval.features.ci.github import MAX_ERRORS, annotation_lines
+from pytest_queryeval.features.ci import MAX_ERRORS, annotation_lines
 from pytest_queryeval.results.aggregation import aggregate
 
 COMMANDS = [

@@ -6,7 +6,7 @@ import pytest
 from report_maker import HOSTILE
 from samples import HEAD, entry
 
-from pytest_queryeval.features.ci.code_quality import render_code_quality
+from pytest_queryeval.features.ci import render_code_quality
 from pytest_queryeval.results.aggregation import aggregate
 
 

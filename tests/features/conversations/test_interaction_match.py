@@ -14,7 +14,7 @@ from samples import FINGERPRINT, entry
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.features.conversations.run_metrics import NAME, interaction_matches
+from pytest_queryeval.features.conversations import NAME, interaction_matches
 from pytest_queryeval.results.aggregation import aggregate, with_joint_scores
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gates, gate_text, rule_of

@@ -10,7 +10,7 @@ from suites import write
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.challenge.challenger import challenge_answer
-from pytest_queryeval.features.recording.recording import Recording
+from pytest_queryeval.features.recording import Recording
 from pytest_queryeval.features.strength.case_strength import measure_strength
 from pytest_queryeval.languages import difficulty_of, features_of
 

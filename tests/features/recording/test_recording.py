@@ -40,8 +40,8 @@ from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, 
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.settings import state_of
 from pytest_queryeval.evaluation.prediction_call import SchemaTexts
+from pytest_queryeval.features.recording import Recording
 from pytest_queryeval.features.recording.predictions import PredictionKeys, decode_prediction, encode_prediction
-from pytest_queryeval.features.recording.recording import Recording
 from pytest_queryeval.features.recording.sources import decode_cause
 from pytest_queryeval.features.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
