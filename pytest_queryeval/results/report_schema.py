@@ -118,7 +118,7 @@ def _items(value: object, type_: Any) -> Iterator[tuple[str, object, Any]]:
     for option in _options(type_):
         match value:
             case dict() if is_typeddict(option):
-                types = option.__annotations__
+                types = get_type_hints(option, include_extras=True)
                 yield from ((f".{name}", item, types[name]) for name, item in value.items() if name in types)
             case dict() if get_origin(option) is dict:
                 yield from ((f".{name}", item, get_args(option)[1]) for name, item in value.items())

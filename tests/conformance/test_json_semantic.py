@@ -7,7 +7,7 @@ from reference_records import Records
 from test_json import ALPHAS, answers, pairs_of
 
 from pytest_queryeval.core.metric import Similarity
-from pytest_queryeval.features.embeddings.embedder import Embedder
+from pytest_queryeval.features.embeddings import Embedder
 from pytest_queryeval.features.json.metrics import overall_similarity, semantic_similarity
 
 pytestmark = pytest.mark.model

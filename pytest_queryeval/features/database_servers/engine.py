@@ -1,9 +1,13 @@
-"""Databases by their SQLAlchemy URLs, queried from a child process: PostgreSQL has its own driver."""
+"""Databases by their SQLAlchemy URLs, queried from a child process.
+
+PostgreSQL has a driver of its own, and another one for write queries, which gets the statements of one text at a time.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +18,14 @@ from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean, nearest
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.shapes import TRUE_OR_FALSE, SettingValidator, is_text, pattern_shape
-from pytest_queryeval.engines import EngineType, Settings, with_cells
+from pytest_queryeval.engines import Engine, EngineType, Settings, WriteDriver, with_cells
 from pytest_queryeval.engines.bases import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import GRACE_SECONDS, Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.redaction import may_hold_credentials, register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
+POSTGRES_WRITES_DRIVER = Path(__file__).with_name("postgres_writes_child.py")
 SQLALCHEMY_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
 POSTGRES_PACKAGES = ("sqlalchemy", "psycopg")
 SQLALCHEMY_PACKAGES = ("sqlalchemy",)
@@ -28,6 +33,7 @@ SQLALCHEMY_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than t
 # Snowflake limits statements in whole seconds, and its driver takes seconds to start and log in again.
 SNOWFLAKE_GRACE = 3.0
 PROBE = "SELECT 1"
+LOCK_SECONDS = 600.0  # the wait until no other process runs write queries
 
 
 class Backend(NamedTuple):
@@ -248,4 +254,44 @@ class SQLAlchemyEngine:
 
 SQLALCHEMY = EngineType(
     opener=open_sqlalchemy, kind="sql", dialect=dialect, text_setting="url", check=check, settings=SETTINGS
+)
+
+
+class WritesHost(Host):
+    """Reads the statements of a text before they are sent, and waits until no other process runs any."""
+
+    def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` like other hosts; the wait for others takes no time of it."""
+        failure = text_refusal(query)
+        if failure is None:
+            from pytest_queryeval.features.database_servers.postgres_statements import read_statements
+
+            statements = read_statements(query)
+            if not isinstance(statements, Failure):
+                self.describe(settings, timeout=LOCK_SECONDS)
+                return super().execute(
+                    {**settings, "statements": statements}, query, timeout=timeout, max_rows=max_rows
+                )
+            failure = statements
+        return Execution(query=query, error=failure, engine=self.name)
+
+
+def url_settings(source: Source, _: Engine) -> Settings:
+    """Return the settings of requests about a database."""
+    return {"url": psycopg_url(source.settings["url"])}
+
+
+def check_writes(source: Source) -> None:
+    """Raise `SettingError` unless a source is a PostgreSQL database of which its suite says that it may be written."""
+    if not is_postgres(source.settings):
+        raise SettingError("url", "`writes` needs a database of PostgreSQL behind a URL")
+    if source.settings.get("scratch") is not True:
+        problem = "`writes` needs a database that nobody else uses meanwhile: write `scratch: true` beside its `url`"
+        raise SettingError("url", problem)
+
+
+WRITES = WriteDriver(
+    host=partial(WritesHost, "postgresql writes", POSTGRES_WRITES_DRIVER, packages=POSTGRES_PACKAGES),
+    settings=url_settings,
+    check=check_writes,
 )

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
-from pytest_queryeval.features.database_servers.json_text import canonical_json
+from pytest_queryeval.features.database_servers.databases import canonical_json
 
 # Read as PostgreSQL writes them: no other query would answer with Python's text of a range or a record.
 TYPES_AS_TEXT = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy
 
-from pytest_queryeval.features.database_servers.json_text import canonical_json
+from pytest_queryeval.features.database_servers.databases import canonical_json
 from pytest_queryeval.sandbox.cells import encode_rows
 from pytest_queryeval.sandbox.driver import Fault
 

@@ -1,5 +1,6 @@
 """`manifest.json` of a dbt project: what `ref` and `source` name, and whether it is older than the project's files.
 
+The types of a document have what is read of it, which is checked by them:
 https://docs.getdbt.com/reference/artifacts/manifest-json
 """
 
@@ -14,12 +15,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from pytest_queryeval.core.errors import CaseError, SourceError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, file_at, modification_time
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
-from pytest_queryeval.features.dbt.manifest_types import ManifestDocument, RelationNode, RelationNodes
 from pytest_queryeval.results.report_schema import problem_in
 from pytest_queryeval.text.formatting import one_line
 
@@ -29,6 +29,92 @@ SCHEMA_MACRO = "generate_schema_name"
 MAX_BYTES = 512 * MEBIBYTE
 _JSON = StrictJson(read_object=None, allow_nan=True)  # as dbt may write it
 _PART = re.compile(r'"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|[^.]+')
+
+
+class Metadata(TypedDict):
+    """The head of a manifest."""
+
+    project_name: str
+    adapter_type: str
+
+
+class Resource(TypedDict):
+    """A node of any sort."""
+
+    resource_type: str
+
+
+class DisabledNode(TypedDict):
+    """A node that the project turns off."""
+
+    name: str
+
+
+class Macros(TypedDict, total=False):
+    """The macros of a manifest, by their names."""
+
+    macros: dict[str, object]
+
+
+class ManifestDocument(Macros):
+    """A manifest."""
+
+    metadata: Metadata
+    nodes: dict[str, Resource]
+    sources: dict[str, Resource]
+    disabled: dict[str, list[DisabledNode]]
+
+
+class Config(TypedDict, total=False):
+    """The configuration of a node."""
+
+    schema: str | None
+    materialized: str | None
+
+
+class Checksum(TypedDict, total=False):
+    """The checksum of a file, and how it was computed."""
+
+    name: str | None
+    checksum: str | None
+
+
+class Column(TypedDict, total=False):
+    """A column that has a description."""
+
+    description: str | None
+
+
+class NamedNode(TypedDict):
+    """A model, seed or snapshot, or a table of a source."""
+
+    resource_type: str
+    name: str
+    package_name: str
+    original_file_path: str
+
+
+class RelationNode(NamedNode, total=False):
+    """Such a node with what it may have."""
+
+    source_name: str
+    version: str | float | None
+    latest_version: str | float | None
+    database: str | None
+    schema: str | None
+    relation_name: str | None
+    config: Config | None
+    checksum: Checksum | None
+    description: str | None
+    columns: dict[str, Column] | None
+    compiled_code: str | None
+
+
+class RelationNodes(TypedDict):
+    """The nodes of a manifest that are relations."""
+
+    nodes: dict[str, RelationNode]
+    sources: dict[str, RelationNode]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,237 @@
-"""`queryeval export --to mlflow:URI`."""
+"""`queryeval export --to mlflow:URI`: a report as a run of MLflow.
+
+It has the metrics, parameters and tags of the report, and report.json and report.html. Names there have only the
+characters that MLflow allows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, cast
+
+import requests
+
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.report import Report, ScoreStatistics
+from pytest_queryeval.reports import REPORTS, write_report
+from pytest_queryeval.reports.sections import pass_rate
+from pytest_queryeval.results.verdict import verdict
+from pytest_queryeval.text.formatting import one_line, pluralize
+from pytest_queryeval.text.redaction import mask_credentials
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+PACKAGES = ("mlflow", "jinja2")
+EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"  # MLflow's own variable
+DEFAULT_EXPERIMENT = "pytest-queryeval"
+REPORT_TAG = "queryeval.report"
+MAX_BATCH = 1000  # metrics that the server takes at once
+REASON_CHARACTERS = 300
+VALUE_CHARACTERS = 500  # of a parameter and of a tag
+# MLflow's own settings, unless the user set them: it reports its use to its makers, tries a server that is not there
+# for four minutes, and prints an address to standard output.
+SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+_INVALID = re.compile(r"[^\w. -]|(?<!\w)\.")  # a point at the beginning of a part would be a folder
+_REFUSAL = re.compile(r"error code (?P<status>40[13])|PERMISSION_DENIED|UNAUTHENTICATED")
+
+
+def send_to_mlflow(report: Report, address: str) -> Result:
+    """Write the run of a report, or write it again where an earlier export of the same report made one.
+
+    Raise `ReportError` if a package is missing, if it is not the address of a server, and if the server cannot be
+    reached or refuses the run.
+    """
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise ReportError(f"--to mlflow needs {' and '.join(missing)}: pip install 'pytest-queryeval[mlflow]'")
+    if "://" not in address and not address.startswith("databricks"):
+        hint = "expected the address of a server, as in mlflow:http://localhost:5000"
+        raise ReportError(f"mlflow:{one_line(mask_credentials(address))}: {hint}")
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    try:
+        return _send(report, address)
+    except ReportError:
+        raise
+    except Exception as error:  # each store of MLflow raises what its driver raises
+        raise ReportError(f"mlflow:{one_line(mask_credentials(address))}: {_problem(error)}") from error
+
+
+def _send(report: Report, address: str) -> Result:
+    import mlflow
+
+    mlflow.set_tracking_uri(address)  # artifacts go there, too
+    client = mlflow.MlflowClient()
+    experiment = os.environ.get(EXPERIMENT) or DEFAULT_EXPERIMENT
+    run, is_new = _run_of(report, client, experiment)
+    run_id, experiment_id = run.info.run_id, run.info.experiment_id
+    metrics = run_metrics(report)
+    try:
+        _log_values(client, run_id, report, metrics)
+        with TemporaryDirectory() as folder:
+            files = list(_write_files(report, Path(folder)))
+            client.log_artifacts(run_id, folder)
+    except BaseException:
+        if is_new:  # else it would be running for ever
+            with suppress(Exception):
+                client.set_terminated(run_id, "FAILED")
+        raise
+    client.set_terminated(run_id, "KILLED" if report["interrupted"] else "FINISHED")
+    place = f"{mask_credentials(address).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
+    lines = [
+        f"mlflow: run '{run.info.run_name}' {'created' if is_new else 'updated'} in experiment '{experiment}'",
+        f"{pluralize(len(metrics), 'metric')}, {', '.join(files)}",
+        *([place] if address.startswith("http") else []),
+    ]
+    data = {
+        "run_id": run_id,
+        "experiment": experiment,
+        "created": is_new,
+        "metrics": metrics,
+        "files": files,
+    }
+    return Result(status=0, lines=lines, data=data)
+
+
+def _run_of(report: Report, client: MlflowClient, experiment: str) -> tuple[Run, bool]:
+    """Return the run that an earlier export of the report made, else a new one, and whether it is new."""
+    known_experiment = client.get_experiment_by_name(experiment)
+    experiment_id = known_experiment.experiment_id if known_experiment else client.create_experiment(experiment)
+    identity = _identity(report)
+    runs = client.search_runs([experiment_id], f"tags.`{REPORT_TAG}` = '{identity}'", max_results=1)
+    if runs:
+        return runs[0], False
+    return client.create_run(experiment_id, tags={REPORT_TAG: identity}, run_name=report["name"] or None), True
+
+
+def _identity(report: Report) -> str:
+    """Return a digest of what tells the run from every other run, whatever was computed of it since."""
+    times = report["measures"].get("prediction_seconds")
+    facts = [report["name"], report["created"], report["requested_paths"], report["collected"], times]
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _log_values(client: MlflowClient, run_id: str, report: Report, metrics: Mapping[str, float]) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    client.log_batch(
+        run_id,
+        params=[Param(name, value) for name, value in parameters(report).items()],
+        tags=[RunTag(name, value) for name, value in tags(report).items()],
+    )
+    now = time.time_ns() // 1_000_000  # of two values of a metric, the later one counts
+    values = [Metric(name, value, now, 0) for name, value in metrics.items()]
+    for start in range(0, len(values), MAX_BATCH):
+        client.log_batch(run_id, metrics=values[start : start + MAX_BATCH])
+
+
+def _write_files(report: Report, folder: Path) -> Iterator[str]:
+    """Write the report as a page and as JSON, and yield the names of the files."""
+    for suffix in ("html", "json"):
+        if suffix in REPORTS.available():  # without the feature `page` there is no page
+            path = folder / f"report.{suffix}"
+            companion = write_report(report, path)
+            yield from (file.name for file in (path, companion) if file is not None)
+
+
+def _problem(error: Exception) -> str:
+    """Return why a run could not be written, with a remedy if the server is not there."""
+    if any(isinstance(cause, requests.ConnectionError) for cause in _causes(error)):
+        return "no server answers there: start one with `mlflow server`, or correct the address"
+    if type(error).__name__ == "UnsupportedModelRegistryStoreURIException":  # without SQLAlchemy, also of databases
+        return "MLflow has no such store here: a server is http://…, and a store in a database needs pip install mlflow"
+    text = str(error)
+    if "error code 404" in text or "not in a valid JSON format" in text:
+        return "the server there has none of MLflow's addresses: correct it to that of `mlflow server`"
+    if refusal := _REFUSAL.search(text):
+        reason = f"error {refusal['status']}" if refusal["status"] else one_line(text, REASON_CHARACTERS)
+        variables = "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+        return f"the server refuses the run: {reason}: set {variables} for an account that may write runs"
+    if "Max retries exceeded" in text:
+        return "the server answers with errors: its log says why"
+    if "maintenance mode" in text:
+        return "MLflow no longer writes runs to folders: name a server, or a database as in mlflow:sqlite:///mlflow.db"
+    if isinstance(error, ModuleNotFoundError):
+        return f"needs {error.name}, which comes with mlflow and not with mlflow-skinny: pip install mlflow"
+    return f"the report was not exported: {one_line(text, REASON_CHARACTERS)}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def run_metrics(report: Report) -> dict[str, float]:
+    """Return the numbers of a report by name: means with their intervals, counts of cases and causes, and measures."""
+    values: dict[str, float] = {}
+    for name, statistics in report["metrics"].items():
+        values |= _scores(metric_name(name), statistics)
+    if (rate := pass_rate(report["totals"], report["groups"]["source"])) is not None:
+        values |= _scores("pass_rate", rate)
+    for name, measure in report["measures"].items():
+        measure_name = metric_name(name)
+        values |= {f"{measure_name}.mean": measure["mean"], f"{measure_name}.p95": measure["p95"]}
+        values[f"{measure_name}.sum"] = measure["sum"]
+    totals = cast("dict[str, int]", report["totals"])
+    values |= {f"cases.{name}": float(number) for name, number in totals.items()}
+    values |= {f"causes.{metric_name(label)}": float(number) for label, number in report["causes"].items()}
+    return values
+
+
+def _scores(name: str, statistics: ScoreStatistics) -> dict[str, float]:
+    values = {name: statistics["mean"], f"{name}.n": float(statistics["n"])}
+    if statistics["ci95"] is not None:
+        values[f"{name}.ci95_low"], values[f"{name}.ci95_high"] = statistics["ci95"]
+    return values
+
+
+def metric_name(name: str) -> str:
+    """Return a name of the characters that MLflow allows; those of other characters have their code points.
+
+    >>> metric_name("recall[COUNTRY]")
+    'recall/COUNTRY'
+    >>> metric_name("metadata[cost/call]")
+    'metadata/cost_2f_call'
+    """
+    family, bracket, parameter = name.partition("[")
+    parts = (family, parameter.removesuffix("]")) if bracket else (family,)
+    return "/".join(_INVALID.sub(lambda match: f"_{ord(match[0]):x}_", part) for part in parts)
+
+
+def parameters(report: Report) -> dict[str, str]:
+    """Return what the run was made with, which another export of the same report does not change."""
+    environment = report["environment"]
+    values = {
+        "predictor": ", ".join(report["predictor"]["sources"]),
+        "paths": ", ".join(report["requested_paths"]["paths"]),
+        "python": environment.get("python", ""),
+        "pytest_queryeval": environment.get("pytest_queryeval", ""),
+        **{f"engine.{metric_name(name)}": version for name, version in environment.get("engines", {}).items()},
+    }
+    return {name: one_line(value, VALUE_CHARACTERS) for name, value in values.items() if value}
+
+
+def tags(report: Report) -> dict[str, str]:
+    """Return what the run came to."""
+    run_verdict = verdict(report)
+    return {
+        "queryeval.verdict": run_verdict.state,
+        "queryeval.summary": one_line(run_verdict.line.removeprefix("queryeval: "), VALUE_CHARACTERS),
+        "queryeval.created": report["created"],
+    }

@@ -1,6 +1,7 @@
 """A SPARQL endpoint, queried from a child process, which a hanging name server or a huge answer may block.
 
-Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
+SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them: SPARQLWrapper uses the opener
+that is installed in urllib, here `Opener`. Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import OpenerDirector, Request, install_opener
 
 import rdflib
+import requests
+from SPARQLWrapper import POST, SPARQLWrapper
+from SPARQLWrapper.SPARQLExceptions import URITooLong
 
 from pytest_queryeval.features.sparql_endpoint.endpoint_profiles import meaning_of
-from pytest_queryeval.features.sparql_endpoint.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Settings, Verdict, encode_term, make_answer
 from pytest_queryeval.sandbox.http_messages import SHOWN_BYTES, message, retry_after, unreadable
@@ -37,6 +42,10 @@ GRAPH_FORMATS = {
 }
 # A SPARQL endpoint answers with 200 (protocol, 2.1.5) and calls a query malformed with 400.
 STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 422}, follows_to_other_origins=True)
+MAX_GET = 2_000  # characters of a URL that every server and proxy accepts
+GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
+ACCEPT_TABLE = "application/sparql-results+json, application/json;q=0.5"
+ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=0.5"
 
 
 class Driver(driver.Driver):
@@ -64,6 +73,49 @@ class Driver(driver.Driver):
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
         return classify(error)
+
+
+class Opener(OpenerDirector):
+    """Opener that sends the requests of urllib by `exchange`, after the `parameters` of the endpoint's own URL.
+
+    These stay in the URL, also of a POST: they may select a tenant or a repository.
+    """
+
+    def __init__(self, exchange: RetryingRequest, parameters: str) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._parameters = parameters
+
+    def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
+        """Return the headers and the body; raise `URITooLong` for a long GET, else as `RetryingRequest.answer`."""
+        assert isinstance(fullurl, Request)
+        url, _, added_parameters = fullurl.full_url.partition("?")
+        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, added_parameters))))))
+        if fullurl.data is None and len(url) > MAX_GET:
+            raise URITooLong
+        headers = dict(fullurl.header_items())
+        return self._exchange.answer(requests.Request(fullurl.get_method(), url, data=fullurl.data, headers=headers))
+
+
+def send_query(exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
+    """Return the headers and the body of the answer to `query`, sent by GET if the URL is short, else by POST.
+
+    `settings` have `url`, `default_graph`, a list of IRIs, and `form`. Raise as `RetryingRequest.answer`.
+    """
+    scheme, host, path, parameters, _ = urlsplit(settings["url"])
+    install_opener(Opener(exchange, parameters))
+    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
+    wrapper.setOnlyConneg(True)
+    wrapper.addCustomHttpHeader("Accept", ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE)
+    for name in settings["default_graph"]:
+        wrapper.addParameter("default-graph-uri", name)
+    wrapper.setQuery(query)
+    wrapper.queryType = settings["form"]  # its own guess could make an update of the text
+    try:
+        return wrapper.query().response  # type: ignore[return-value]
+    except URITooLong:
+        wrapper.setMethod(POST)
+        return wrapper.query().response  # type: ignore[return-value]
 
 
 def error_by_profile(

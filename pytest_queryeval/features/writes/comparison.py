@@ -19,14 +19,14 @@ from pytest_queryeval.comparison.equality import equal_tables, project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import BlankNode, Cell, Difference, Policy, Row, Table
-from pytest_queryeval.features.writes.changes import HEAD, TableChange
-from pytest_queryeval.features.writes.setting import Writes
+from pytest_queryeval.features.writes import Writes
 from pytest_queryeval.features.writes.stated_keys import EVERY, ColumnName, returned_columns, stated_columns
 from pytest_queryeval.text.formatting import pluralize
 
 if TYPE_CHECKING:
-    from pytest_queryeval.features.writes.state_change import StateChange
+    from pytest_queryeval.features.writes.state_change import StateChange, TableChange
 
+HEAD = ("table", "change")
 # What is wrong with a row that one state has and the other has not, by the side that has it and who changed it.
 WORDS = {
     ("gold", "gold"): "not added",

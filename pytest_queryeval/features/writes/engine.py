@@ -24,9 +24,8 @@ from pytest_queryeval.engines import (
     prefix_source_errors,
 )
 from pytest_queryeval.engines.bases import DatabaseFile
-from pytest_queryeval.features.writes.changes import Reference, TableChange
-from pytest_queryeval.features.writes.setting import WRITE_DRIVERS
-from pytest_queryeval.features.writes.state_change import StateChange
+from pytest_queryeval.features.writes import WRITE_DRIVERS
+from pytest_queryeval.features.writes.state_change import Reference, StateChange, TableChange
 from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Host, Hosts
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import costly
 
-from pytest_queryeval.features.embeddings import embedder
-from pytest_queryeval.features.embeddings.embedder import MAX_CHARACTERS, Embedder
+from pytest_queryeval.features import embeddings
+from pytest_queryeval.features.embeddings import MAX_CHARACTERS, Embedder
 
 pytestmark = [needs_model, pytest.mark.process, pytest.mark.model]
 VALUES = [
@@ -32,7 +32,7 @@ SECOND_RUN = """
 import json, sys
 from pathlib import Path
 from pytest_queryeval.features.embeddings import cache
-from pytest_queryeval.features.embeddings.embedder import Embedder
+from pytest_queryeval.features.embeddings import Embedder
 cache.WAIT_SECONDS = 300.0  # a busy machine may take longer than others wait to load a model
 model, folder, pairs = json.loads(sys.argv[1])
 told = []
@@ -85,7 +85,7 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path):
 
 
 def test_what_was_prepared_is_not_encoded_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.features.embeddings.embedder.PROGRESS_SECONDS", 600.0)  # whatever the load
+    monkeypatch.setattr("pytest_queryeval.features.embeddings.PROGRESS_SECONDS", 600.0)  # whatever the load
     told = []
     ours = embedder_in(tmp_path, told)
 
@@ -142,7 +142,7 @@ def test_processes_that_need_the_same_texts_load_one_model_in_silence_and_withou
 
 
 def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(embedder, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(embeddings, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr("pytest_queryeval.features.embeddings.model.BATCH_TOKENS", 64)
     told = []
 

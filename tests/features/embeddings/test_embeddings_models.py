@@ -10,14 +10,14 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from embedding_models import COMMIT, hub, linked_model, model_folder, needs_model, replaced
 
-from pytest_queryeval.features.embeddings.embedder import Embedder, EmbeddingError
+from pytest_queryeval.features.embeddings import Embedder, EmbeddingError
 
 pytestmark = [pytest.mark.process, pytest.mark.model]
 
 RUNS = """
 import json, sys
 from pathlib import Path
-from pytest_queryeval.features.embeddings.embedder import Embedder, EmbeddingError
+from pytest_queryeval.features.embeddings import Embedder, EmbeddingError
 for line in sys.stdin:
     model, folder, other = json.loads(line)
     told, said = [], []

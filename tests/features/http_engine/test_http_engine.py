@@ -14,7 +14,7 @@ from suites import case, enter, problem
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.http_engine.engine import SETTINGS as SETTINGS_OF_SOURCES
+from pytest_queryeval.features.http_engine import SETTINGS as SETTINGS_OF_SOURCES
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.sandbox.http_messages import render
 

@@ -11,7 +11,7 @@ from table_definitions import SCRIPT, ddl, lines
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.features.http_engine.information_schema import listed_ddl
+from pytest_queryeval.features.http_engine import listed_ddl
 
 pytest_plugins = ["postgres", "mariadb"]
 

@@ -14,7 +14,7 @@ from servers import FaultServer
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.features.http_engine.engine import DRIVER
+from pytest_queryeval.features.http_engine import DRIVER
 from pytest_queryeval.sandbox.host import Host, Hosts
 
 pytestmark = pytest.mark.process

@@ -817,7 +817,7 @@ def test_settings_are_checked_again_where_nobody_else_did():
 
 
 def test_every_setting_and_place_is_documented():
-    from pytest_queryeval.features.http_predictor.service import PLACEHOLDERS, SETTINGS
+    from pytest_queryeval.features.http_predictor import PLACEHOLDERS, SETTINGS
 
     assert [name for name in SETTINGS if f"\n| `{name}` |" not in DOCS] == []
     assert [name for name in PLACEHOLDERS if f"\n| `{{{name}}}` |" not in DOCS] == []

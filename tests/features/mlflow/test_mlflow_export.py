@@ -16,7 +16,7 @@ from samples import entry
 from servers import HOST, free_port, server
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.features.mlflow.target import metric_name, run_metrics
+from pytest_queryeval.features.mlflow import metric_name, run_metrics
 from pytest_queryeval.reports import REPORTS
 
 SERVER = Path(os.environ.get("MLFLOW_SERVER", Path(__file__).parents[3] / ".venv-mlflow/bin/mlflow"))

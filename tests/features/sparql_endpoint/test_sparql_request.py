@@ -2,7 +2,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from pytest_queryeval.features.sparql_endpoint.request import MAX_GET, send_query
+from pytest_queryeval.features.sparql_endpoint.endpoint_child import MAX_GET, send_query
 
 SETTINGS = {"url": "https://u:p@e.org/sparql?tenant=7", "default_graph": ["http://g/1", "http://g/2"], "form": "SELECT"}
 GRAPHS = [("default-graph-uri", "http://g/1"), ("default-graph-uri", "http://g/2")]
