@@ -11,7 +11,7 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.metric import describe_metric
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports import render_json
 
 RIGHT = {"predicted": answer((1,))}
 WRONG = {"predicted": answer((2,))}

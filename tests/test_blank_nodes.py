@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, TripleTerm
-from pytest_queryeval.languages.sparql.answers import graph_table
+from pytest_queryeval.languages.sparql import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

@@ -314,7 +314,7 @@ def test_a_report_whose_cases_cannot_be_written_leaves_the_earlier_one_whole(wri
 
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     later = made(9)
-    monkeypatch.setattr("pytest_queryeval.reports.json.case_lines", lambda cases: full(later["cases"]))
+    monkeypatch.setattr("pytest_queryeval.reports.case_lines", lambda cases: full(later["cases"]))
 
     with pytest.raises(ReportError, match=r"report .*report\.cases\.jsonl cannot be written: No space left on device"):
         write_report(later, written)

@@ -14,8 +14,7 @@ from pytest_queryeval.features.history.leaderboard import leaderboard
 from pytest_queryeval.features.page.page import page
 from pytest_queryeval.reports.sections import interval_note, pass_rate
 from pytest_queryeval.reports.summary import summary_lines
-from pytest_queryeval.results.aggregation import aggregate, metric_statistics
-from pytest_queryeval.results.measures import clustered_interval, t_freedom, t_quantile
+from pytest_queryeval.results.aggregation import aggregate, clustered_interval, metric_statistics, t_freedom, t_quantile
 from pytest_queryeval.text.formatting import format_interval
 
 

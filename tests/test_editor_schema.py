@@ -23,10 +23,10 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.suites import load_cases
+from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
 from pytest_queryeval.suites.keys import COMPARE, COMPARE_DESCRIPTIONS, KEYS
 from pytest_queryeval.suites.metric_keys import gate_keys
-from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 # The schemas of the package have the members of all features.
 pytestmark = pytest.mark.feature(

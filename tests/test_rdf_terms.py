@@ -14,7 +14,7 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table
-from pytest_queryeval.languages.sparql.answers import graph_table
+from pytest_queryeval.languages.sparql import graph_table
 from pytest_queryeval.metrics.building_qa import row_matching_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.soft_f1 import soft_f1

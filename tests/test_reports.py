@@ -16,8 +16,7 @@ from pytest_queryeval import reports
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.ci import annotation_lines, render_code_quality
 from pytest_queryeval.features.ci.markdown import render_markdown
-from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
-from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, render_json, write_report
 from pytest_queryeval.reports.story import finding
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate

@@ -8,8 +8,7 @@ from suites import case, problem
 from pytest_queryeval import evaluate
 from pytest_queryeval.core.model import Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.metrics import METRICS, need_answers
-from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.measures import MAX_MEASURES
+from pytest_queryeval.results.aggregation import MAX_MEASURES, aggregate
 
 HEAD = "kind: json\npredictor: predict.py:predict\nmetrics: [json_equal, prediction_seconds, 'metadata[tokens]']\n"
 PREDICT = """

@@ -7,7 +7,7 @@ from suites import case, enter, problem
 
 from pytest_queryeval.core.json_value import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Policy, Table, TripleTerm, replace_blank_nodes
-from pytest_queryeval.languages.sparql.answers import stated_term
+from pytest_queryeval.languages.sparql import stated_term
 from pytest_queryeval.languages.sparql.results import read_results
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 

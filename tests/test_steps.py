@@ -14,8 +14,7 @@ from pytest_queryeval import PredictorError, Step, evaluate, register_secret
 from pytest_queryeval.core import steps as steps_module
 from pytest_queryeval.core.steps import STEPS_CHARACTERS, bounded_steps, count_steps, read_steps, step_json
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports import REPORTS, render_json
 from pytest_queryeval.reports.story import StorySteps, case_story
 
 HEAD = "kind: sql\nsource: {sqlite: {script: s.sql}}\n"

@@ -16,7 +16,14 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import Comparable, is_comparable, is_near, quantity_of, tolerance_type
 from pytest_queryeval.comparison.coded_tables import Rows, Texts, columns_of, transpose
-from pytest_queryeval.comparison.graphs import MAX_EXHAUSTIVE, best_assignment, connected, most_pairs
+from pytest_queryeval.comparison.graphs import (
+    MAX_EXHAUSTIVE,
+    best_assignment,
+    connected,
+    greedy_pairs,
+    most_pairs,
+    overlap,
+)
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.quantities import Number, Temporal, as_float, widest
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Policy, Row
@@ -250,12 +257,10 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
         return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
     if (most_common := _pair_with_best_partners(gold.reach, predicted)) is not None:
         return Paired(common=same + most_common, proven=True)
-    from pytest_queryeval.comparison import row_overlap  # imported late: scipy takes up to a second to load
-
     if sizes[0] * sizes[1] <= MAX_MATRIX:
-        matrix = row_overlap.overlap(gold.reach, predicted).toarray()
+        matrix = overlap(gold.reach, predicted).toarray()
         return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
-    pairs = row_overlap.greedy_pairs(gold.reach, predicted)
+    pairs = greedy_pairs(gold.reach, predicted)
     common = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
     return Paired(common=same + common, proven=common == _max_common(gold, predicted))
 

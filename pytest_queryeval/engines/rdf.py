@@ -36,7 +36,7 @@ from pytest_queryeval.engines import (
 )
 from pytest_queryeval.engines.graph_store import GraphFile, graph_store, names_graphs
 from pytest_queryeval.engines.settings import VARIANTS, VARIANTS_SETTING, absolute, check_settings
-from pytest_queryeval.languages.sparql.answers import refusal, with_terms
+from pytest_queryeval.languages.sparql import refusal, with_terms
 from pytest_queryeval.languages.sparql.query import PREFIXES, declared_prefixes, read_query, with_prefixes
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 

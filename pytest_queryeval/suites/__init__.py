@@ -16,9 +16,9 @@ from pytest_queryeval.documents.document import File, Node, Problems, file_at, r
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import entries, required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.suites.answers import turns
 from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
-from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.keys import KEYS, read_check
 from pytest_queryeval.suites.predictors import check_predictor_files
 from pytest_queryeval.suites.settings import (

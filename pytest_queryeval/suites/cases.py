@@ -16,9 +16,8 @@ from pytest_queryeval.documents.values import entries, read_each, text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
-from pytest_queryeval.suites.conversations import CONVERSATION, turns
+from pytest_queryeval.suites.answers import CONVERSATION, GOLD_FORMS, read_golds, read_predicted, turns
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS
-from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
 from pytest_queryeval.suites.settings import (
     SuiteSettings,
     Values,

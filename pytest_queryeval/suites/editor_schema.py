@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.shapes import Shape, described_shapes, mapping_shape
-from pytest_queryeval.suites.conversations import ACCEPTED, CONVERSATION, REFUSED
+from pytest_queryeval.suites.answers import ACCEPTED, CONVERSATION, GOLD_FORMS, PREDICTED_FORMS, REFUSED
 from pytest_queryeval.suites.keys import KEYS, Level
 from pytest_queryeval.suites.metric_keys import limits_shape
-from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 SchemaName: TypeAlias = Literal["suite", "settings"]
 # The names of the files that suites and settings refer to.

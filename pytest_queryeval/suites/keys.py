@@ -53,8 +53,8 @@ from pytest_queryeval.documents.values import (
     whole_text,
 )
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS, read_messages
 from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
-from pytest_queryeval.suites.conversations import read_messages
 from pytest_queryeval.suites.metric_keys import (
     read_gates,
     read_metrics,
@@ -62,7 +62,6 @@ from pytest_queryeval.suites.metric_keys import (
     read_thresholds,
 )
 from pytest_queryeval.suites.predictors import read_predictor
-from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.sources import read_db_schema, read_gold_source, read_source, read_sources
 from pytest_queryeval.suites.variables import ENV_FILE, read_env_file, read_requires
 

@@ -21,9 +21,9 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
+from pytest_queryeval.suites.answers import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.keys import CORE_KEYS, KEYS, LEVELS, Level, Trials
 from pytest_queryeval.suites.metric_keys import read_gates
-from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.sources import SchemaFile, resolved_source
 from pytest_queryeval.suites.variables import MissingExtraError, check_required, load_env_file
 

@@ -10,7 +10,7 @@ from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.audit_file import DrawnPrediction, prediction_digest, prediction_of
-from pytest_queryeval.results.baseline.difference import MET
+from pytest_queryeval.results.baseline import MET
 from pytest_queryeval.results.case_json import is_whole
 from pytest_queryeval.results.verdict import answer_passes
 

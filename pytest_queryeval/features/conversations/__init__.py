@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_queryeval.core.case_report import CaseReport, TrialReport
 from pytest_queryeval.core.metric import RunMetric
-from pytest_queryeval.results.baseline.difference import MET
+from pytest_queryeval.results.baseline import MET
 from pytest_queryeval.results.verdict import answer_passes
 
 NAME = "interaction_match"

@@ -22,6 +22,7 @@ from pytest_queryeval.results.aggregation import (
     shown_interval,
     statistics_of,
 )
+from pytest_queryeval.results.baseline import NO_COMMON_CASE, RunDifference, run_difference
 from pytest_queryeval.results.baseline.comparison import (
     CASE_CHANGES,
     LEFT_OUT,
@@ -32,7 +33,6 @@ from pytest_queryeval.results.baseline.comparison import (
     IsChanged,
     changes,
 )
-from pytest_queryeval.results.baseline.difference import NO_COMMON_CASE, RunDifference, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, score_of
 from pytest_queryeval.results.case_store import select
 

@@ -22,8 +22,8 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.features.history.leaderboard import Mean, decision, mean_of, trial_decisions
 from pytest_queryeval.results.aggregation import lower_is_better, statistics_of
+from pytest_queryeval.results.baseline import MET, run_difference
 from pytest_queryeval.results.baseline.comparison import changes
-from pytest_queryeval.results.baseline.difference import MET, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_identity
 from pytest_queryeval.results.verdict import verdict

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.case_report import CaseReport, PredictionReport
 from pytest_queryeval.core.metric import RUN_METRICS
 from pytest_queryeval.core.report import MetricReport, Report, ScoreStatistics
-from pytest_queryeval.results.measures import MAX_SIZE
+from pytest_queryeval.results.aggregation import MAX_SIZE
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
 # The seconds of predictions, and their scores in the same order.

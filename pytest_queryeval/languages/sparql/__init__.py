@@ -1,1 +1,137 @@
-"""SPARQL: the outline of a query, from its tokens, its answers and their terms."""
+"""Answers of SPARQL engines as tables, their terms as child processes send them and as people write them.
+
+Some queries are never sent to an engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.model import Execution, Failure
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, TripleTerm, replace_blank_nodes
+from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, Query
+from pytest_queryeval.sandbox.driver import Term
+from pytest_queryeval.text.formatting import one_line
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+XSD_STRING = f"{XSD}string"
+GRAPH_COLUMNS = ("subject", "predicate", "object")
+_IRI = re.compile(r'<([^<>"{}|^`\\\x00-\x20]*)>')
+_BLANK_NODE = re.compile(r"_:(\S+)")
+_BARE_IRI = re.compile(r'((?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+)', re.IGNORECASE)
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z][A-Za-z0-9-]*)|\^\^<?(xsd:\w+|[^<>\s]+)>?)?', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+MAX_DEPTH = 500  # parsers recurse, and some crash
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def term(driver_term: Term) -> Cell:
+    """Return the term that a driver sent; `xsd:string` is not a datatype, and language tags are in lower case."""
+    match driver_term:
+        case str(iri):
+            return IRI(iri)
+        case (label,):
+            return BlankNode(label)
+        case (lexical, datatype, language):
+            return Literal(lexical, "" if language or datatype == XSD_STRING else datatype, language.lower())
+        case (_, subject, predicate, object_):
+            return TripleTerm(term(subject), term(predicate), term(object_))
+        case _:
+            return driver_term
+
+
+def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """Return rows of `driver.Term` as rows of terms; equal terms become one object."""
+    cells: dict[Any, Cell] = {}
+    read_rows = []
+    for row in rows:
+        for driver_term in row:
+            if driver_term not in cells:
+                cells[driver_term] = term(driver_term)
+        read_rows.append(tuple([cells[driver_term] for driver_term in row]))
+    return read_rows
+
+
+def graph_table(triples: Iterable[Row]) -> Table:
+    """Return a graph as a table of three columns: each triple once, in an order without labels of blank nodes."""
+    rows = sorted(
+        dict.fromkeys(triples),
+        key=lambda triple: [repr(replace_blank_nodes(cell, lambda _: "")) for cell in triple],
+    )
+    return Table(columns=GRAPH_COLUMNS, rows=rows, is_graph=True)
+
+
+def stated_term(cell: Cell) -> Cell:
+    """Read a cell that people write in the notation of SPARQL: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
+
+    `http://…` and the like are IRIs without brackets, too; anything else is unchanged.
+    """
+    if isinstance(cell, str) and (literal := _LITERAL.fullmatch(cell)):
+        text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), literal[1])
+        return term((text, (literal[3] or "").replace("xsd:", XSD), literal[2] or ""))
+    return csv_term(cell)
+
+
+def csv_term(cell: Cell) -> Cell:
+    """Read a cell of SPARQL CSV results: IRIs, with brackets or not, and blank nodes; anything else is unchanged."""
+    if not isinstance(cell, str):
+        return cell
+    if match := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
+        return IRI(match[1])
+    return BlankNode(match[1]) if (match := _BLANK_NODE.fullmatch(cell)) else cell
+
+
+def refusal(query: Query) -> Failure | None:
+    """Return why no engine runs a query: it would write, or leave the source; None if it may run."""
+    if _SURROGATE.search(query.text):
+        return Failure(kind="invalid", message="the query is not Unicode text: it holds half of a surrogate pair")
+    if query.depth > MAX_DEPTH:
+        return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
+    if query.tokens and query.form not in (*FORMS, *UPDATES):
+        beginning = f"it begins with '{one_line(query.text.strip(), 20)}'"
+        return Failure(kind="invalid", message=f"the text is not a query of {', '.join(FORMS)}: {beginning}")
+    if query.form in UPDATES:
+        return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
+    if query.calls_service:
+        return Failure(kind="unsafe", message="only the source itself may be asked: SERVICE")
+    return None
+
+
+def with_terms(execution: Execution, query: Query) -> Execution:
+    """Return the execution with terms in place of those of the child process, and a graph as a set of triples."""
+    table = execution.answer
+    if not isinstance(table, Table):
+        return _with_prefix(execution, query)
+    columns, rows = table.columns, term_rows(table.rows)
+    if query.gives_graph:
+        return replace(execution, answer=graph_table(rows))
+    if query.selects_all:
+        # Engines differ in the order of the columns of `SELECT *`; here it is that of their first use in the query.
+        places = {name: place for place, name in enumerate(query.variables)}
+        order = sorted(range(len(columns)), key=lambda column: places.get(columns[column], len(places)))
+        if order != list(range(len(columns))):
+            rows = [tuple([row[column] for column in order]) for row in rows]
+            columns = tuple(columns[column] for column in order)
+    return replace(execution, answer=Table(columns=columns, rows=rows))
+
+
+def _with_prefix(execution: Execution, query: Query) -> Execution:
+    """Return a failed execution with the prefix that the query does not declare in its message.
+
+    That is clearer than the list of all that the grammar allows there, which some servers send.
+    """
+    error = execution.error
+    if error is None or error.kind != "invalid" or not query.undeclared_prefixes:
+        return execution
+    prefix = f"{query.undeclared_prefixes[0]}:"
+    nearest = did_you_mean(prefix, [f"{name}:" for name in query.prefixes])
+    remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
+    hint = f"the prefix {prefix} is not declared{remedy}"
+    place, _, _ = error.message.removesuffix(": prefix not found").partition(": expected ")
+    message = f"{place}: {hint}" if place != error.message else f"{error.message} ({hint})"
+    return replace(execution, error=replace(error, message=message))

@@ -16,7 +16,7 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.languages.sparql.answers import graph_table, term_rows
+from pytest_queryeval.languages.sparql import graph_table, term_rows
 from pytest_queryeval.sandbox.driver import MAX_NESTED_TERMS, Term, encode_term, language_tag
 from pytest_queryeval.sandbox.sparql_json import BOOLEAN, read_json_results
 

@@ -29,7 +29,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
 )
 from pytest_queryeval.results.aggregation import cause_labels, lower_is_better
-from pytest_queryeval.results.baseline.difference import MET, RunDifference, in_scope, run_difference
+from pytest_queryeval.results.baseline import MET, RunDifference, in_scope, run_difference
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
 from pytest_queryeval.results.gates import gate_subject, rule_of
 from pytest_queryeval.text.formatting import limits_text, truncate, utf8_safe

@@ -38,9 +38,9 @@ from pytest_queryeval.documents.values import (
     whole_number,
 )
 from pytest_queryeval.metrics import METRICS, better_of
-from pytest_queryeval.results.baseline.difference import MET, change_of_sides
+from pytest_queryeval.results.aggregation import measures_of
+from pytest_queryeval.results.baseline import MET, change_of_sides
 from pytest_queryeval.results.baseline.pairs import Pairs, mean, score_of
-from pytest_queryeval.results.measures import measures_of
 from pytest_queryeval.text.formatting import format_amount, format_score, pluralize, signed
 
 MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times

@@ -16,8 +16,7 @@ from strategies import costly
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.excel import render_excel, render_plain_excel, sheet
 from pytest_queryeval.languages.sql.match import COMPONENTS
-from pytest_queryeval.reports import REPORTS, check_target
-from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports import REPORTS, check_target, render_json
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.formatting import utf8_safe

@@ -10,7 +10,7 @@ from spreadsheets import case, hostile_report, make_report, skipped, timed
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.features.report_files.render_command import join
-from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports import render_json
 from pytest_queryeval.results.report_file import read_report
 
 F1, VES = {"soft_f1": 0.5}, {"ves": 0.9}

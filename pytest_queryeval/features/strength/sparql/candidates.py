@@ -23,7 +23,7 @@ from pytest_queryeval.features.strength.sparql.terms import (
     as_term,
     turtle,
 )
-from pytest_queryeval.languages.sparql.answers import GRAPH_COLUMNS, refusal
+from pytest_queryeval.languages.sparql import GRAPH_COLUMNS, refusal
 from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes, read_query
 from pytest_queryeval.languages.sparql.tree import Select
 from pytest_queryeval.languages.sparql.tree_reader import UnreadableError, read_tree

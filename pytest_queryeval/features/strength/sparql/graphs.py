@@ -22,7 +22,7 @@ from pytest_queryeval.features.strength.sparql.terms import (
     constant,
     literals_near,
 )
-from pytest_queryeval.languages.sparql.answers import XSD
+from pytest_queryeval.languages.sparql import XSD
 from pytest_queryeval.languages.sparql.tree import (
     Bind,
     Block,

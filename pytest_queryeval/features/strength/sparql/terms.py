@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
 from pytest_queryeval.features.strength.small_databases import neighbours
-from pytest_queryeval.languages.sparql.answers import XSD, stated_term
+from pytest_queryeval.languages.sparql import XSD, stated_term
 from pytest_queryeval.languages.sparql.tree import Writer, is_number
 
 Term: TypeAlias = IRI | BlankNode | Literal
