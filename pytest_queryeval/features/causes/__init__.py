@@ -1,15 +1,30 @@
-"""Why answers are wrong: edits from a predicted query to gold, by the kind of the query."""
+"""Why answers are wrong: the edits and repairs that a kind of queries has, and what kinds share to find them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
 
-from pytest_queryeval.core.cause import Cause, CausingEdit, QueryEdits, SharedPatterns
-from pytest_queryeval.core.model import Case, Execution
+from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, QueryEdits, SharedPatterns
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.model import Case, Execution, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes.repair import Repair
+from pytest_queryeval.text.formatting import one_line
+
+MAX_CHANGE = 120  # characters of each side
+MAX_SPELLINGS = 60  # of a query that are read
+PLAIN_QUOTES = str.maketrans(
+    {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
+)
+"""What typographic quotes stand for."""
+# Names with what they are qualified by, texts and IRIs are single tokens.
+_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:[.:]+[\w`]+)*|\S""")
+T = TypeVar("T")
 
 
 class Correction(NamedTuple):
@@ -17,6 +32,26 @@ class Correction(NamedTuple):
 
     edit: CausingEdit
     query: str
+
+
+class Repair(NamedTuple):
+    """A query that may run where the predicted one did not, with the clause that differs and what changes there."""
+
+    clause: str
+    change: str
+    query: str
+
+
+class FailedQuery(NamedTuple):
+    """A predicted query that its engine refused, with what a repair can be taken from."""
+
+    text: str
+    message: str
+    gold: str
+    schema: Schema = Schema()
+    """The tables of a database."""
+    dialect: str = ""
+    source: Source | None = None
 
 
 class Edits(NamedTuple):
@@ -54,3 +89,106 @@ EDITS: Registry[EditFinder] = Registry(
     used_by_workers=True,
     members={"sql": f"{__name__}.sql.edits:find_edits", "sparql": f"{__name__}.sparql.edits:find_edits"},
 )
+
+
+def repair(before: str, after: str, clauses: Mapping[str, str], default: str) -> Repair | None:
+    """Return a repair by the tokens in which two texts differ; None if there are none.
+
+    `clauses` maps the words, in upper case, with which clauses begin to the names of the clauses; `default` is the
+    clause of what precedes all of them.
+
+    >>> repair("SELECT a, FROM t", "SELECT a FROM t", {"SELECT": "SELECT", "FROM": "FROM"}, "SELECT")
+    Repair(clause='SELECT', change=', → nothing', query='SELECT a FROM t')
+    """
+    matches, new_matches = (list(_TOKEN.finditer(text)) for text in (before, after))
+    tokens, new_tokens = ([match[0].lower() for match in side] for side in (matches, new_matches))
+    matcher = SequenceMatcher(None, tokens, new_tokens, autojunk=False)
+    blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
+    if not blocks:
+        return None
+    spans = [
+        (_span(before, matches[start:end]), _span(after, new_matches[new_start:new_end]))
+        for _, start, end, new_start, new_end in blocks
+    ]
+    if len({*spans}) > 1:  # all from the first to the last one, where that is short
+        _, start, _, new_start, _ = blocks[0]
+        _, _, end, _, new_end = blocks[-1]
+        whole_span = _span(before, matches[start:end]), _span(after, new_matches[new_start:new_end])
+        spans = [whole_span] if max(map(len, whole_span)) <= MAX_CHANGE else spans
+    change = ", ".join(
+        f"{one_line(old or NOTHING, MAX_CHANGE)} → {one_line(new or NOTHING, MAX_CHANGE)}"
+        for old, new in dict.fromkeys(spans)
+    )
+    _, _, _, new_start, new_end = blocks[0]
+    until_change = new_tokens[: new_start + (new_end > new_start)]
+    words = (clauses[token.upper()] for token in reversed(until_change) if token.upper() in clauses)
+    return Repair(next(words, default), one_line(change, 2 * MAX_CHANGE), after)
+
+
+def repairs(before: str, texts: Iterable[str], clauses: Mapping[str, str], default: str) -> Iterator[Repair]:
+    """Yield a repair for each of the texts that differs from the one before."""
+    yield from filter(None, (repair(before, text, clauses, default) for text in texts))
+
+
+def in_order(text: str, starts: Sequence[int], ranks: Sequence[int], end: int) -> str:
+    """Return the clauses of a text, which begin at `starts`, in the order of their ranks.
+
+    >>> in_order("SELECT a WHERE b FROM t", [9, 17], [2, 1], 23)
+    'FROM t WHERE b'
+    """
+    clauses = [text[start:stop].strip() for start, stop in pairwise((*starts, end))]
+    return " ".join(clause for _, clause in sorted(zip(ranks, clauses, strict=True)))
+
+
+def _span(text: str, matches: Sequence[re.Match[str]]) -> str:
+    return text[matches[0].start() : matches[-1].end()] if matches else ""
+
+
+def without_common(
+    left: Iterable[T], right: Iterable[T], key: Callable[[T], object] = lambda member: member
+) -> tuple[list[T], list[T]]:
+    """Return the members of each side that the other side lacks, as often as it lacks them; `key` compares them.
+
+    >>> without_common("aab", "abc")
+    (['a'], ['c'])
+    """
+    left_members, right_members = ([(key(member), member) for member in side] for side in (left, right))
+    common = Counter(key for key, _ in left_members) & Counter(key for key, _ in right_members)
+
+    def unmatched(side: Sequence[tuple[object, T]]) -> list[T]:
+        to_match = Counter(common)
+        members = []
+        for member_key, member in side:
+            if to_match[member_key] > 0:
+                to_match[member_key] -= 1
+            else:
+                members.append(member)
+        return members
+
+    return unmatched(left_members), unmatched(right_members)
+
+
+def without(members: Iterable[T], removed: Sequence[T]) -> list[T]:
+    """Return the members without these objects; members that only equal them stay."""
+    return [member for member in members if not any(member is removed_member for removed_member in removed)]
+
+
+def best_pairs(left: Sequence[T], right: Sequence[T], score: Callable[[T, T], float | None]) -> list[tuple[T, T]]:
+    """Pair members of two sequences, each at most once, those of the highest score first; None rules a pair out.
+
+    Of pairs with the same score, members in nearby places come first.
+
+    >>> best_pairs(["ab", "c"], ["d", "abc"], lambda left, right: len({*left} & {*right}) or None)
+    [('ab', 'abc')]
+    """
+    scored = sorted(
+        (-value, abs(place - right_place), place, right_place)
+        for place, member in enumerate(left)
+        for right_place, right_member in enumerate(right)
+        if (value := score(member, right_member)) is not None
+    )
+    partners: dict[int, int] = {}
+    for _, _, place, right_place in scored:
+        if place not in partners and right_place not in partners.values():
+            partners[place] = right_place
+    return [(left[place], right[right_place]) for place, right_place in sorted(partners.items())]

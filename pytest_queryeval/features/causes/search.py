@@ -30,6 +30,7 @@ MAX_CELLS = 1_000_000  # of the answers of repaired queries together
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 CAUSE_SECONDS = 1.0  # for all queries of one cause together, unless `cause_mode` is full
 MAX_REPAIRS = 12  # of a query that its engine refused
+MAX_CHARACTERS = 4_000  # of a query that is repaired
 MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on the source only
 DECIDING_METRIC = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
@@ -140,7 +141,7 @@ def _recorded(
     recorded_cause = None if recording is None else recording.load_cause(gold_query, predicted_query, case)
     if recorded_cause is not None:
         return recorded_cause[0]
-    cause: Cause | SharedPatterns | None = None
+    cause = None
     seconds = CAUSE_SECONDS if session.cause_mode == "auto" else None
     with shared_budget(), session.analysis(seconds), suppress(SourceError):
         gold = session.execute_cached(case.golds[trial.gold_index], case)
@@ -244,7 +245,8 @@ class _Search:
         """
         running: tuple[CausingEdit, Execution] | None = None
         untested: Cause | None = None
-        for repair in islice(self._differences.repairs, MAX_REPAIRS):
+        is_long = len(self._trial.predicted.query or "") > MAX_CHARACTERS
+        for repair in islice(() if is_long else self._differences.repairs, MAX_REPAIRS):
             execution = self._run(repair.query, self._case)
             if execution.error is not None:
                 if execution.error.kind == "timeout":

@@ -12,7 +12,7 @@ from pytest_queryeval.engines import ENGINES as ENGINE_TYPES
 from pytest_queryeval.engines import SourceFingerprint
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes.repair import MAX_SPELLINGS, FailedQuery
+from pytest_queryeval.features.causes import MAX_SPELLINGS, FailedQuery
 from pytest_queryeval.features.causes.search import STILL_WRONG
 from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
 from pytest_queryeval.features.causes.sql.repairs import sql_repairs

@@ -1,30 +1,44 @@
-"""Edits of a predicted SPARQL query, the changes of its nodes that they consist of, and defects of what results."""
+"""What edits of a SPARQL query are made of: parts that stand for each other, their labels, and changes of nodes."""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar, cast
 
-from pytest_queryeval.core.cause import CausingEdit
+from pytest_queryeval.core.cause import CauseLabel, CausingEdit
+from pytest_queryeval.features.causes import without
+from pytest_queryeval.features.causes.sparql.alignment import Chain, turned
 from pytest_queryeval.languages.sparql.tree import (
     COUNTING,
     Bind,
+    Block,
+    Data,
     Element,
     Expr,
+    Filter,
     Group,
     Item,
     Node,
     Select,
     Triple,
     Union,
+    has_aggregate,
+    is_constant,
     is_variable,
+    terms,
     variables,
     walk,
 )
 from pytest_queryeval.languages.sparql.tree_facts import lost_variables
 
+REVERSED_LIKENESS = 2.5  # the likeness of triples with subject and object exchanged
+MAX_ADDED = 3  # triples that one edit adds or drops
+CONNECTORS = frozenset(("&&", "||"))
+_OPERATORS = frozenset(("=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "IN", "NOT IN", "EXISTS", "NOT EXISTS"))
+_CLASS_STEPS = frozenset(("a", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"))
 Replacement: TypeAlias = "Node | tuple[Node, ...] | None"
 Step: TypeAlias = tuple[Node, Callable[[Node], Replacement]]
 """A node of the predicted query, and the function that returns what takes its place."""
@@ -145,3 +159,144 @@ def _outside_aggregates(expression: Expr) -> set[str]:
         return set()
     inner = (_outside_aggregates(argument) for argument in expression.arguments if isinstance(argument, Expr))
     return set().union({expression.head} if is_variable(expression.head) else (), *inner)
+
+
+def likeness(triple: Triple, gold: Triple) -> float:
+    """Return how much two triples have in common; 0 if one is not an edit of the other."""
+    same_subject, same_object = triple.subject == gold.subject, triple.object == gold.object
+    same_path = triple.path == gold.path
+    if same_subject and same_object:
+        return 3
+    if (triple.subject, triple.object) == (gold.object, gold.subject):
+        return REVERSED_LIKENESS if same_path else 2.2
+    if same_path and (same_subject or same_object):
+        return 2 + 0.1 * same_subject
+    if not (same_subject or same_object):
+        return 0
+    has_common_step = not {*triple.path}.isdisjoint(step for step in gold.path if step == "a" or step[0] == "<")
+    return 1.5 if has_common_step else 0
+
+
+def oriented(chain: Chain, gold: Chain) -> Chain:
+    """Return a chain of several triples in the direction in which it has more in common with gold."""
+    if len(chain.members) == 1:
+        return chain
+    directions = (chain, Chain(turned(chain.triple), chain.members))
+    return max(directions, key=lambda direction: likeness(direction.triple, gold.triple))
+
+
+def chain_likeness(chain: Chain, gold: Chain, *, least: float) -> float | None:
+    """Return the likeness of two chains in the better direction; None if it is less than `least`."""
+    score = likeness(oriented(chain, gold).triple, gold.triple)
+    return score if score >= least else None
+
+
+def element_likeness(element: Element, gold: Element) -> float | None:
+    """Return the share of common terms of two elements; None for triples and elements of different types."""
+    if type(element) is not type(gold) or isinstance(element, Triple):
+        return None
+    if isinstance(element, Block) and isinstance(gold, Block) and element.head[0] != gold.head[0]:
+        return None
+    return common_share(element, gold)
+
+
+def item_likeness(item: Item, gold: Item) -> float:
+    """Return how alike two columns are: most if they have one name, then if both are expressions or both variables."""
+    return 2.0 * (item.variable == gold.variable) + (bool(item.value.arguments) == bool(gold.value.arguments))
+
+
+def common_share(node: Node, gold: Node) -> float:
+    """Return the share of the terms of two nodes that both have, from 0 to 1."""
+    node_terms, gold_terms = {*terms(node)}, {*terms(gold)}
+    return len(node_terms & gold_terms) / max(len(node_terms | gold_terms), 1)
+
+
+def have_same_form(expression: Expr, gold: Expr) -> bool:
+    """Return whether two expressions may differ in single parts: they have an argument or their operator in common."""
+    if not expression.arguments or len(expression.arguments) != len(gold.arguments):
+        return False
+    has_common_argument = any(map(operator.eq, expression.arguments, gold.arguments))
+    is_existence = isinstance(expression.arguments[0], Group) and isinstance(gold.arguments[0], Group)
+    is_distinct = "DISTINCT" in (expression.head, gold.head)
+    return expression.head == gold.head or (not is_distinct and (has_common_argument or is_existence))
+
+
+def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Element, ...]]:
+    """Return elements, together where they share a variable that is not `outside`: MAX_ADDED of them at most."""
+    groups: list[list[Element]] = []
+    for element in elements:
+        inner_names = set(variables(element)) - outside
+        joined = [group for group in groups if any(inner_names & set(variables(member)) for member in group)]
+        groups = without(groups, joined)
+        groups.append([*(member for group in joined for member in group), element])
+    ordered = [tuple(sorted(group, key=lambda element: not isinstance(element, Triple))) for group in groups]
+    return [group for group in ordered if len(group) <= MAX_ADDED]
+
+
+def label_of_element(element: Element, *, is_missing: bool) -> tuple[CauseLabel, str]:
+    """Return the label of an element that is missing or superfluous, and its clause."""
+    match element:
+        case Filter() | Data():
+            return ("missing-condition" if is_missing else "extra-condition"), "FILTER"
+        case Bind():
+            return "wrong-expression", "BIND"
+        case Select():
+            return "nesting", "WHERE"
+        case Union(arms):
+            is_nested = any(isinstance(arm_element, Select) for arm in arms for arm_element in arm.elements)
+            return ("nesting" if is_nested else "set-operation"), "WHERE"
+        case Block(("MINUS",)):
+            return "set-operation", "WHERE"
+        case _:
+            return ("missing-pattern" if is_missing else "extra-pattern"), "WHERE"
+
+
+def label_of_paths(old: Sequence[str], new: Sequence[str]) -> CauseLabel:
+    """Return the label of one path in the place of another: of its operators, where it has no other predicate."""
+    predicates, new_predicates = ({step for step in path if step == "a" or step[0] == "<"} for path in (old, new))
+    has_same_predicates = predicates <= new_predicates or new_predicates <= predicates
+    return "wrong-path" if has_same_predicates and predicates and new_predicates else "wrong-predicate"
+
+
+def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:
+    """Return the label of one subject or object in the place of another, at the end of a path."""
+    if is_variable(old) and is_variable(new):
+        return "wrong-join-condition"
+    if not _CLASS_STEPS.isdisjoint(path) and old.startswith("<") and new.startswith("<"):
+        return "wrong-class"
+    return label_of_values(old, new)
+
+
+def label_of_values(old: str, new: str) -> CauseLabel:
+    """Return the label of one constant in the place of another."""
+    is_text = old.startswith('"') and new.startswith('"')
+    return "value-case" if is_text and old.casefold() == new.casefold() else "wrong-value"
+
+
+def label_of_heads(old: str, new: str, otherwise: CauseLabel) -> CauseLabel:
+    """Return the label of one operator, function or term in the place of another."""
+    if old in CONNECTORS and new in CONNECTORS:
+        return "wrong-connector"
+    if old in _OPERATORS and new in _OPERATORS:
+        return "wrong-operator"
+    if old in COUNTING and new in COUNTING:
+        return "wrong-aggregate"
+    if is_constant(old) and is_constant(new):
+        return label_of_values(old, new)
+    return "wrong-column" if otherwise == "wrong-expression" and is_variable(old) and is_variable(new) else otherwise
+
+
+def label_of_expressions(old: Expr, new: Expr, otherwise: CauseLabel) -> CauseLabel:
+    """Return the label of one expression in the place of another."""
+    if Expr("!", (old,)) == new or Expr("!", (new,)) == old:
+        return "wrong-operator"
+    if has_aggregate(old) != has_aggregate(new) and otherwise == "wrong-expression":
+        return "wrong-aggregate"
+    return otherwise
+
+
+def label_of_distinct(argument: Expr, gold: Expr) -> CauseLabel | None:
+    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
+    if gold == Expr("DISTINCT", (argument,)):
+        return "missing-distinct"
+    return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
-from pytest_queryeval.features.causes.pairs import best_pairs, without, without_common
-from pytest_queryeval.features.causes.sparql import changes, comparison
+from pytest_queryeval.features.causes import best_pairs, without, without_common
+from pytest_queryeval.features.causes.sparql import changes
 from pytest_queryeval.features.causes.sparql.alignment import (
     Chain,
     Lines,
@@ -20,8 +20,7 @@ from pytest_queryeval.features.causes.sparql.alignment import (
     operands,
     turned,
 )
-from pytest_queryeval.features.causes.sparql.changes import Edit, Step, copy_step, drop_step, replace_step
-from pytest_queryeval.features.causes.sparql.comparison import CONNECTORS
+from pytest_queryeval.features.causes.sparql.changes import CONNECTORS, Edit, Step, copy_step, drop_step, replace_step
 from pytest_queryeval.languages.sparql.tree import (
     Bind,
     Block,
@@ -100,14 +99,10 @@ class Differences:
             is_form = predicted.form != gold.form
             texts = (predicted.form, gold.form) if is_form else ("template", "template of gold")
             lost_items = predicted.items if not gold.items else ()
-            self._add(
-                "wrong-form" if is_form else "wrong-column",
-                "SELECT",
-                texts,
-                copy_step(predicted, gold, "form", "modifier", "items", "template"),
-                *(step for item in lost_items for step in self._only_for(item, predicted, gold)),
-                size=_OF_A_CLAUSE,
-            )
+            label: CauseLabel = "wrong-form" if is_form else "wrong-column"
+            drops = (step for item in lost_items for step in self._only_for(item, predicted, gold))
+            copy = copy_step(predicted, gold, "form", "modifier", "items", "template")
+            self._add(label, "SELECT", texts, copy, *drops, size=_OF_A_CLAUSE)
         else:
             self._items(predicted, gold)
         self._clause("wrong-grouping", "GROUP", "group", predicted, gold)
@@ -115,7 +110,7 @@ class Differences:
             for condition, gold_condition in zip(predicted.having, gold.having, strict=True):
                 self._expression(condition, gold_condition, "HAVING")
         else:
-            label: CauseLabel = "wrong-having" if predicted.having else "missing-having"
+            label = "wrong-having" if predicted.having else "missing-having"
             self._clause(label, "HAVING", "having", predicted, gold)
         directions, gold_directions = ([key.is_descending for key in select.order] for select in (predicted, gold))
         if directions == gold_directions:
@@ -142,14 +137,14 @@ class Differences:
             self._add(label, "SELECT", change, copy_step(predicted, gold, "modifier"), size=_OF_A_TERM)
         only_predicted, only_gold = without_common(predicted.items, gold.items)
         only_predicted, only_gold = without_common(only_predicted, only_gold, lambda item: item.value)
-        pairs = best_pairs(only_predicted, only_gold, comparison.item_likeness)
+        pairs = best_pairs(only_predicted, only_gold, changes.item_likeness)
         replaced_count = 0
         for item, gold_item in pairs:
             if item.value.arguments and gold_item.value.arguments:
                 self._expression(item.value, gold_item.value, "SELECT")
                 continue
             replaced_count += 1
-            label = comparison.label_of_expressions(item.value, gold_item.value, "wrong-expression")
+            label = changes.label_of_expressions(item.value, gold_item.value, "wrong-expression")
             label = label if label == "wrong-aggregate" else "wrong-column"
             drops = self._only_for(item, predicted, gold)
             drops += [drop_step(key) for key in self._extra_keys(item, predicted, gold)]
@@ -169,16 +164,10 @@ class Differences:
             gold_names = {item.variable for item in gold.items}
             removed_items = [item for item in only_predicted if item.variable not in gold_names]
             drops = [step for item in removed_items for step in self._only_for(item, predicted, gold)]
-            self._add(
-                label,
-                "SELECT",
-                (tuple(only_predicted), tuple(only_gold)),
-                copy_step(predicted, gold, "items"),
-                *drops,
-                *(step for item in only_gold for step in self._needed_by(item, predicted, gold)[0]),
-                size=_OF_A_CLAUSE,
-                dropped=_triple_count(drops),
-            )
+            needed = [step for item in only_gold for step in self._needed_by(item, predicted, gold)[0]]
+            steps = copy_step(predicted, gold, "items"), *drops, *needed
+            columns = tuple(only_predicted), tuple(only_gold)
+            self._add(label, "SELECT", columns, *steps, size=_OF_A_CLAUSE, dropped=_triple_count(drops))
 
     def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[Step], str]:
         """Return the steps that insert the patterns of a column that predicted does not name, and its keys of groups.
@@ -215,17 +204,17 @@ class Differences:
         self._connectors(only_predicted, only_gold)
         self._optional(only_predicted, only_gold)
         self._triples(only_predicted, only_gold)
-        for element, gold_element in best_pairs(only_predicted, only_gold, comparison.element_likeness):
+        for element, gold_element in best_pairs(only_predicted, only_gold, changes.element_likeness):
             only_predicted, only_gold = without(only_predicted, [element]), without(only_gold, [gold_element])
             self._elements(element, gold_element)
-        for part in comparison.components(only_gold, set(variables(self._tree))):
-            label, clause = comparison.label_of_element(part[0], is_missing=True)
+        for part in changes.components(only_gold, set(variables(self._tree))):
+            label, clause = changes.label_of_element(part[0], is_missing=True)
             step = changes.insert_step(predicted, part)
             self._insertions.append((part, step))
             self._add(label, clause, (None, part), step, size=_size(part))
         outside = Counter(terms(self._tree)) - Counter(term for element in only_predicted for term in terms(element))
-        for part in comparison.components(only_predicted, {*outside}):
-            label, clause = comparison.label_of_element(part[0], is_missing=False)
+        for part in changes.components(only_predicted, {*outside}):
+            label, clause = changes.label_of_element(part[0], is_missing=False)
             drops = [drop_step(element) for element in part]
             if len(part) < len(predicted.elements) or only_gold:
                 self._add(label, clause, (part, None), *drops, size=_size(part), dropped=_triple_count(drops))
@@ -235,11 +224,7 @@ class Differences:
         for side, opposite in ((only_predicted, only_gold), (only_gold, only_predicted)):
             for element in [element for element in side if isinstance(element, Filter)]:
                 conditions = operands(element.condition, "||")
-                filters = [
-                    candidate
-                    for candidate in opposite
-                    if isinstance(candidate, Filter) and candidate.condition in conditions
-                ]
+                filters = [part for part in opposite if isinstance(part, Filter) and part.condition in conditions]
                 if len(conditions) == 1 or len(filters) != len(conditions):
                     continue
                 is_predicted = side is only_predicted
@@ -266,13 +251,13 @@ class Differences:
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
         """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
-        for links, gold_links, least in (((), (), comparison.REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
+        for links, gold_links, least in (((), (), changes.REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
             for chain, gold_chain in best_pairs(
-                predicted_chains, gold_chains, partial(comparison.chain_likeness, least=least)
+                predicted_chains, gold_chains, partial(changes.chain_likeness, least=least)
             ):
-                self._chains(comparison.oriented(chain, gold_chain), gold_chain)
+                self._chains(changes.oriented(chain, gold_chain), gold_chain)
                 for side, members in ((only_predicted, chain.members), (only_gold, gold_chain.members)):
                     side[:] = without(side, members)
         for element in [element for element in only_predicted if isinstance(element, Triple)]:
@@ -300,12 +285,13 @@ class Differences:
         triple, gold = chain.triple, gold_chain.triple
         first, *further = chain.members
         drops = [drop_step(member) for member in further]
+        inverse = turned(triple)
         if (triple.subject, triple.object) == (gold.object, gold.subject):
-            is_turned = gold.path in (triple.path, turned(triple).path)
-            label: CauseLabel = "swapped" if is_turned else comparison.label_of_paths(triple.path, gold.path)
+            is_turned = gold.path in (triple.path, inverse.path)
+            label: CauseLabel = "swapped" if is_turned else changes.label_of_paths(triple.path, gold.path)
             self._add(label, "WHERE", (triple, gold), replace_step(first, gold), *drops)
             return
-        if (inverse := turned(triple)) == Triple(gold.object, gold.path, gold.subject):
+        if inverse == Triple(gold.object, gold.path, gold.subject):
             self._add("swapped", "WHERE", (inverse, gold), replace_step(first, gold), *drops)
             return
         different_ends = [name for name in ("subject", "object") if getattr(triple, name) != getattr(gold, name)]
@@ -313,15 +299,15 @@ class Differences:
             self._add("wrong-predicate", "WHERE", (triple, gold), replace_step(first, gold), *drops)
             return
         if triple.path != gold.path:
-            label = comparison.label_of_paths(triple.path, gold.path)
+            label = changes.label_of_paths(triple.path, gold.path)
             texts: tuple[Side, Side] = self._lines.writer.path(triple.path), self._lines.writer.path(gold.path)
             if "^" in triple.path and "^" not in gold.path:  # as it is written, which is the other way round
-                texts = turned(triple), gold
+                texts = inverse, gold
             step = copy_step(first, gold, "path") if not further else replace_step(first, gold)
             self._add(label, "WHERE", texts, step, *drops, size=_OF_A_TERM)
         for name in different_ends:
             old, new = getattr(triple, name), getattr(gold, name)
-            label = comparison.label_of_ends(gold.path if name == "object" else (), old, new)
+            label = changes.label_of_ends(gold.path if name == "object" else (), old, new)
             is_shown = not is_variable(old) and not is_variable(new)
             member, field = next(
                 (member, field)
@@ -347,21 +333,18 @@ class Differences:
             case Select(), Select():
                 self._selects(element, gold)
             case Union(arms), Union(gold_arms):
-                self._arms(element, arms, gold_arms)
+                only_predicted, only_gold = without_common(arms, gold_arms)
+                pairs = best_pairs(only_predicted, only_gold, changes.common_share)
+                for arm, gold_arm in pairs:
+                    self._groups(arm, gold_arm)
+                for arm in without(only_predicted, [arm for arm, _ in pairs]):
+                    self._add("set-operation", "WHERE", (arm, None), drop_step(arm), size=_OF_A_CLAUSE)
+                for arm in without(only_gold, [gold_arm for _, gold_arm in pairs]):
+                    step = changes.add_arm_step(element, arm)
+                    self._add("set-operation", "WHERE", (None, arm), step, size=_OF_A_CLAUSE)
             case _:
                 label: CauseLabel = "wrong-expression" if isinstance(element, Bind) else "wrong-value"
                 self._add(label, "WHERE", (element, gold), replace_step(element, gold))
-
-    def _arms(self, union: Union, arms: Sequence[Group], gold_arms: Sequence[Group]) -> None:
-        """Add the edits of the groups that UNION joins."""
-        only_predicted, only_gold = without_common(arms, gold_arms)
-        pairs = best_pairs(only_predicted, only_gold, comparison.common_share)
-        for arm, gold_arm in pairs:
-            self._groups(arm, gold_arm)
-        for arm in without(only_predicted, [arm for arm, _ in pairs]):
-            self._add("set-operation", "WHERE", (arm, None), drop_step(arm), size=_OF_A_CLAUSE)
-        for arm in without(only_gold, [gold_arm for _, gold_arm in pairs]):
-            self._add("set-operation", "WHERE", (None, arm), changes.add_arm_step(union, arm), size=_OF_A_CLAUSE)
 
     def _expression(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an expression, at the smallest parts that differ."""
@@ -378,19 +361,19 @@ class Differences:
             extra = tuple(operand for operand in predicted.arguments if operand != gold)
             self._add("extra-condition", clause, (extra, None), replace_step(predicted, gold))
         elif not predicted.arguments and not gold.arguments:
-            label = comparison.label_of_heads(predicted.head, gold.head, otherwise)
+            label = changes.label_of_heads(predicted.head, gold.head, otherwise)
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold), size=_OF_A_TERM)
-        elif comparison.have_same_form(predicted, gold):
+        elif changes.have_same_form(predicted, gold):
             self._head_and_arguments(predicted, gold, clause)
         if len(self._edits) == before:
-            label = comparison.label_of_expressions(predicted, gold, otherwise)
+            label = changes.label_of_expressions(predicted, gold, otherwise)
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold))
 
     def _head_and_arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
         """Add the edits of an operator or function and of its arguments; only those of `&&` and `||` have no order."""
         arguments, gold_arguments = predicted.arguments, gold.arguments
         if predicted.head != gold.head:
-            label = comparison.label_of_heads(predicted.head, gold.head, _OTHERWISE[clause])
+            label = changes.label_of_heads(predicted.head, gold.head, _OTHERWISE[clause])
             heads = predicted.head, gold.head
             self._add(label, clause, heads, copy_step(predicted, gold, "head"), size=_OF_A_TERM)
         if {predicted.head, gold.head} <= CONNECTORS:
@@ -399,7 +382,7 @@ class Differences:
             if isinstance(argument, Group) and isinstance(gold_argument, Group):
                 self._groups(argument, gold_argument)
             elif isinstance(argument, Expr) and isinstance(gold_argument, Expr):
-                if distinct_label := comparison.label_of_distinct(argument, gold_argument):
+                if distinct_label := changes.label_of_distinct(argument, gold_argument):
                     change = predicted, replace(predicted, arguments=gold.arguments)
                     step = replace_step(argument, gold_argument)
                     self._add(distinct_label, clause, change, step, size=_OF_A_TERM)

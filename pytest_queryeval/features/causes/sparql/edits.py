@@ -12,13 +12,19 @@ from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CausingEdit, 
 from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import Edits
-from pytest_queryeval.features.causes.repair import FailedQuery
-from pytest_queryeval.features.causes.sparql.alignment import MAX_CHANGE, Lines, normal, readable, with_names_of
+from pytest_queryeval.features.causes import Edits, FailedQuery
+from pytest_queryeval.features.causes.sparql.alignment import (
+    MAX_CHANGE,
+    Lines,
+    hard_coded_edit,
+    normal,
+    readable,
+    shared_patterns,
+    with_names_of,
+)
 from pytest_queryeval.features.causes.sparql.changes import Edit, Step, defects
 from pytest_queryeval.features.causes.sparql.differences import Differences
 from pytest_queryeval.features.causes.sparql.repairs import sparql_repairs
-from pytest_queryeval.features.causes.sparql.shared_patterns import hard_coded_edit, shared_patterns
 from pytest_queryeval.languages.sparql.query import COMMON_PREFIXES, declared_prefixes
 from pytest_queryeval.languages.sparql.source_terms import UnknownTerm
 from pytest_queryeval.languages.sparql.tree import (
@@ -73,6 +79,7 @@ class SparqlEdits:
         self._triple_count = sum(isinstance(node, Triple) for node in walk(predicted))
         self._defects = defects(predicted) | defects(self._gold)
         self._edits = Differences(predicted, self._gold, self._lines).edits()
+        self._trees: dict[tuple[int, ...], Select | None] = {}
         self._texts: dict[tuple[int, ...], str | None] = {}
         if repair is not None:
             self._edits.insert(0, Edit(shown=repair, size=0, steps=()))
@@ -105,47 +112,32 @@ class SparqlEdits:
             numbers = range(1, len(self._edits))
             candidates = ((0, number) for number in numbers)
             yield (0,)
-        ranked = [
-            (
-                not self._has_width(chosen),
-                len(chosen),
-                sum(self._edits[number].size for number in chosen),
-                place,
-                chosen,
-            )
-            for place, chosen in enumerate(candidates)
-        ]
-        ordered = [chosen for lacks_width, *_, chosen in sorted(ranked) if not (lacks_width and self._needs_width)]
+        ranked = []
+        for place, chosen in enumerate(candidates):
+            tree, size = self._edited(chosen), sum(self._edits[number].size for number in chosen)
+            is_other_width = tree is not None and self._extra_columns(tree) != 0
+            if not (is_other_width and self._needs_width):
+                ranked.append((is_other_width, len(chosen), size, place, chosen))
         most = MOST_TRIED if len(numbers) <= MAX_PAIRED else MOST_TRIED_OF_MANY
-        yield from islice((chosen for chosen in ordered if self.applied(chosen) is not None), most)
+        yield from islice((chosen for *_, chosen in sorted(ranked) if self.applied(chosen) is not None), most)
 
-    def _has_width(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted has as many columns as gold after these edits, as far as the texts say."""
-        tree = self._edited(numbers)
-        if tree is None or tree.selects_all or self._gold.selects_all:
-            return True
-        return len(tree.items) == len(self._gold.items)
+    def _extra_columns(self, tree: Select) -> int:
+        """Return how many columns more than gold a query has; 0 where one of them returns all variables."""
+        return 0 if tree.selects_all or self._gold.selects_all else len(tree.items) - len(self._gold.items)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None if it returns fewer columns than gold, or has new defects.
 
         None, too, where none of its triples would remain: a pattern replaced as a whole is not a small edit.
         """
-        key = tuple(numbers)
+        tree, key = self._edited(numbers), tuple(numbers)
+        if tree is None or 0 < self._triple_count <= sum(self._edits[number].dropped for number in numbers):
+            return None
         if key not in self._texts:
-            self._texts[key] = self._text(numbers)
+            is_sound = self._extra_columns(tree) >= 0 and defects(tree) <= self._defects
+            text = self._lines.writer.query(readable(tree, self._lines.names)) if is_sound else None
+            self._texts[key] = text
         return self._texts[key]
-
-    def _text(self, numbers: Sequence[int]) -> str | None:
-        tree = self._edited(numbers)
-        if 0 < self._triple_count <= sum(self._edits[number].dropped for number in numbers):
-            return None
-        if tree is None or not defects(tree) <= self._defects:
-            return None
-        selects_all = tree.selects_all or self._gold.selects_all
-        if len(tree.items) < len(self._gold.items) and not selects_all:
-            return None
-        return self._lines.writer.query(readable(tree, self._lines.names))
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
         """Return whether predicted then has the patterns and clauses of gold, in any order."""
@@ -155,6 +147,10 @@ class SparqlEdits:
         return not SparqlEdits(normal(readable(tree, self._lines.names)), self._gold, self._lines.writer).edits
 
     def _edited(self, numbers: Sequence[int]) -> Select | None:
+        """Return the tree of predicted after these edits."""
+        key = tuple(numbers)
+        if key in self._trees:
+            return self._trees[key]
         steps: defaultdict[int, list[Step]] = defaultdict(list)
         for step in (step for number in numbers for step in self._edits[number].steps):
             if step not in steps[id(step[0])]:  # the pattern of a column, which is an edit of its own, too
@@ -168,7 +164,8 @@ class SparqlEdits:
                 replacement = make(replacement)
             return replacement
 
-        return changed(self._tree, change)
+        self._trees[key] = changed(self._tree, change)
+        return self._trees[key]
 
     def hard_coded(self, answer: Table) -> Cause | None:
         """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
@@ -314,12 +311,7 @@ def sparql_edits(
     common_prefixes = {name: iri for name, iri in COMMON_PREFIXES.items() if name not in prefixes}
     writer = Writer(prefixes | common_prefixes)
     return SparqlEdits(
-        *trees,
-        writer,
-        needs_width=needs_width,
-        by_columns=by_columns,
-        repair=repair,
-        unknown_terms=unknown_terms,
+        *trees, writer, needs_width=needs_width, by_columns=by_columns, repair=repair, unknown_terms=unknown_terms
     )
 
 

@@ -9,14 +9,7 @@ from contextlib import suppress
 from itertools import chain, islice, pairwise
 
 from pytest_queryeval.core.errors import nearest
-from pytest_queryeval.features.causes.repair import (
-    MAX_CHARACTERS,
-    MAX_SPELLINGS,
-    PLAIN_QUOTES,
-    FailedQuery,
-    Repair,
-    repairs,
-)
+from pytest_queryeval.features.causes import MAX_SPELLINGS, PLAIN_QUOTES, FailedQuery, Repair, in_order, repairs
 from pytest_queryeval.languages.sparql.query import (
     BRACKETS,
     COMMON_PREFIXES,
@@ -56,8 +49,6 @@ _PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)")
 
 def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
     """Yield queries that one change makes of a query that its engine refused."""
-    if len(query.text) > MAX_CHARACTERS:
-        return
     prefixes = {} if query.source is None else declared_prefixes(query.source.settings)
     undeclared = [name for name in read_query(query.text).undeclared_prefixes if name not in prefixes]
     if undeclared:
@@ -208,8 +199,6 @@ def _in_order(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
     is_inside = bool(modifiers) and modifiers[0].depth == 1 and text.rstrip().endswith("}")
     if not is_inside and ranks == sorted(ranks):
         return
-    end = len(text.rstrip()) - is_inside
     starts = [token.start for token in modifiers]
-    clauses = [text[start:stop].strip() for start, stop in pairwise((*starts, end))]
-    ordered = " ".join(clause for _, clause in sorted(zip(ranks, clauses, strict=True)))
+    ordered = in_order(text, starts, ranks, len(text.rstrip()) - is_inside)
     yield f"{text[: starts[0]].rstrip()} {'}' if is_inside else ''} {ordered}"

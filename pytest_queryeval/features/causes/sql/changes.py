@@ -13,7 +13,7 @@ from sqlglot import Dialect, ErrorLevel, Generator, exp
 
 from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.features.causes.sql import parts
-from pytest_queryeval.features.causes.sql.parts import joins_of, key, sources
+from pytest_queryeval.features.causes.sql.parts import key, sources
 
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
 _CLAUSE_OF = {"where": "WHERE", "expressions": "SELECT", "having": "HAVING", "qualify": "QUALIFY", "order": "ORDER"}
@@ -142,7 +142,7 @@ def _wrap(node: exp.Expr, new: exp.Expr) -> None:
 
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
     """Join tables of gold with the conditions that name them, unless a condition names a table that is missing."""
-    joins = joins_of(gold)
+    joins = parts.joins_of(gold)
     added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
     conditions = [part for part in _joining(gold) if _tables(part) & {*aliases}]
     for join in _in_order(added, {*sources(select)}, conditions):
@@ -155,7 +155,7 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     Their columns are replaced by those that the joins equate with them.
     """
     first = select.args["from_"]
-    remaining_joins = [join for alias, join in joins_of(select).items() if alias not in aliases]
+    remaining_joins = [join for alias, join in parts.joins_of(select).items() if alias not in aliases]
     drops_first = first.alias_or_name.lower() in aliases
     if not remaining_joins and drops_first:
         return  # another edit has dropped all others
@@ -196,7 +196,7 @@ def _used_tables(select: exp.Select) -> set[str]:
 
 def arrange_joins(select: exp.Expr) -> None:
     """Order joins so that each condition occurs once, and after the tables that it names."""
-    joins, conditions = joins_of(select), {key(part): part for part in _joining(select)}
+    joins, conditions = parts.joins_of(select), {key(part): part for part in _joining(select)}
     if not parts.has_plain_joins(select):
         return
     reachable = first = {*sources(select)} - joins.keys()
@@ -240,11 +240,13 @@ def _joining(select: exp.Expr) -> list[exp.Expr]:
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
     """Replace the columns of these tables, outside of FROM, by those that joins equate with them."""
-    partners: dict[str, exp.Expr] = {}
-    for condition in filter(parts.is_join_condition, parts.linking_conditions(select)):
-        for column, partner in permutations((condition.this, condition.expression)):
-            if column.table.lower() in aliases and partner.table.lower() not in aliases:
-                partners[key(column)] = partner
+    partners = {
+        key(column): partner
+        for condition in parts.linking_conditions(select)
+        if parts.is_join_condition(condition)
+        for column, partner in permutations((condition.this, condition.expression))
+        if column.table.lower() in aliases and partner.table.lower() not in aliases
+    }
     for column in parts.columns_outside_from(select) if partners else ():
         if key(column) in partners:
             column.replace(partners[key(column)].copy())
@@ -257,7 +259,7 @@ def join_nested(condition: exp.Expr) -> None:
         return  # another edit has replaced the condition
     compared, selected = condition.this.copy(), query.expressions[0].unalias().copy()
     first = exp.Join(this=query.args["from_"].this.copy(), on=exp.EQ(this=compared, expression=selected))
-    for join in (first, *joins_of(query).values()):
+    for join in (first, *parts.joins_of(query).values()):
         select.append("joins", join.copy())
     for name in ("group", "having"):
         if query.args.get(name) is not None:

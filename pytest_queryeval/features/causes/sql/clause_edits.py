@@ -9,18 +9,10 @@ from operator import methodcaller
 from sqlglot import exp
 
 from pytest_queryeval.core.cause import CauseLabel
-from pytest_queryeval.features.causes.pairs import without, without_common
+from pytest_queryeval.features.causes import without, without_common
 from pytest_queryeval.features.causes.sql import changes, parts
 from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step
-from pytest_queryeval.features.causes.sql.parts import (
-    common_queries,
-    counted_query,
-    joins_of,
-    key,
-    key_of_parts,
-    query_within,
-    sources,
-)
+from pytest_queryeval.features.causes.sql.parts import key, query_within, sources
 
 # Of each clause, the label of what differs there in a way that has no label of its own.
 _OTHERWISE: dict[str, CauseLabel] = {"FROM": "wrong-join-condition", "HAVING": "wrong-having"}
@@ -59,14 +51,23 @@ class ClauseEdits:
         """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
         if predicted is None or gold is None or key(predicted) == key(gold):
             return
-        for query, gold_query in zip(common_queries(predicted), common_queries(gold), strict=False):
+        for query, gold_query in zip(parts.common_queries(predicted), parts.common_queries(gold), strict=False):
             self._queries(query, gold_query, clause="FROM")
-        if (counted := counted_query(predicted, gold)) is not None:
+        if (counted := parts.counted_query(predicted, gold)) is not None:
             step = predicted, partial(changes.count_rows, gold=gold)
             self._add("nesting", "SELECT", (None, "COUNT(*) FROM (…)"), predicted, step)
             self._queries(predicted, counted)
         elif isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
-            self._selects(predicted, gold)
+            self.pairs.append((predicted, gold))
+            self._from(predicted, gold)
+            self._conditions("where", predicted, gold)
+            self._items(predicted, gold)
+            if parts.clause_key(predicted, "group") != parts.clause_key(gold, "group"):
+                change = predicted.args.get("group"), gold.args.get("group")
+                self._add("wrong-grouping", "GROUP", change, predicted, copy_step(predicted, gold, "group"))
+            self._conditions("having", predicted, gold)
+            self._conditions("qualify", predicted, gold)
+            self._order_and_limit(predicted, gold)
         else:
             self._set_operations(predicted, gold)
         if clause:
@@ -95,18 +96,6 @@ class ClauseEdits:
                 step = predicted, partial(changes.keep_argument, name=kept)
                 self._add("set-operation", "SET", (arm, None), predicted, step)
             self._queries(query_within(predicted.this), gold)
-
-    def _selects(self, predicted: exp.Select, gold: exp.Select) -> None:
-        self.pairs.append((predicted, gold))
-        self._from(predicted, gold)
-        self._conditions("where", predicted, gold)
-        self._items(predicted, gold)
-        if parts.clause_key(predicted, "group") != parts.clause_key(gold, "group"):
-            change = predicted.args.get("group"), gold.args.get("group")
-            self._add("wrong-grouping", "GROUP", change, predicted, copy_step(predicted, gold, "group"))
-        self._conditions("having", predicted, gold)
-        self._conditions("qualify", predicted, gold)
-        self._order_and_limit(predicted, gold)
 
     def _from(self, predicted: exp.Select, gold: exp.Select) -> None:
         first_edit = len(self.edits)
@@ -142,7 +131,7 @@ class ClauseEdits:
 
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of joins that both queries have."""
-        joins, gold_joins = joins_of(predicted), joins_of(gold)
+        joins, gold_joins = parts.joins_of(predicted), parts.joins_of(gold)
         all_conditions, all_gold_conditions = (
             sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold)
         )
@@ -285,12 +274,7 @@ class ClauseEdits:
                 self._predicate(condition, next(iter(matches.values())), clause, select)
 
     def _parts(
-        self,
-        node: exp.Expr,
-        gold_node: exp.Expr,
-        clause: str,
-        within: exp.Select,
-        names: Iterable[str] | None = None,
+        self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select, names: Iterable[str] | None = None
     ) -> None:
         """Add the edits of the arguments of two expressions, of all those of one type, or those with these `names`."""
         for name in dict.fromkeys((*node.args, *gold_node.args) if names is None else names):
@@ -298,7 +282,7 @@ class ClauseEdits:
             label = _OTHERWISE.get(clause, "wrong-expression")
             if isinstance(argument, list) or isinstance(gold_argument, list):
                 items, gold_items = argument or [], gold_argument or []
-                if key_of_parts(items) == key_of_parts(gold_items):
+                if parts.key_of_parts(items) == parts.key_of_parts(gold_items):
                     continue
                 if len(items) == len(gold_items):
                     for pair in zip(items, gold_items, strict=True):

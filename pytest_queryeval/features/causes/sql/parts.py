@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel
-from pytest_queryeval.features.causes.pairs import best_pairs
+from pytest_queryeval.features.causes import best_pairs
 
 CONDITION_CLAUSES: Mapping[str, type[exp.Expr]] = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
 _COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
@@ -28,22 +29,27 @@ _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=
 
 def joins_of(select: exp.Expr) -> dict[str, exp.Join]:
     """Return the joins of a SELECT by the names, in lower case, of what they join."""
-    return {join.alias_or_name.lower(): join for join in select.args.get("joins") or ()}
+    return {join.alias_or_name.lower(): join for join in clause_nodes(select, "joins")}
 
 
 def sources(select: exp.Expr) -> dict[str, exp.Expr]:
     """Return the tables and nested queries in FROM by the names, in lower case, that their columns have."""
-    first = select.args.get("from_")
-    items: list[exp.Expr] = [first.this] if first is not None else []
-    items += [join.this for join in select.args.get("joins") or ()]
-    return {source.alias_or_name.lower(): source for source in items}
+    items = (*clause_nodes(select, "from_"), *clause_nodes(select, "joins"))
+    return {item.this.alias_or_name.lower(): item.this for item in items}
 
 
 def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
     """Return the columns of all clauses of a SELECT but FROM."""
-    clauses = [select.args.get(name) for name in ("expressions", "where", "group", "having", "qualify", "order")]
-    nodes = [node for clause in clauses for node in (clause if isinstance(clause, list) else [clause])]
-    return [column for node in nodes if node is not None for column in node.find_all(exp.Column)]
+    clauses = ("expressions", "where", "group", "having", "qualify", "order")
+    return [
+        column for clause in clauses for node in clause_nodes(select, clause) for column in node.find_all(exp.Column)
+    ]
+
+
+def clause_nodes(query: exp.Expr, name: str) -> list[Any]:
+    """Return the nodes of a clause of a query: several joins or columns, one WHERE, none where there is no clause."""
+    clause = query.args.get(name)
+    return clause if isinstance(clause, list) else [] if clause is None else [clause]
 
 
 def key(node: exp.Expr | str | float | bool | None) -> str:
@@ -132,8 +138,7 @@ def outermost_queries(node: exp.Expr) -> list[exp.Expr]:
 
 def common_queries(query: exp.Expr) -> list[exp.Expr]:
     """Return the queries in WITH."""
-    common = query.args.get("with_")
-    return [] if common is None else [cte.this for cte in common.expressions]
+    return [cte.this for common in clause_nodes(query, "with_") for cte in common.expressions]
 
 
 def clause_key(query: exp.Expr, name: str) -> str:
@@ -242,7 +247,7 @@ def join_type(join: exp.Join) -> str:
 
 def has_plain_joins(select: exp.Expr) -> bool:
     """Return whether all joins of a SELECT are inner ones without USING, so that their order means nothing."""
-    return all(join_type(join) == "JOIN" and not join.args.get("using") for join in select.args.get("joins") or ())
+    return all(join_type(join) == "JOIN" and not join.args.get("using") for join in clause_nodes(select, "joins"))
 
 
 def join_condition(join: exp.Expr) -> exp.Expr | None:
@@ -255,7 +260,7 @@ def join_condition(join: exp.Expr) -> exp.Expr | None:
 
 def join_conditions(select: exp.Expr) -> list[exp.Expr]:
     """Return the conditions of all joins, those that AND connects one by one."""
-    conditions = [join_condition(join) for join in select.args.get("joins") or ()]
+    conditions = [join_condition(join) for join in clause_nodes(select, "joins")]
     return [part for condition in conditions if condition is not None for part in operands(condition, exp.And)]
 
 
@@ -276,14 +281,15 @@ def is_join_condition(condition: exp.Expr) -> bool:
 
 def clause_operands(select: exp.Expr, name: str) -> list[exp.Expr]:
     """Return the conditions that AND connects in WHERE, HAVING or QUALIFY; none where there is no such clause."""
-    clause = select.args.get(name)
-    return operands(clause.this, exp.And) if clause is not None else []
+    return [operand for clause in clause_nodes(select, name) for operand in operands(clause.this, exp.And)]
 
 
 def clause_parts(query: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
     """Return the parts of clauses in their order: columns, tables with their joins, conditions that AND connects."""
-    clauses = [clause_operands(query, name) if name in CONDITION_CLAUSES else query.args.get(name) for name in names]
-    return [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause]) if part]
+    clauses = (
+        clause_operands(query, name) if name in CONDITION_CLAUSES else clause_nodes(query, name) for name in names
+    )
+    return [part for clause in clauses for part in clause]
 
 
 def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:
@@ -334,10 +340,9 @@ def subject(node: exp.Expr) -> exp.Expr:
 
 def mirrored(comparison: exp.Binary) -> exp.Binary:
     """Return a comparison with its sides exchanged."""
-    mirrored_type = _MIRRORED.get(type(comparison))
-    if mirrored_type is None:
+    if type(comparison) not in _MIRRORED:
         return comparison
-    return mirrored_type(this=comparison.right.copy(), expression=comparison.left.copy())
+    return _MIRRORED[type(comparison)](this=comparison.right.copy(), expression=comparison.left.copy())
 
 
 def is_pattern_of(comparison: exp.Binary, equation: exp.Binary) -> bool:
@@ -406,10 +411,8 @@ def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> 
 def conditions(query: exp.Expr) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
     """Yield the comparisons in WHERE and HAVING of all queries within a query: clause, comparison, SELECT."""
     for select in query.find_all(exp.Select):
-        for name in ("where", "having"):
-            clause = select.args.get(name)
-            for leaf in leaves(clause.this) if clause is not None else ():
-                yield name.upper(), leaf, select
+        for clause in (*clause_nodes(select, "where"), *clause_nodes(select, "having")):
+            yield from ((clause.key.upper(), leaf, select) for leaf in leaves(clause.this))
 
 
 def on_columns_of(gold_condition: exp.Expr, condition: exp.Expr) -> exp.Expr | None:

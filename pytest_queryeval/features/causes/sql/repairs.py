@@ -14,14 +14,7 @@ from sqlglot import Dialect, Token, TokenType, exp
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import nearest
-from pytest_queryeval.features.causes.repair import (
-    MAX_CHARACTERS,
-    MAX_SPELLINGS,
-    PLAIN_QUOTES,
-    FailedQuery,
-    Repair,
-    repairs,
-)
+from pytest_queryeval.features.causes import MAX_SPELLINGS, PLAIN_QUOTES, FailedQuery, Repair, in_order, repairs
 from pytest_queryeval.features.causes.sql import changes
 from pytest_queryeval.features.causes.sql.changes import Step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.parts import clause_operands, key, query_within
@@ -62,16 +55,13 @@ T = TypeVar("T")
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
     """Yield queries that one change makes of a query that its database refused, by what its message says."""
-    if len(query.text) > MAX_CHARACTERS:
-        return
-    tree, label, generator = (
-        parse_query(query.text, query.dialect).whole_tree,
-        name_label(query.message),
-        writer(query.dialect),
-    )
+    tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
+    generator = writer(query.dialect)
     if tree is not None:
         before = write(tree.copy(), generator) or query.text
-        changed_trees = _rewritten(tree) if label is None else _renamed(tree, query)
+        copies = ((rewrite, tree.copy()) for rewrite in (_with_extremes, _with_having, _with_bare_arms))
+        rewritten = (copy for rewrite, copy in copies if rewrite(copy))  # without what few databases have
+        changed_trees = rewritten if label is None else _renamed(tree, query)
         texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in changed_trees)))
         yield from repairs(before, texts, CLAUSE_OF, "SELECT")
     if label is None or tree is None:
@@ -81,17 +71,6 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
         spellings = dict.fromkeys(chain(islice(_respelled(query), MAX_SPELLINGS), translations))
         readable = (text for text in spellings if ParsedQuery(text, query.dialect).whole_tree is not None)
         yield from repairs(query.text, readable, CLAUSE_OF, "SELECT")
-
-
-def _rewritten(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the query without what few databases have: comparisons with ANY and ALL, parentheses around arms of UNION.
-
-    A condition on groups in WHERE, which none has, moves to HAVING.
-    """
-    for rewrite in (_with_extremes, _with_having, _with_bare_arms):
-        copy = tree.copy()
-        if rewrite(copy):
-            yield copy
 
 
 def _with_extremes(tree: exp.Expr) -> bool:
@@ -174,12 +153,10 @@ def _balanced(text: str, tokens: list[Token]) -> Iterator[str]:
     """Yield the text with a parenthesis more at the end or before a clause, or without one that opens nothing."""
     missing, unopened = 0, list[Token]()
     for token in tokens:
-        if token.token_type is TokenType.L_PAREN:
-            missing += 1
-        elif token.token_type is TokenType.R_PAREN and missing:
-            missing -= 1
-        elif token.token_type is TokenType.R_PAREN:
+        if token.token_type is TokenType.R_PAREN and not missing:
             unopened.append(token)
+        else:
+            missing += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
     if 0 < missing <= MAX_MISSING:
         yield text.rstrip("; \n") + ")" * missing
         for token in tokens:
@@ -211,11 +188,9 @@ def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
         if depth == 0 and word in CLAUSES:
             places.append((CLAUSES.index(word), token.start))
     ranks = [rank for rank, _ in places]
-    starts = [start for _, start in places]
-    ends = [*starts[1:], len(text.rstrip("; \n"))][: len(starts)]
-    clauses = [(rank, text[start:end].strip()) for rank, start, end in zip(ranks, starts, ends, strict=True)]
     if ranks != sorted(ranks) and len({*ranks}) == len(ranks):
-        yield text[: starts[0]] + " ".join(clause for _, clause in sorted(clauses))
+        starts = [start for _, start in places]
+        yield text[: starts[0]] + in_order(text, starts, ranks, len(text.rstrip("; \n")))
 
 
 def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
